@@ -1,0 +1,47 @@
+"""The exception tree.
+
+Every error names a public parameter, its rule, the value given and the way out. No message ever
+contains a value taken from a private frame.
+"""
+
+__all__ = [
+    "BudgetExceededError",
+    "CalibrationError",
+    "CertificateError",
+    "DPFrameError",
+    "DeclarationError",
+    "QueryError",
+    "UnknownColumnError",
+]
+
+
+class DPFrameError(Exception):
+    """Base of all errors raised by dpframe."""
+
+
+class DeclarationError(DPFrameError, ValueError):
+    """What is declared about a frame is missing, contradictory or not usable."""
+
+
+class QueryError(DPFrameError, ValueError):
+    """A query, a condition or a set of keys or bins is not usable."""
+
+
+class UnknownColumnError(QueryError, KeyError):
+    """A column named in a query or a declaration is not in the frame."""
+
+    def __str__(self) -> str:
+        """Show the message as it is: `KeyError` would show its `repr`."""
+        return str(self.args[0]) if self.args else ""
+
+
+class CalibrationError(DPFrameError, ValueError):
+    """A privacy parameter is out of range, or no noise of this mechanism can honor it."""
+
+
+class BudgetExceededError(DPFrameError, ValueError):
+    """A spend does not fit in what is left of the budget; nothing was drawn or charged."""
+
+
+class CertificateError(DPFrameError, ValueError):
+    """A frame carries no certificate, or its values no longer match the one it carries."""
