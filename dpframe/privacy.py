@@ -1,0 +1,273 @@
+"""Privacy quantities as exact, frozen values: budgets, spends, losses, caps, relations.
+
+Amounts are kept as `fractions.Fraction`, so that seven sevenths of a budget are the whole budget,
+to the last bit, and comparisons need no tolerance.
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, get_args
+
+from dpframe.errors import CalibrationError, DeclarationError
+
+__all__ = [
+    "NO_CAPS",
+    "ROW_CAPS",
+    "Budget",
+    "Caps",
+    "Neighboring",
+    "PrivacyLoss",
+    "Spend",
+    "SpendKind",
+    "exact",
+]
+
+Neighboring = Literal["add_remove", "replace"]
+SpendKind = Literal["epsilon", "mu", "rho", "share"]
+
+_SIMPLE_DENOMINATOR = 10**6
+
+
+def exact(value: float | Fraction) -> Fraction:
+    """Return the simplest fraction that a float stands for.
+
+    A float names the fraction a person wrote when that fraction, rounded to a float, gives it back:
+    `0.1` is read as 1/10 and `1 / 7` as 1/7. Others are taken as their shortest decimal text.
+
+    Parameters
+    ----------
+    value
+        A finite number.
+
+    Examples
+    --------
+    >>> exact(0.1), exact(1 / 7)
+    (Fraction(1, 10), Fraction(1, 7))
+    """
+    if isinstance(value, Fraction):
+        return value
+    number = float(value)
+    simple = Fraction(number).limit_denominator(_SIMPLE_DENOMINATOR)
+    return simple if float(simple) == number else Fraction(repr(number))
+
+
+def _check_number(name: str, value: object) -> float | Fraction:
+    # bool is an int to Python, never an amount of privacy to a person
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        try:
+            value = float(value)  # type: ignore[arg-type]  # NumPy scalars and the like
+        except (TypeError, ValueError):
+            raise CalibrationError(f"{name} must be a number, got {name}={value!r}.") from None
+    return value
+
+
+def check_epsilon(value: object) -> Fraction:
+    """Validate an epsilon: a finite number >= 0."""
+    number = _check_number("epsilon", value)
+    if not math.isfinite(number) or number < 0:
+        raise CalibrationError(
+            f"epsilon must be a finite number >= 0, got epsilon={value!r}. "
+            "Common choices lie between 0.01 and 10."
+        )
+    return exact(number)
+
+
+def check_delta(value: object) -> float:
+    """Validate a delta: a number in [0, 1)."""
+    number = float(_check_number("delta", value))
+    if not 0 <= number < 1:
+        raise CalibrationError(
+            f"delta must be in [0, 1), got delta={value!r}. "
+            "It should be far below one over the number of people, 1e-6 for instance."
+        )
+    return number
+
+
+def check_positive(name: SpendKind, value: object) -> Fraction:
+    """Validate a mu, a rho or a share: a finite number > 0, at most 1 for a share."""
+    number = _check_number(name, value)
+    if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
+        rule = "in (0, 1]" if name == "share" else "a finite number > 0"
+        raise CalibrationError(f"{name} must be {rule}, got {name}={value!r}.")
+    return exact(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A total privacy budget: everything released together is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon
+        Largest privacy loss outside the delta event, finite and >= 0.
+    delta
+        Probability mass on which the bound may fail, in [0, 1). With 0 only Laplace noise is
+        possible.
+
+    Raises
+    ------
+    CalibrationError
+        If a parameter is out of range, or both are zero.
+
+    Examples
+    --------
+    >>> Budget(epsilon=1, delta=1e-6)
+    Budget(epsilon=1.0, delta=1e-06)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        epsilon = check_epsilon(self.epsilon)
+        delta = check_delta(self.delta)
+        if epsilon == 0 and delta == 0:
+            raise CalibrationError(
+                "epsilon and delta are both 0: nothing at all could be released. "
+                "Give epsilon > 0 or delta > 0."
+            )
+        object.__setattr__(self, "epsilon", float(epsilon))
+        object.__setattr__(self, "delta", delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """How much one release may use, as a person said it: exactly one of epsilon, mu, rho and share.
+
+    `epsilon` goes with an optional `delta`; a `share` is a part of a whole budget, of mu^2 for
+    Gaussian noise and of epsilon for Laplace noise.
+    """
+
+    kind: SpendKind
+    amount: Fraction
+    delta: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        mu: float | None = None,
+        rho: float | None = None,
+        share: float | None = None,
+    ) -> "Spend":
+        """Read the keywords of a release.
+
+        Raises
+        ------
+        CalibrationError
+            If none or several ways of spending are given, or a value is out of range.
+        """
+        ways: dict[SpendKind, float | None] = {
+            "epsilon": epsilon,
+            "mu": mu,
+            "rho": rho,
+            "share": share,
+        }
+        given = {kind: value for kind, value in ways.items() if value is not None}
+        if len(given) != 1:
+            named = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "none"
+            raise CalibrationError(
+                "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; got "
+                f"{named}."
+            )
+        ((kind, value),) = given.items()
+        if kind == "epsilon":
+            checked = None if delta is None else check_delta(delta)
+            return cls(kind, check_epsilon(value), checked)
+        if delta is not None:
+            raise CalibrationError(
+                f"delta goes with epsilon= only, got delta={delta!r} with {kind}=."
+            )
+        return cls(kind, check_positive(kind, value))
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLoss:
+    """What a release costs: a pure `epsilon`, beside Gaussian `mu`, beside a plain `delta`.
+
+    Losses add up coordinate by coordinate: pure epsilons, squares of mu and deltas (Dong, Roth and
+    Su 2022, Corollary 3.3 for the Gaussian part).
+
+    Parameters
+    ----------
+    epsilon
+        Pure (epsilon, 0) part, exact.
+    mu_squared
+        Square of the Gaussian differential privacy parameter, exact.
+    delta
+        Extra probability of failure, exact.
+    """
+
+    epsilon: Fraction = field(default=Fraction(0))
+    mu_squared: Fraction = field(default=Fraction(0))
+    delta: Fraction = field(default=Fraction(0))
+
+    def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
+        return PrivacyLoss(
+            self.epsilon + other.epsilon,
+            self.mu_squared + other.mu_squared,
+            self.delta + other.delta,
+        )
+
+    @property
+    def mu(self) -> float:
+        """Root of `mu_squared`, rounded up."""
+        root = math.sqrt(self.mu_squared)
+        while Fraction(root) ** 2 < self.mu_squared:
+            root = math.nextafter(root, math.inf)
+        return root
+
+    @property
+    def rho(self) -> float:
+        """Zero-concentrated parameter of the Gaussian part, mu^2 / 2."""
+        return float(self.mu_squared / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much of a frame one privacy unit may fill; `None` is no limit.
+
+    Parameters
+    ----------
+    rows
+        At most this many rows in all.
+    groups
+        At most this many groups.
+    rows_per_group
+        At most this many rows in each group.
+    """
+
+    rows: int | None = None
+    groups: int | None = None
+    rows_per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        names = {
+            "max_rows": self.rows,
+            "max_groups": self.groups,
+            "max_rows_per_group": self.rows_per_group,
+        }
+        for name, value in names.items():
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and (not whole or value < 1):
+                raise DeclarationError(f"{name} must be a whole number >= 1, got {name}={value!r}.")
+
+
+NO_CAPS = Caps()
+"""No caps at all."""
+
+ROW_CAPS = Caps(rows=1, groups=1, rows_per_group=1)
+"""Caps of a frame whose privacy unit is the row."""
+
+
+def check_neighboring(value: object) -> Neighboring:
+    """Validate a neighboring relation."""
+    for name in get_args(Neighboring):
+        if value == name:
+            return name  # type: ignore[no-any-return]
+    raise DeclarationError(
+        f'neighboring must be "add_remove" or "replace", got neighboring={value!r}.'
+    )

@@ -1,0 +1,221 @@
+"""How far a neighbor can move the measured integers, in exact rational arithmetic.
+
+One row adds an integer vector to the measured coordinates of its cell, taken from a convex set
+given by its corners; sets that do not share coordinates are independent of each other. With `a`
+rows of one unit and `b` rows of the unit that replaces it in the same cell, the weighted distance
+is at most
+
+    F(a, b) = sum over footprints of max over corners v, w of sum_k (|a v_k - b w_k| / sigma_k)^p ,
+
+with p = 2 for Gaussian and p = 1 for Laplace noise. F is convex in (a, b), so the worst pair of
+units fills its caps at a corner of the polytope of caps: whole cells of `c` rows, and at most one
+cell with what remains.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.privacy import Caps, Neighboring
+
+__all__ = ["Footprint", "Norm", "Reach", "movement", "reach_of"]
+
+Norm = Literal[1, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one row can add to some of the measured coordinates of its cell.
+
+    Parameters
+    ----------
+    coordinates
+        Positions of the coordinates.
+    corners
+        Corners of the convex set of what a row adds to them.
+    """
+
+    coordinates: tuple[int, ...]
+    corners: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How much of the cells one unit can fill.
+
+    Parameters
+    ----------
+    full
+        Number of cells that a unit can fill with `rows` rows each.
+    rows
+        Rows in a full cell.
+    rest
+        Rows left for one further cell, possibly 0.
+    cells
+        Number of cells there are.
+    always
+        Whether a unit always has exactly one row in the only cell, so that none ever leaves it.
+    """
+
+    full: int
+    rows: int
+    rest: int
+    cells: int
+    always: bool = False
+
+    @property
+    def total(self) -> int:
+        """Most rows of one unit over all cells: min(m, g c)."""
+        return self.full * self.rows + self.rest
+
+
+def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
+    """Derive what a unit can fill from its caps; `None` if they leave it unbounded.
+
+    With at most m rows, g groups and c rows in a group: `full = min(g, floor(m / c))` cells with c
+    rows, and `rest = m - full c` rows in one more cell if `full < g`.
+
+    Examples
+    --------
+    >>> reach_of(Caps(rows=7, groups=5, rows_per_group=2), cells=100)
+    Reach(full=3, rows=2, rest=1, cells=100, always=False)
+    """
+    groups = cells if caps.groups is None else min(caps.groups, cells)
+    per_group = caps.rows if caps.rows_per_group is None else caps.rows_per_group
+    if per_group is None:
+        return None
+    rows = groups * per_group if caps.rows is None else caps.rows
+    per_group = min(per_group, rows)
+    full = min(groups, rows // per_group)
+    rest = rows - full * per_group if full < groups else 0
+    return Reach(full, per_group, rest, cells, always)
+
+
+def movement(
+    footprints: Sequence[Footprint],
+    scales: Sequence[Fraction],
+    norm: Norm,
+    reach: Reach,
+    neighboring: Neighboring,
+) -> Fraction:
+    """Return the largest weighted distance between neighbors, to the power `norm`.
+
+    It is the maximum over neighbors of `sum_k (|Delta w_k| / scale_k)^norm`, over the coordinates
+    of all cells.
+
+    Parameters
+    ----------
+    footprints
+        What one row can add; together they name each coordinate at most once.
+    scales
+        One noise scale per coordinate. A scale of 0 marks a coordinate that no neighbor moves.
+    norm
+        2 for Gaussian noise, 1 for Laplace noise.
+    reach
+        How much one unit can fill.
+    neighboring
+        Whether a neighbor has one unit more or fewer, or one unit replaced.
+
+    Returns
+    -------
+    Fraction
+        The exact maximum, 0 if nothing can move.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If a coordinate with scale 0 can move.
+
+    Notes
+    -----
+    For one count under add/remove this is `K = full * rows^2 + rest^2` with norm 2, and min(m, g c)
+    with norm 1.
+    """
+    if neighboring == "add_remove":
+        one = _distance(footprints, scales, norm, 1, 0)
+        return one * (reach.full * reach.rows**norm + reach.rest**norm)
+    if reach.always:
+        return _distance(footprints, scales, norm, 1, 1)
+    return _replaced(footprints, scales, norm, reach)
+
+
+def _distance(
+    footprints: Sequence[Footprint], scales: Sequence[Fraction], norm: Norm, a: int, b: int
+) -> Fraction:
+    """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
+    return sum(
+        (
+            max(
+                _length(
+                    [a * v - b * w for v, w in zip(one, other, strict=True)], part, scales, norm
+                )
+                for one, other in itertools.product(part.corners, repeat=2)
+            )
+            for part in footprints
+        ),
+        start=Fraction(0),
+    )
+
+
+def _length(
+    vector: Sequence[int], part: Footprint, scales: Sequence[Fraction], norm: Norm
+) -> Fraction:
+    """Weighted length of a difference, to the power `norm`."""
+    length = Fraction(0)
+    for x, k in zip(vector, part.coordinates, strict=True):
+        if x != 0:  # a coordinate that does not move needs no noise
+            length += (abs(x) / scales[k]) ** norm
+    return length
+
+
+def _replaced(
+    footprints: Sequence[Footprint], scales: Sequence[Fraction], norm: Norm, reach: Reach
+) -> Fraction:
+    """Maximum of the sum of F over all ways in which two units can fill the cells."""
+    full, rest = reach.rows, reach.rest
+
+    def distance(a: int, b: int) -> Fraction:
+        return _distance(footprints, scales, norm, a, b)
+
+    alone = distance(1, 0)  # F(a, 0) = a^norm F(1, 0)
+    weights = (
+        distance(full, full),
+        alone * full**norm,
+        distance(full, rest),
+        distance(rest, rest),
+        alone * rest**norm,
+    )
+    return max(
+        sum((n * weight for n, weight in zip(numbers, weights, strict=True)), start=Fraction(0))
+        for numbers in _fillings(reach)
+    )
+
+
+def _fillings(reach: Reach) -> Iterator[tuple[int, int, int, int, int]]:
+    """Numbers of cells of each kind that a worst pair of units may fill.
+
+    The kinds are: full for both, full for one alone, full for one and the rest of the other, the
+    rests of both, a rest alone. A unit has a rest only beside all its full cells. The total is
+    concave and piecewise linear in the number of cells that are full for both: trying its ends and
+    its one bend is enough.
+    """
+    flags = range(2 if reach.rest else 1)
+    for mine, theirs in itertools.product(flags, repeat=2):
+        meetings = itertools.product(
+            range(mine + 1), range(theirs + 1), range(min(mine, theirs) + 1)
+        )
+        for on_theirs, on_mine, together in meetings:
+            if on_theirs + together > mine or on_mine + together > theirs:
+                continue
+            room = reach.cells - mine - theirs + together
+            left = reach.full - on_mine  # my full cells that do not hold the other's rest
+            right = reach.full - on_theirs
+            most = min(left, right, room)
+            for both in {0, left + right - room, left, right, room}:
+                needed = mine * (left - both) + theirs * (right - both)
+                if 0 <= both <= most and needed <= room - both:
+                    single = min(left + right - 2 * both, room - both)
+                    rests = mine + theirs - on_theirs - on_mine - 2 * together
+                    yield both, single, on_theirs + on_mine, together, rests
