@@ -135,7 +135,8 @@ def movement(
     """
     if neighboring == "add_remove":
         one = _distance(footprints, scales, norm, 1, 0)
-        return one * (reach.full * reach.rows**norm + reach.rest**norm)
+        weight: int = reach.full * reach.rows**norm + reach.rest**norm
+        return one * weight
     if reach.always:
         return _distance(footprints, scales, norm, 1, 1)
     return _replaced(footprints, scales, norm, reach)
@@ -166,7 +167,8 @@ def _length(
     length = Fraction(0)
     for x, k in zip(vector, part.coordinates, strict=True):
         if x != 0:  # a coordinate that does not move needs no noise
-            length += (abs(x) / scales[k]) ** norm
+            moved = abs(x) / scales[k]
+            length += moved if norm == 1 else moved * moved
     return length
 
 

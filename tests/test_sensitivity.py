@@ -29,7 +29,7 @@ def fillings(cells: int, caps: Caps) -> list[tuple[int, ...]]:
     ]
 
 
-def brute_force(footprints, scales, norm, cells, caps, neighboring):
+def brute_force(footprints, scales, norm, limits, neighboring):
     """Worst pair of units, each row of a unit in a cell being the same corner."""
 
     def cell(a, b):
@@ -45,6 +45,7 @@ def brute_force(footprints, scales, norm, cells, caps, neighboring):
         )
 
     table = {pair: cell(*pair) for pair in itertools.product(range(6), repeat=2)}
+    cells, caps = limits
     units = fillings(cells, caps)
     others = [(0,) * cells] if neighboring == "add_remove" else units
     return max(
@@ -81,7 +82,7 @@ def test_movement_is_the_brute_force_maximum(name, norm, neighboring):
     footprints, scales = FOOTPRINTS[name]
     for cells, caps in CASES:
         reach = reach_of(caps, cells)
-        expected = brute_force(footprints, scales, norm, cells, caps, neighboring)
+        expected = brute_force(footprints, scales, norm, (cells, caps), neighboring)
         assert movement(footprints, scales, norm, reach, neighboring) == expected, (cells, caps)
 
 

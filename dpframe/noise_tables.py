@@ -1,0 +1,128 @@
+"""The region under a bell curve, cut into strips and cells: what `dpframe.noise` draws Z from.
+
+Strip `k` holds the reals `z` of `[k, k + 1) / 64`. Above it stand cells of height 1, enough of them
+to cover the curve `f(z) = peak * exp(-energy(z))`. A cell is *free* if all of it lies under the
+curve, and *tested* if the curve may cross it. The peak is chosen so that all cells, those of both
+signs, fit in 2**16: sixteen random bits then name one of them, uniformly.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+__all__ = ["CURVES", "MARGIN", "STRIP_BITS", "Curve", "Law", "StripTable", "strip_table"]
+
+Law = Literal["gaussian", "laplace"]
+
+STRIP_BITS = 6
+"""A strip is 2**-6 wide."""
+
+MARGIN = 2.0**-16
+"""No float decides a comparison closer than this: their errors stay below 2**-18."""
+
+_CELLS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A multiple of the density of Z, `f(z) = peak * exp(-energy(z))`, even and falling in |z|.
+
+    Parameters
+    ----------
+    peak
+        Height at 0, in cells.
+    reach
+        The table covers |z| < reach. Beyond, `f(z) <= 2**-(8 + i)` for |z| >= reach + i, i >= 0.
+    energy
+        Minus the log-density of Z up to a constant; takes arrays and `Decimal` numbers alike.
+    """
+
+    peak: int
+    reach: int
+    energy: Callable[[Any], Any]
+
+    def heights(self, z: np.ndarray) -> np.ndarray:
+        """Return f(z) in floats, right to 2**-40 for exact |z| <= reach."""
+        heights: np.ndarray = self.peak * np.exp(-self.energy(z))
+        return heights
+
+    def bracket(self, start: int, bits: int) -> tuple[Fraction, Fraction]:
+        """Return numbers below and above every f(z) with z in [start, start + 1] / 2**bits.
+
+        `decimal` rounds each of six steps to a relative 10**-precision. The energy is below
+        4**extra and known to two of those, f therefore to 2 * 4**extra + 3 of them: less than the
+        slack, wherever z lies. The slack itself is small beside the change of f over the interval.
+        """
+        nearest, farthest = sorted((abs(start), abs(start + 1)))
+        digits = bits // 3 + 10  # 10**-(bits / 3) < 2**-bits
+        extra = max(0, farthest.bit_length() - bits)
+        with localcontext(Context(digits + extra + 4, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])):
+            low = self.peak * (-self.energy(Decimal(farthest) / 2**bits)).exp()
+            high = self.peak * (-self.energy(Decimal(nearest) / 2**bits)).exp()
+        slack = Fraction(1, 10**digits)
+        return Fraction(low) * (1 - slack), Fraction(high) * (1 + slack)
+
+
+def _half_square(z: Any) -> Any:
+    """Energy of the standard normal law."""
+    return z * z / 2
+
+
+CURVES: dict[Law, Curve] = {
+    "gaussian": Curve(peak=400, reach=5, energy=_half_square),
+    "laplace": Curve(peak=496, reach=12, energy=abs),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class StripTable:
+    """The cells of a curve: free ones first, then tested ones, then spare ones, then the tail's.
+
+    Parameters
+    ----------
+    curve
+        The curve that the cells cover.
+    free
+        Number of free cells.
+    strip
+        Strip of each of the 2**16 cells, int16.
+    bottom
+        Lower edge of each cell that is not free, float64: infinite for a spare cell, which is above
+        any curve, and NaN for the last cell, which stands for |z| >= reach.
+    """
+
+    curve: Curve
+    free: int
+    strip: np.ndarray
+    bottom: np.ndarray
+
+
+@cache
+def strip_table(law: Law) -> StripTable:
+    """Cut the region under the curve of a law into cells.
+
+    The number of free cells of a strip is rounded down, from the lowest height of the curve minus
+    the margin; the number of all its cells is rounded up, from the highest plus the margin. So
+    whatever the last bits of `exp`, free cells lie under the curve and all of it is covered.
+    """
+    curve = CURVES[law]
+    width = 2.0**-STRIP_BITS
+    strips = np.arange(curve.reach << STRIP_BITS)
+    free = np.floor(curve.heights((strips + 1) * width) - MARGIN).clip(0).astype(np.int64)
+    cells = np.ceil(curve.heights(strips * width) + MARGIN).astype(np.int64)
+    # the strip of -z for each z: ~k is -k - 1
+    strips, free, cells = np.r_[strips, ~strips], np.tile(free, 2), np.tile(cells, 2)
+    tested = cells - free
+
+    strip = np.zeros(_CELLS, np.int16)
+    strip[: cells.sum()] = np.r_[np.repeat(strips, free), np.repeat(strips, tested)]
+    bottom = np.full(_CELLS - free.sum(), np.inf)
+    first = np.cumsum(tested) - tested
+    bottom[: tested.sum()] = np.arange(tested.sum()) + np.repeat(free - first, tested)
+    bottom[-1] = np.nan
+    return StripTable(curve, int(free.sum()), strip, bottom)

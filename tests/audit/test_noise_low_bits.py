@@ -1,0 +1,88 @@
+"""Low bits of integer + noise: no pattern may be possible on one input and impossible on another.
+
+Sums of floats fail this test: see the control. False alarms have probability `FALSE_ALARM` each.
+"""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from dpframe import noise
+
+FALSE_ALARM = 1e-6
+LAWS = ["gaussian", "laplace"]
+audit = pytest.mark.audit
+
+
+def residue_probabilities(law, scale, modulus):
+    """P(round(scale * Z) = r modulo the modulus), r = 0, 1, ...; wide noise is even to 1e-5."""
+    if scale > 64 * modulus:
+        return np.full(modulus, 1 / modulus)
+    last = int(40 * scale) // modulus * modulus + modulus
+    k = np.arange(-last, last)
+    cumulative = special.ndtr if law == "gaussian" else stats.laplace.cdf
+    # the law is even: compute with the negative side, where floats are fine
+    near, far = -np.abs(k) + 0.5, -np.abs(k) - 0.5
+    return (cumulative(near / scale) - cumulative(far / scale)).reshape(-1, modulus).sum(axis=0)
+
+
+def residue_counts(law, scale, modulus, base, draws):
+    """How often base + noise has each residue."""
+    counts = np.zeros(modulus, np.int64)
+    for _ in range(0, draws, 10**6):
+        values = base + noise.rounded(law, scale, min(draws, 10**6))
+        counts += np.bincount(values & modulus - 1, minlength=modulus)
+    return counts
+
+
+def check_low_bits(law, scale, modulus, draws):
+    """Compare residues on inputs 0 and 1 with the law and, for wide noise, with each other."""
+    probabilities = residue_probabilities(law, scale, modulus)
+    assert probabilities.sum() == pytest.approx(1, abs=1e-9)
+    counts = [residue_counts(law, scale, modulus, base, draws) for base in (0, 1)]
+    p_values = []
+    for base in (0, 1):
+        expected = np.roll(probabilities, base) * draws
+        assert (expected > 50).all()
+        assert (counts[base] > 0).all()
+        p_values.append(stats.chisquare(counts[base], expected * draws / expected.sum()).pvalue)
+    if scale > 64 * modulus:
+        p_values.append(stats.chi2_contingency(np.array(counts)).pvalue)
+    assert min(p_values) > FALSE_ALARM
+    return p_values
+
+
+CASES = [(1.0, 2), (4.2, 8), (4.2, 16), (1000.0, 16), (1000.0, 256), (2.0**20, 1024)]
+WIDE = [(1.37 * 2.0**33, 1024), (2.0**40, 1024), (2.0**50, 4096)]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("scale", "modulus"), [(4.2, 8), (2.0**20, 256), (2.0**40, 256)])
+def test_low_bits_show_no_gap(law, scale, modulus):
+    check_low_bits(law, scale, modulus, 10**6)
+
+
+@audit
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("scale", "modulus"), CASES + WIDE)
+def test_low_bits_show_no_gap_at_length(law, scale, modulus):
+    p_values = check_low_bits(law, scale, modulus, 10**7)
+    print(f"{law} scale {scale:g} modulo {modulus}: p = {np.round(p_values, 3)}")
+
+
+@audit
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("shift", [10, 20, 30])
+def test_middle_bits_of_wide_noise_are_even(law, shift):
+    counts = np.zeros(256)
+    for _ in range(10):
+        counts += np.bincount(noise.rounded(law, 2.0**48, 10**6) >> shift & 255, minlength=256)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_control_float_noise_has_a_gap():
+    """The event "not a multiple of 2**-53" has probability 0 on input 1, and not on input 0."""
+    z = np.random.default_rng(1).normal(size=10**6)
+    chances = [np.mean(np.ldexp(base + z, 53) % 1 != 0) for base in (0.0, 1.0)]
+    assert chances[0] > 0.1
+    assert chances[1] == 0

@@ -1,0 +1,94 @@
+"""Time of exact noise beside numpy's `Generator.normal`, and beside OpenDP where it is installed.
+
+Both sides run in turn in one process; medians are compared.
+Run: `python tests/benchmarks/bench_noise.py`.
+"""
+
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from dpframe import noise
+
+SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
+MILLION = 10**6
+OPENDP_DRAWS = 20_000
+
+
+def medians(calls: list[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each call; they take turns."""
+    seconds: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, row in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            row.append(time.perf_counter() - start)
+    return [statistics.median(row) for row in seconds]
+
+
+def beside_numpy(law: noise.Law, scale: float) -> str:
+    """One row of the table."""
+    generator = np.random.default_rng()
+    ours, normal = medians(
+        [
+            lambda: noise.rounded(law, scale, MILLION),
+            lambda: generator.normal(0.0, scale, MILLION),
+        ],
+        repeats=11,
+    )
+    (thousand,) = medians([lambda: noise.rounded(law, scale, 1000)], repeats=201)
+    (one,) = medians([lambda: noise.rounded(law, scale, 1)], repeats=201)
+    return (
+        f"{law:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
+        f"{thousand * 1e6:>9.0f} {one * 1e6:>6.0f}"
+    )
+
+
+def one_scale_per_draw(law: noise.Law) -> str:
+    """A row for a million draws of as many scales."""
+    generator = np.random.default_rng()
+    scales = generator.uniform(0.5, 1e4, MILLION)
+    ours, normal = medians(
+        [lambda: noise.rounded(law, scales, MILLION), lambda: generator.normal(0.0, scales)],
+        repeats=11,
+    )
+    return f"{law:>9} {'one each':>9} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f}"
+
+
+def beside_opendp(scale: float) -> str:
+    """Time per draw of OpenDP's discrete Gaussian and of ours."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    measurement = dp.m.make_gaussian(*space, scale=scale)
+    zeros = [0] * OPENDP_DRAWS
+    theirs, ours = medians(
+        [lambda: measurement(zeros), lambda: noise.rounded("gaussian", scale, MILLION)], repeats=5
+    )
+    theirs, ours = theirs / OPENDP_DRAWS, ours / MILLION
+    return (
+        f"OpenDP discrete Gaussian, scale {scale:g}: {theirs * 1e9:.0f} ns per draw, "
+        f"dpframe {ours * 1e9:.1f} ns: {theirs / ours:.0f} times"
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    print("median times; a million draws in ms, of dpframe and of numpy's normal; 1000 and 1 in us")
+    print(f"{'law':>9} {'scale':>9} {'dpframe':>9} {'numpy':>9} {'ratio':>6} {'1000':>9} {'1':>6}")
+    laws: tuple[noise.Law, ...] = ("gaussian", "laplace")
+    for law in laws:
+        for scale in SCALES:
+            print(beside_numpy(law, scale))
+        print(one_scale_per_draw(law))
+    if importlib.util.find_spec("opendp") is not None:
+        for scale in (1.0, 4.2, 1000.0):
+            print(beside_opendp(scale))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""The interface of the noise module: arguments, entropy, standard deviations, half-widths."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from dpframe import noise
+from dpframe.errors import CalibrationError
+
+LAWS = ["gaussian", "laplace"]
+
+
+def mp_beyond(law, z):
+    """P(|Z| > z) at the precision of mpmath."""
+    return mp.erfc(z / mp.sqrt(2)) if law == "gaussian" else mp.exp(-z)
+
+
+def mp_probability(law, scale, k):
+    """P(round(scale * Z) = k) for k >= 1, both signs together."""
+    half = mp.mpf("0.5")
+    return mp_beyond(law, (k - half) / scale) - mp_beyond(law, (k + half) / scale)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [0, 1, 5, 1000, noise._BLOCK + 1])
+@pytest.mark.parametrize("scale", [0, 0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
+def test_draws_are_int64_of_the_size_asked(law, size, scale):
+    draws = noise.rounded(law, scale, size)
+    assert draws.dtype == np.int64
+    assert draws.shape == (size,)
+    assert scale >= 0.3 or not draws.any()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_draw_can_have_its_own_scale(law):
+    scale = np.tile([0.0, 1e-3, 1.0, 1e6, 2.0**50], 2000)
+    draws = noise.rounded(law, scale, scale.size).reshape(2000, 5)
+    typical = np.median(np.abs(draws), axis=0)
+    assert typical[0] == typical[1] == 0
+    assert 0 <= typical[2] <= 1
+    # the median of |Z| is 0.674 or 0.693, and these bounds at least ten standard deviations away
+    assert (typical[3:] > 0.4 * np.array([1e6, 2.0**50])).all()
+    assert (typical[3:] < 1.1 * np.array([1e6, 2.0**50])).all()
+    assert noise.rounded(law, np.empty(0), 0).shape == (0,)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_widest_noise_wraps(law):
+    draws = noise.rounded(law, noise.MAX_SCALE, 100_000).astype(float)
+    assert np.abs(draws).max() <= 2.0**63
+    # 3 % are at least 8 standard deviations of this estimate
+    expected = 2.0**60 if law == "gaussian" else 2.0**60.5
+    assert np.std(draws) == pytest.approx(expected, rel=0.03)
+
+
+def test_wrapping_is_modulo_two_to_the_64():
+    beyond = noise.Interval((9 << 70) + 12345, 70)
+    assert noise._round_exactly(2.0**60, beyond) == 9 * 2**60 + round(12345 / 1024) - 2**64
+
+
+def test_numpy_error_state_does_not_matter():
+    with np.errstate(all="raise"):
+        assert noise.rounded("laplace", 1e-310, 100_000).any() == np.False_
+        assert noise.rounded("gaussian", 2.0**60, 100_000).any()
+
+
+@pytest.mark.parametrize("scale", [-1, -1e-300, float("nan"), float("inf"), 2.0**61])
+def test_scales_out_of_range_are_refused(scale):
+    calls = [
+        lambda: noise.rounded("gaussian", scale, 3),
+        lambda: noise.rounded("laplace", np.array([1.0, scale, 2.0]), 3),
+        lambda: noise.standard_deviation("laplace", scale),
+        lambda: noise.half_width("gaussian", scale, 0.95),
+    ]
+    for call in calls:
+        with pytest.raises(CalibrationError, match=r"scale must be .*got scale=.*larger epsilon"):
+            call()
+
+
+def test_other_wrong_arguments_are_refused():
+    with pytest.raises(CalibrationError, match="size must be >= 0, got size=-1"):
+        noise.rounded("gaussian", 1.0, -1)
+    with pytest.raises(CalibrationError, match="got law='cauchy'"):
+        noise.rounded("cauchy", 1.0, 1)
+    for shape in [(2,), (3, 1), (1,)]:
+        with pytest.raises(CalibrationError, match="one per draw, got shape"):
+            noise.rounded("gaussian", np.ones(shape), 3)
+    for level in [0, 1, -0.5, 2, float("nan")]:
+        with pytest.raises(CalibrationError, match="level must be strictly between 0 and 1"):
+            noise.half_width("gaussian", 1.0, level)
+
+
+class Stream:
+    """A reproducible source of bytes."""
+
+    def __init__(self, seed):
+        self.seed, self.calls = seed, 0
+
+    def __call__(self, n):
+        self.calls += 1
+        return hashlib.shake_128(f"{self.seed}/{self.calls}".encode()).digest(n)
+
+
+def test_all_randomness_comes_from_one_function(monkeypatch):
+    def draws(seed):
+        monkeypatch.setattr(noise, "random_bytes", Stream(seed))
+        laws = [noise.rounded(law, scale, 70_000) for law in LAWS for scale in (1.0, 2.0**60)]
+        return np.concatenate([*laws, noise.random_words(10).astype(np.int64)])
+
+    first = draws(seed=1)
+    assert (first == draws(seed=1)).all()
+    assert (first != draws(seed=2)).any()
+
+
+def test_random_bytes_and_words(monkeypatch):
+    assert len(noise.random_bytes(0)) == 0
+    assert noise.random_bytes(32) != noise.random_bytes(32)
+    monkeypatch.setattr(noise, "_LARGEST_REQUEST", 10)
+    assert len(noise.random_bytes(35)) == 35
+    monkeypatch.setattr(noise, "random_bytes", lambda n: bytes(range(n)))
+    assert noise.random_words(2, np.uint16).tolist() == np.frombuffer(b"\0\1\2\3", "=u2").tolist()
+    assert noise.random_words(3).dtype == np.uint64
+    # 12 bits are the upper ones of two little-endian bytes
+    assert noise._random_bits(12) == 0x0100 >> 4
+
+
+FORK = """
+import os
+from dpframe import noise
+noise.rounded("gaussian", 1e9, 10)
+def draws():
+    return noise.rounded("gaussian", 1e9, 4).tolist()
+for child in range(3):
+    pid = os.fork()
+    if pid == 0:
+        print(draws(), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+print(draws(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_forked_processes_draw_differently():
+    root = Path(noise.__file__).parents[1]
+    command = [sys.executable, "-c", FORK]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    lines = run.stdout.splitlines()
+    assert len(lines) == 4
+    assert len(set(lines)) == 4
+
+
+SCALES = [0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 1.7, 1.999, 2.0, 2.3, 4.2, 30.0]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_standard_deviation_is_that_of_the_probabilities(law, scale):
+    with mp.workdps(60):
+        most = int(scale * 150) + 3
+        variance = mp.fsum(k * k * mp_probability(law, scale, k) for k in range(1, most))
+        error = noise.standard_deviation(law, scale) / mp.sqrt(variance) - 1
+        assert abs(error) < 1e-12
+
+
+def test_standard_deviation_at_the_ends():
+    for law, factor in [("gaussian", 1), ("laplace", np.sqrt(2))]:
+        assert noise.standard_deviation(law, 0) == 0
+        assert noise.standard_deviation(law, 5e-324) == 0
+        assert noise.standard_deviation(law, 2.0**60) == pytest.approx(2.0**60 * factor, rel=1e-15)
+    # noise this narrow is nearly always 0, nothing like sqrt(scale**2 + 1 / 12)
+    assert noise.standard_deviation("gaussian", 0.05) < 1e-10
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [*SCALES, 1000.0, 2.0**20])
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 1 - 1e-9, 1 - 2**-53])
+def test_half_width_is_the_smallest_that_covers(law, scale, level):
+    width = noise.half_width(law, scale, level)
+    assert isinstance(width, int)
+    with mp.workdps(60):
+        missed, allowed = mp_beyond(law, (width + mp.mpf("0.5")) / scale), 1 - mp.mpf(level)
+        assert missed <= allowed * (1 + mp.mpf("1e-13"))
+        if width:
+            more = mp_beyond(law, (width - mp.mpf("0.5")) / scale)
+            assert more > allowed * (1 - mp.mpf("1e-13"))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [2.0**40, 2.0**55, 2.0**60])
+def test_half_width_of_wide_noise(law, scale):
+    with mp.workdps(60):
+        quantile = mp.sqrt(2) * mp.erfinv(0.95) if law == "gaussian" else -mp.log(1 - mp.mpf(0.95))
+        assert noise.half_width(law, scale, 0.95) / (quantile * scale) == pytest.approx(
+            1, rel=1e-12
+        )
+
+
+def test_half_width_without_noise():
+    assert noise.half_width("gaussian", 0, 0.999) == 0
+    assert noise.half_width("laplace", 5e-324, 0.999) == 0
