@@ -1,0 +1,383 @@
+"""Row-wise conditions as frozen trees (`where="fare > 0 and zone in ['A', 'B']"`).
+
+A condition can only say something about one row at a time: that is what lets rows be left out at no
+privacy cost. It is Python syntax read with `ast` against a list of what is allowed; nothing is run.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NoReturn, cast
+
+from dpframe.errors import QueryError
+from dpframe.syntax import ALLOWED, excerpt, labels, parse_expression, unquoted
+
+__all__ = [
+    "All",
+    "Any",
+    "Arithmetic",
+    "Compare",
+    "Condition",
+    "Constant",
+    "Membership",
+    "Name",
+    "Negative",
+    "Node",
+    "Not",
+    "Value",
+]
+
+_PRESENT = (
+    "Missing values equal nothing, not even themselves: 'a == a' keeps rows where a is present"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The value of a column; as a condition: that it is a number other than 0."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A text, or a number; True is 1.0 and False is 0.0."""
+
+    value: float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """A number with its sign changed."""
+
+    operand: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Two numbers combined into one."""
+
+    operator: Literal["+", "-", "*", "/", "//", "%", "**"]
+    left: "Value"
+    right: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Whether two values are of one kind and in this relation."""
+
+    operator: Literal["==", "<", "<=", ">", ">="]
+    left: "Value"
+    right: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Whether a value equals one of some constants."""
+
+    operand: "Value"
+    items: tuple[float | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """That a condition does not hold."""
+
+    operand: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """That each of some conditions holds; always true if there are none."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """That one or more of some conditions hold; always false if there are none."""
+
+    parts: tuple["Node", ...]
+
+
+Value = Name | Constant | Negative | Arithmetic
+Node = Name | Compare | Membership | Not | All | Any
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on the values of a single row; compared and hashed by what it says.
+
+    Parameters
+    ----------
+    text
+        What was parsed, in normalized spelling; parsing it again gives an equal condition.
+    columns
+        Labels of the columns it looks at, unique, in order of appearance.
+    root
+        The condition as a tree.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    root: Node
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Read a condition.
+
+        Parameters
+        ----------
+        text
+            Column names (any text label in `backticks`), numbers, texts, True, False, comparisons
+            (chained too), `and`, `or`, `not` (or `&`, `|`, `~` between conditions in parentheses),
+            `in` and `not in` a list of constants, arithmetic. At most 10,000 characters.
+
+        Raises
+        ------
+        QueryError
+            If the text is anything else.
+
+        Examples
+        --------
+        >>> Condition.parse("fare > 0 & fare < 10")
+        Traceback (most recent call last):
+        ...
+        dpframe.errors.QueryError: where: '0 & fare' is no number or text: & and | bind tighter ...
+        >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
+        "(0 < fare <= 10) & (`pick up` == 'A')"
+        """
+        tree = parse_expression(text)
+        root = _condition(tree)
+        return cls(ast.unparse(tree), labels(tree), root)
+
+    @staticmethod
+    def all_of(*conditions: "Condition | None") -> "Condition | None":
+        """Join conditions with `and`.
+
+        Parameters
+        ----------
+        *conditions
+            `None` stands for a condition that always holds.
+
+        Returns
+        -------
+        Condition or None
+            `None` if all of them are.
+
+        Examples
+        --------
+        >>> Condition.all_of(Condition.parse("a or b"), None, Condition.parse("c > 0")).text
+        '(a or b) and c > 0'
+        """
+        given = [condition for condition in conditions if condition is not None]
+        if len(given) <= 1:
+            return given[0] if given else None
+        texts = (f"({one.text})" if isinstance(one.root, Any) else one.text for one in given)
+        columns = dict.fromkeys(label for one in given for label in one.columns)
+        return Condition(
+            " and ".join(texts), tuple(columns), _flat(All, (one.root for one in given))
+        )
+
+
+def _condition(tree: ast.expr) -> Node:
+    """Convert what must be true or false."""
+    match tree:
+        case ast.BoolOp(op=operator, values=parts):
+            return _joined(_JOINTS[type(operator)], parts)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as operator, right=right):
+            return _joined(_JOINTS[type(operator)], (left, right))
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+            return Not(_condition(operand))
+        case ast.Compare():
+            return _compared(tree)
+        case ast.Name(id=label):
+            return Name(unquoted(label))
+        case ast.Constant(value=bool(always)):
+            return All(()) if always else Any(())
+    if isinstance(tree, ast.BinOp | ast.UnaryOp) or _is_constant(tree):
+        _refuse(tree, "is neither true nor false: compare it with something")
+    _refuse_kind(tree)
+
+
+_JOINTS: dict[type[ast.AST], type[All] | type[Any]] = {
+    ast.And: All,
+    ast.BitAnd: All,
+    ast.Or: Any,
+    ast.BitOr: Any,
+}
+
+
+def _joined(joint: type[All] | type[Any], parts: Iterable[ast.expr]) -> Node:
+    """Convert conditions joined by `and` or by `or`."""
+    return _flat(joint, (_condition(part) for part in parts))
+
+
+def _flat(joint: type[All] | type[Any], nodes: Iterable[Node]) -> Node:
+    """Join conditions without nesting joints of the same kind."""
+    parts: list[Node] = []
+    for node in nodes:
+        parts.extend(node.parts if isinstance(node, joint) else (node,))
+    return parts[0] if len(parts) == 1 else joint(tuple(parts))
+
+
+_RELATIONS: dict[type[ast.cmpop], Literal["==", "<", "<=", ">", ">="]] = {
+    ast.Eq: "==",
+    ast.NotEq: "==",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+def _compared(tree: ast.Compare) -> Node:
+    """Convert a comparison; a chain of them is that each holds."""
+    sides = [tree.left, *tree.comparators]
+    links = zip(tree.ops, sides, sides[1:], strict=False)
+    return _flat(All, (_link(tree, operator, left, right) for operator, left, right in links))
+
+
+def _link(tree: ast.Compare, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> Node:
+    """Convert one comparison of a chain."""
+    if isinstance(operator, ast.Is | ast.IsNot):
+        _refuse(tree, "uses 'is': compare with == or !=. " + _PRESENT)
+    node: Node
+    if isinstance(operator, ast.In | ast.NotIn):
+        node = Membership(_left_of_in(left), _items(right))
+    else:
+        node = Compare(_RELATIONS[type(operator)], _value(left), _value(right))
+        _check_kinds(tree, node)
+    return Not(node) if isinstance(operator, ast.NotEq | ast.NotIn) else node
+
+
+def _check_kinds(tree: ast.Compare, node: Compare) -> None:
+    """Refuse a text compared with anything but a column: no row could change the outcome."""
+    for text, other in ((node.left, node.right), (node.right, node.left)):
+        if _is_text(text) and not isinstance(other, Name):
+            _refuse(tree, "compares a text with something that is not a column")
+
+
+def _left_of_in(tree: ast.expr) -> Value:
+    """Convert what is looked for in a list."""
+    value = _value(tree)
+    if isinstance(value, Constant):
+        _refuse(tree, "is looked for with 'in': only columns and arithmetic with them can be")
+    return value
+
+
+def _items(tree: ast.expr) -> tuple[float | str, ...]:
+    """Convert a list, tuple or set of constants."""
+    if not isinstance(tree, ast.List | ast.Tuple | ast.Set):
+        _refuse(tree, "stands right of 'in': write a list of constants there")
+    items = []
+    for element in tree.elts:
+        value = _value(element)
+        if not isinstance(value, Constant):
+            _refuse(element, "stands in a list: write constants there")
+        items.append(value.value)
+    return tuple(items)
+
+
+def _value(tree: ast.expr) -> Value:
+    """Convert what must be a number or a text."""
+    match tree:
+        case ast.Name(id=label):
+            return Name(unquoted(label))
+        case ast.Constant() if _is_constant(tree):
+            return _constant(tree)
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
+            number = _number(operand)
+            return number if isinstance(sign, ast.UAdd) else _negative(number)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            return Arithmetic(_OPERATORS[type(operator)], _number(left), _number(right))
+        case (
+            ast.BoolOp() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr())
+        ):
+            _refuse(
+                tree,
+                "is no number or text: & and | bind tighter than comparisons, ~ and not apply to "
+                "conditions. Put comparisons in parentheses: (a > 0) & (b > 0)",
+            )
+    _refuse_kind(tree)
+
+
+_OPERATORS: dict[type[ast.operator], Literal["+", "-", "*", "/", "//", "%", "**"]] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+}
+
+
+def _number(tree: ast.expr) -> Value:
+    """Convert an operand of arithmetic."""
+    value = _value(tree)
+    if _is_text(value):
+        _refuse(tree, "is a text in arithmetic, which works on numbers only")
+    return value
+
+
+def _negative(number: Value) -> Value:
+    """Change the sign of a number."""
+    if isinstance(number, Constant) and isinstance(number.value, float):
+        return Constant(-number.value)
+    return Negative(number)
+
+
+def _is_text(value: Value) -> bool:
+    """Whether a value is a constant text."""
+    return isinstance(value, Constant) and isinstance(value.value, str)
+
+
+def _is_constant(tree: ast.expr) -> bool:
+    """Whether this is a number, a text, True or False."""
+    return isinstance(tree, ast.Constant) and isinstance(tree.value, int | float | str)
+
+
+def _constant(tree: ast.Constant) -> Constant:
+    """Convert a constant; every number becomes a float, so no power can grow without end."""
+    try:
+        if isinstance(tree.value, str):
+            tree.value.encode()
+            return Constant(tree.value)
+        return Constant(float(cast(float, tree.value)))
+    except OverflowError:
+        _refuse(tree, "is beyond the range of floats")
+    except UnicodeEncodeError:
+        _refuse(tree, "is not valid Unicode")
+
+
+_FOREIGN: dict[type[ast.AST], str] = {
+    ast.Call: "is a call",
+    ast.Attribute: "is an attribute",
+    ast.Subscript: "is a subscript",
+    ast.Lambda: "is a function",
+    ast.ListComp: "is a comprehension",
+    ast.SetComp: "is a comprehension",
+    ast.DictComp: "is a comprehension",
+    ast.GeneratorExp: "is a comprehension",
+    ast.NamedExpr: "is an assignment",
+    ast.JoinedStr: "is an f-string",
+    ast.IfExp: "is a choice with if and else",
+}
+
+
+def _refuse_kind(tree: ast.expr) -> NoReturn:
+    """Refuse a kind of expression that has no place in a condition."""
+    if isinstance(tree, ast.Constant) and tree.value is None:
+        _refuse(tree, "is no value to compare with. " + _PRESENT)
+    found = _FOREIGN.get(type(tree), "is not part of this language")
+    _refuse(tree, f"{found}: conditions look at one row at a time, and this could look at others")
+
+
+def _refuse(tree: ast.expr, why: str) -> NoReturn:
+    """Raise the error that quotes a part of the condition."""
+    try:
+        part = excerpt(ast.unparse(tree))
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        part = "..."
+    raise QueryError(f"where: {part!r} {why}. {ALLOWED}") from None

@@ -1,0 +1,139 @@
+"""Python expressions with names in backticks, as in `DataFrame.query`: parsed, never run."""
+
+import ast
+import re
+import warnings
+from keyword import iskeyword
+
+from dpframe.errors import QueryError
+
+__all__ = ["ALLOWED", "excerpt", "labels", "parse_expression", "unquoted"]
+
+ALLOWED = (
+    "Allowed are column names (in `backticks` if they are not identifiers), numbers, texts, True "
+    "and False, comparisons, and/or/not, 'in' with a list of constants, and + - * / // % **."
+)
+
+_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 80
+
+# Longest first, so that what looks like a label within a text is none.
+_TOKENS = re.compile(
+    r"""
+    (?P<text> '{3}(?:\\.|[^\\])*?'{3} | "{3}(?:\\.|[^\\])*?"{3}
+            | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" )
+    | `(?P<label>[^`]+)`
+    | (?P<space>(?:\s|\#[^\n]*)+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parse the text of a condition, whatever it may contain.
+
+    Parameters
+    ----------
+    text
+        A Python expression of at most 10,000 characters, nested at most 100 levels deep.
+
+    Returns
+    -------
+    ast.expr
+        Its tree. A name that needs its backticks has them; `ast.unparse` writes it as it was.
+
+    Raises
+    ------
+    QueryError
+        If the text is no such expression.
+    """
+    _check(text)
+    quoted: dict[str, str] = {}
+    prefix = "label"
+    while prefix in text:
+        prefix += "_"
+
+    def replace(token: re.Match[str]) -> str:
+        if token["text"] is not None:
+            return token[0]
+        if token["space"] is not None:
+            return " "
+        placeholder = f"{prefix}{len(quoted)}"
+        quoted[placeholder] = _quoted(token["label"])
+        return f" {placeholder} "
+
+    tree = _python(_TOKENS.sub(replace, text).strip(), text)
+    _check_depth(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = quoted.get(node.id, node.id)
+    return tree
+
+
+def unquoted(name: str) -> str:
+    """Return the label that a name in a tree stands for."""
+    return name.strip("`")
+
+
+def labels(tree: ast.expr) -> tuple[str, ...]:
+    """Return the columns named, in order of appearance."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(unquoted(node.id) for node in names))
+
+
+def excerpt(text: str) -> str:
+    """Cut a long text."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _check(text: object) -> None:
+    """Refuse what is no text of a reasonable size."""
+    if not isinstance(text, str):
+        raise QueryError(
+            f"where must be a condition as text, such as 'fare > 0', got {type(text).__name__}: "
+            "masks and functions could look at other rows"
+        )
+    if not text.strip():
+        raise QueryError(
+            "where must be a condition, got an empty text: leave it out to keep all rows"
+        )
+    if len(text) > _LONGEST:
+        raise QueryError(
+            f"where must have at most {_LONGEST} characters, got {len(text)}: "
+            "add a column that holds the outcome and name that one"
+        )
+
+
+def _quoted(label: str) -> str:
+    """Put a label in backticks if it would not be read as the same name without."""
+    plain = label.isascii() and label.isidentifier() and not iskeyword(label)
+    return label if plain else f"`{label}`"
+
+
+def _python(source: str, text: str) -> ast.expr:
+    """Parse Python syntax; what is wrong with it is told without a traceback of the parser."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source, mode="eval").body
+    except (RecursionError, MemoryError):
+        reason = "too deeply nested"
+    except (SyntaxError, ValueError) as error:
+        reason = getattr(error, "msg", "not text that Python can read")
+    hint = " '@' names a variable: write its value into the text." if "@" in source else ""
+    raise QueryError(
+        f"where={excerpt(text)!r} is no condition: {reason}.{hint} {ALLOWED}"
+    ) from None
+
+
+def _check_depth(tree: ast.expr) -> None:
+    """Refuse trees that could exhaust the stack of whoever walks down them."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise QueryError(
+        f"where must be nested at most {_DEEPEST} levels deep: chain conditions with 'and' and "
+        "'or', and use 'in' for many values"
+    )
