@@ -1,0 +1,73 @@
+"""What an engine must do: exact integer totals of a private frame, and never noise."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.totals import Task
+
+__all__ = ["Engine", "check_labels"]
+
+
+class Engine(Protocol):
+    """Adds up the rows of one kind of frame. A new engine is one file and one row of `ENGINES`."""
+
+    def handles(self, frame: object) -> bool:
+        """Tell whether this engine can read the frame."""
+        ...
+
+    def columns(self, frame: Any) -> list[Hashable]:
+        """List the column labels of the frame, in order; they are public."""
+        ...
+
+    def check(self, frame: Any, columns: Iterable[Hashable]) -> None:
+        """Check that each label names exactly one column of the frame.
+
+        Raises
+        ------
+        UnknownColumnError
+            If a label is not in the frame.
+        QueryError
+            If several columns of the frame carry a label.
+        """
+        ...
+
+    def totals(self, frame: Any, task: Task) -> np.ndarray:
+        """Add up every term of the task in every cell.
+
+        `totals[t, c] = sum over kept rows i in cell c of term_t(i), modulo 2**64`: an int64 array
+        of shape (terms, cells). What a row adds depends on its own values; which rows are kept of
+        a unit depends on the rows of that unit and on fresh randomness. Nothing is raised or
+        warned of because of private values, and the frame is not changed.
+
+        Raises
+        ------
+        UnknownColumnError, QueryError
+            If a column that the task names is missing from the frame, or there more than once.
+        """
+        ...
+
+
+def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:
+    """Check that each wanted label is among the labels exactly once."""
+    found = Counter(labels)
+    for label in wanted:
+        if label not in found:
+            raise UnknownColumnError(_unknown(label, labels))
+        if found[label] > 1:
+            raise QueryError(
+                f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
+                "Rename them so that the label names one."
+            )
+
+
+def _unknown(label: Hashable, labels: Sequence[Hashable]) -> str:
+    """Message about a label that is not in the frame."""
+    named = {str(known): known for known in labels}
+    close = [repr(named[text]) for text in get_close_matches(str(label), named)]
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {list(labels)[:20]!r}."
+    return f"the frame has no column {label!r}. {hint}"

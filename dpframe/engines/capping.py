@@ -1,0 +1,243 @@
+"""Caps on what one privacy unit may add: rows beyond a cap are dropped uniformly at random.
+
+Rows are grouped by unit in linear time, then each unit that exceeds a cap keeps a random sample of
+what it has, drawn without replacement. A sample depends on how many rows the unit has and on fresh
+random words, never on other units: adding a unit does not change the law of what others keep. No
+cap is exceeded, whatever the words are.
+"""
+
+from collections import defaultdict
+from itertools import count
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
+from scipy import sparse
+
+from dpframe import noise
+from dpframe.engines.lookup import boxed, each, is_arrow_text, native, native_dtype
+from dpframe.privacy import Caps
+
+__all__ = ["kept_rows", "unit_codes"]
+
+_BLOCK = 1 << 16
+_MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
+_FEW = 1024  # integers this close together are their own codes, however few rows there are
+
+
+def unit_codes(column: pd.Series) -> tuple[np.ndarray, int]:
+    """Give a number to each privacy unit of a column.
+
+    Rows are of one unit when their values are equal, as in a dict.
+
+    Returns
+    -------
+    codes, count
+        Unit of each row, int32 where that is enough, below `count`; it is `count` for rows whose
+        unit is missing or cannot be hashed.
+    """
+    dtype = native_dtype(column.dtype)
+    missing = None
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, units = column.array.codes, len(column.dtype.categories)
+    elif dtype is not None:
+        found, missing = native(column, dtype)
+        codes, units = _numbers_coded(found)
+    elif _is_text(column):
+        codes, uniques = pd.factorize(column)
+        units = len(uniques)
+    else:
+        codes, units = _objects_coded(column)
+    codes = codes.astype(_index_dtype(max(units, len(column))), copy=True)
+    codes[codes < 0] = units
+    if missing is not None:
+        codes[missing] = units
+    return codes, units
+
+
+def kept_rows(column: pd.Series, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
+    """Choose the rows that are kept of each privacy unit.
+
+    First at most `caps.rows_per_group` rows of each cell, then at most `caps.groups` cells, then at
+    most `caps.rows` rows, each time a uniformly random choice among what is left of the unit. A
+    stage that the others imply is skipped.
+
+    Parameters
+    ----------
+    column
+        Privacy unit of each row; rows without one are dropped.
+    cells
+        Cell of each row, below `cell_count`; rows of cell `cell_count` are dropped.
+
+    Returns
+    -------
+    numpy.ndarray
+        Boolean mask of the rows.
+    """
+    units, count = unit_codes(column)
+    kept: np.ndarray = (units != count) & (cells != cell_count)
+    caps = _binding(caps, cell_count)
+    if caps == Caps() or not kept.any():
+        return kept
+    units[~kept] = count
+    by_cell = caps.groups is not None or caps.rows_per_group is not None
+    order, bounds = _ordered(units, count, cells if by_cell else None, cell_count)
+    del units  # large, and not needed any more
+    if by_cell:
+        order, bounds = _cap_groups(order, bounds, cells, caps)
+    if caps.rows is not None:
+        order = order[_sample(bounds, caps.rows)]
+    kept[:] = False
+    kept[order] = True
+    return kept
+
+
+def _binding(caps: Caps, cell_count: int) -> Caps:
+    """Drop the caps that the others imply."""
+    rows, groups, rows_per_group = caps.rows, caps.groups, caps.rows_per_group
+    if cell_count == 1 and rows_per_group is not None:
+        rows = rows_per_group if rows is None else min(rows, rows_per_group)
+    if rows is not None and rows_per_group is not None and rows_per_group >= rows:
+        rows_per_group = None
+    if groups is not None and groups >= min(cell_count, cell_count if rows is None else rows):
+        groups = None
+    most_groups = cell_count if groups is None else groups
+    if rows is not None and rows_per_group is not None and most_groups * rows_per_group <= rows:
+        rows = None
+    return Caps(rows, groups, rows_per_group)
+
+
+def _ordered(
+    units: np.ndarray, unit_count: int, cells: np.ndarray | None, cell_count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Order rows by unit, and by cell inside if cells are given; with the bounds of the units."""
+    if cells is None:
+        order, bounds = _grouped(units, unit_count + 1)
+    else:
+        by_cell, _ = _grouped(cells, cell_count + 1)
+        order, bounds = _grouped(units[by_cell], unit_count + 1)
+        order = by_cell[order]
+    bounds = bounds[:-1]  # the last group is of rows to drop
+    return order[: bounds[-1]], bounds
+
+
+def _cap_groups(
+    order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: Caps
+) -> tuple[np.ndarray, np.ndarray]:
+    """Apply the caps on groups and on rows in a group to rows in order of unit and cell."""
+    pairs = _pair_bounds(order, bounds, cells)
+    kept = np.ones(len(order), bool)
+    if caps.rows_per_group is not None:
+        kept = _sample(pairs, caps.rows_per_group)
+    if caps.groups is not None:
+        chosen = _sample(np.searchsorted(pairs, bounds), caps.groups)
+        kept &= _spread(chosen, pairs)
+    before = np.zeros(len(order) + 1, bounds.dtype)
+    np.cumsum(kept, out=before[1:])
+    return order[kept], before[bounds]
+
+
+def _pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Bounds of the rows of each unit and cell, for rows in order of unit and cell."""
+    ordered = cells[order]
+    first = np.ones(len(order) + 1, bool)  # the end counts as one
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:-1])
+    first[bounds] = True
+    return np.flatnonzero(first).astype(bounds.dtype)
+
+
+def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
+    """Keep at most some random places of each segment [bounds[i], bounds[i + 1]), as a mask."""
+    sizes = np.diff(bounds)
+    over = sizes > most
+    kept = _spread(~over, bounds)
+    draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
+    if over.any():
+        draw(kept, bounds[:-1][over].astype(np.int64), sizes[over].astype(np.uint64), most)
+    return kept
+
+
+def _spread(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Repeat the flag of each segment at its places, in less memory than `np.repeat` takes."""
+    up = flags & (bounds[1:] > bounds[:-1])
+    change = np.zeros(bounds[-1] + 1, np.int8)
+    change[bounds[:-1][up]] = 1
+    change[bounds[1:][up]] -= 1
+    return np.cumsum(change[:-1], dtype=np.int8).view(np.bool_)
+
+
+def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
+    """Draw one place of every segment at a time: the first steps of a Fisher-Yates shuffle.
+
+    The remainder of a 64-bit word is even but for a part in 2**64 / size.
+    """
+    places = np.arange(len(kept), dtype=_index_dtype(len(kept)))
+    for done in range(most):
+        words = noise.random_words(len(starts), np.uint64)
+        drawn = starts + done + (words % (sizes - np.uint64(done))).astype(np.int64)
+        kept[places[drawn]] = True
+        places[drawn] = places[starts + done]
+
+
+def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
+    """Draw the places with the smallest random words, one segment after the other."""
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        words = noise.random_words(size, np.uint64)
+        kept[start + np.argpartition(words, most)[:most]] = True
+
+
+def _grouped(labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Order rows by label, equal ones as they come, with the bounds of each label's rows.
+
+    A counting sort, written as the transposition of a sparse matrix with one entry in each row.
+    """
+    n = len(labels)
+    bounds = np.arange(n + 1, dtype=_index_dtype(n))
+    entries = (np.zeros(n, np.int8), labels, bounds)
+    columns = sparse.csr_array(entries, shape=(n, label_count)).tocsc()
+    order: np.ndarray = columns.indices
+    return order, columns.indptr
+
+
+def _index_dtype(largest: int) -> type[np.signedinteger]:
+    """Narrow dtype for numbers up to a largest one."""
+    return np.int32 if largest < np.iinfo(np.int32).max else np.int64
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Whether a column holds only texts and missing values: pandas hashes these as a dict does."""
+    if isinstance(column.dtype, pd.StringDtype) or is_arrow_text(column.dtype):
+        return True
+    return bool(column.dtype == object) and infer_dtype(column, skipna=True) == "string"
+
+
+def _numbers_coded(found: np.ndarray) -> tuple[np.ndarray, int]:
+    """Code numbers and times: integers that are close together by a shift, others by hashing."""
+    if found.dtype.kind in "biu" and len(found):
+        low, high = int(found.min()), int(found.max())
+        if high - low < max(len(found), _FEW):
+            return _shifted(found, low), high - low + 1
+    codes, uniques = pd.factorize(found)
+    return codes, len(uniques)
+
+
+def _shifted(found: np.ndarray, low: int) -> np.ndarray:
+    """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
+    codes = np.empty(len(found), _index_dtype(len(found) + _FEW))
+    origin = np.uint64(low % 2**64)
+    for start in range(0, len(found), _BLOCK):
+        block = found[start : start + _BLOCK].astype(np.uint64)
+        codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
+    return codes
+
+
+def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
+    """Code Python objects in order of appearance."""
+    known: defaultdict[object, int] = defaultdict(count().__next__)
+    codes = np.empty(len(column), _index_dtype(len(column)))
+    for start in range(0, len(column), _BLOCK):
+        block = column.iloc[start : start + _BLOCK]
+        found = each(known.__getitem__, boxed(block), -1)
+        found[block.isna().to_numpy()] = -1
+        codes[start : start + _BLOCK] = found
+    return codes, len(known)

@@ -1,0 +1,194 @@
+"""Views of one private column as points in time, under the same promise as the views as numbers.
+
+Times are counted in microseconds since 1970-01-01, rounded down; those more than 146,000 years away
+are moved to that distance. A date is its midnight.
+"""
+
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpframe.engines.values import coded, dense, holds_objects, objects, spread
+
+try:
+    import pyarrow as pa
+except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
+    pa = None
+
+__all__ = ["EPOCH", "MICROSECOND", "instants", "wall_times"]
+
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+
+_NOT_A_TIME = np.iinfo(np.int64).min
+_FARTHEST = 2**62  # microseconds; leaves room to add an offset
+_PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}  # over, under
+# Zones are asked about years 2 to 9998 only: they are built on `datetime`, which knows few others.
+_FIRST_ZONED = (datetime(2, 1, 1) - EPOCH) // MICROSECOND
+_LAST_ZONED = (datetime(9998, 12, 31) - EPOCH) // MICROSECOND
+
+
+def wall_times(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """View a column as what a clock on the wall showed, in the time zone of each value.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    times, valid : numpy.ndarray
+        int64 microseconds since 1970-01-01 00:00, and whether the value is a point in time; 0 where
+        it is not.
+
+    Examples
+    --------
+    >>> wall_times(pd.Series(["1970-01-02", pd.Timestamp("1970-01-02")], dtype=object))
+    (array([          0, 86400000000]), array([False,  True]))
+    """
+    clock = _clock(column)
+    return clock.wall, clock.valid
+
+
+def instants(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """View a column as instants, for values with a time zone.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    times, valid : numpy.ndarray
+        int64 microseconds since 1970-01-01 00:00 UTC, and whether the value is a point in time with
+        a time zone; 0 where it is not.
+    """
+    clock = _clock(column)
+    return np.where(clock.aware, clock.utc, 0), clock.aware
+
+
+class _Clock(NamedTuple):
+    """Points in time on the wall and at UTC; which values are any, which know their zone."""
+
+    wall: np.ndarray
+    utc: np.ndarray
+    valid: np.ndarray
+    aware: np.ndarray
+
+
+class _Tick(NamedTuple):
+    """A point in time as ticks of a unit since 1970, at UTC if there is a zone."""
+
+    ticks: int
+    unit: str
+    zone: tzinfo | None
+
+
+def _clock(column: pd.Series) -> _Clock:
+    """View a column of any dtype as points in time."""
+    parts = coded(column)
+    if parts is not None:
+        return _Clock(*(spread(view, parts.codes, 0) for view in _clock(parts.values)))
+    column = dense(column)
+    dtype = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        ticks = column.array.to_numpy(dtype=f"M8[{dtype.unit}]").view(np.int64)
+        return _clock_of_ticks(ticks, dtype.unit, dtype.tz)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_clock(column)
+    if dtype.kind == "M":
+        return _clock_of_ticks(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0], None)
+    if holds_objects(column):
+        return _object_clock(objects(column))
+    return _no_times(len(column))
+
+
+def _no_times(length: int) -> _Clock:
+    """Return the view of values none of which is a point in time."""
+    return _clock_of_ticks(np.full(length, _NOT_A_TIME), "us", None)
+
+
+def _arrow_clock(column: pd.Series) -> _Clock:
+    """View Arrow timestamps and dates as points in time."""
+    kind, values = column.dtype.pyarrow_dtype, column.array.__arrow_array__()
+    if pa.types.is_date(kind):
+        kind = pa.timestamp("s")
+        values = values.cast("date32").cast(kind)
+    if not pa.types.is_timestamp(kind):
+        return _no_times(len(column))
+    ticks = values.cast("int64").fill_null(_NOT_A_TIME).to_numpy()
+    return _clock_of_ticks(ticks, kind.unit, kind.tz)
+
+
+def _object_clock(values: np.ndarray) -> _Clock:
+    """View objects as points in time, those of one unit and zone together."""
+    clock = _no_times(len(values))
+    groups: dict[object, list[tuple[int, _Tick]]] = {}
+    for row, value in enumerate(values):
+        tick = _tick(value)
+        if tick is not None:
+            # Fixed offsets may be one object per value; other zones are shared, not all hashable.
+            zone = tick.zone if type(tick.zone) is timezone else id(tick.zone)
+            groups.setdefault((tick.unit, zone), []).append((row, tick))
+    for group in groups.values():
+        rows, (_, first) = [row for row, _ in group], group[0]
+        ticks = np.array([tick.ticks for _, tick in group], dtype=np.int64)
+        for whole, part in zip(clock, _clock_of_ticks(ticks, first.unit, first.zone), strict=True):
+            whole[rows] = part
+    return clock
+
+
+def _tick(value: object) -> _Tick | None:
+    """Return a date or datetime as ticks since 1970, anything else as None."""
+    if value is None or value is pd.NaT or type(value) is str or type(value) is float:
+        return None
+    try:
+        return _dated(value)
+    except Exception:
+        return None
+
+
+def _dated(value: Any) -> _Tick | None:
+    """Count the ticks from 1970 to a date or datetime; may raise what the value raises."""
+    kind = type(value)
+    if issubclass(kind, np.datetime64):
+        unit, multiple = np.datetime_data(value.dtype)
+        if unit not in _PER_TICK or multiple != 1:
+            unit = "ns" if unit in ("ps", "fs", "as") else "s"
+        return _Tick(int(value.astype(f"M8[{unit}]").view(np.int64)), unit, None)
+    if issubclass(kind, pd.Timestamp):
+        return _Tick(int(value.asm8.view(np.int64)), value.unit, value.tzinfo)
+    if issubclass(kind, datetime):
+        offset = value.utcoffset()
+        since = value.replace(tzinfo=None) - EPOCH - (offset or timedelta(0))
+        return _Tick(since // MICROSECOND, "us", None if offset is None else value.tzinfo)
+    if issubclass(kind, date):
+        days = date.toordinal(value) - EPOCH.toordinal()
+        return _Tick(days * 86_400, "s", None)
+    return None
+
+
+def _clock_of_ticks(ticks: np.ndarray, unit: str, zone: tzinfo | str | None) -> _Clock:
+    """Turn ticks of a unit since 1970, at UTC if there is a zone, into points in time."""
+    valid = ticks != _NOT_A_TIME
+    over, under = _PER_TICK[unit]
+    near = np.where(valid, ticks // under, 0)
+    utc = np.clip(near, -(_FARTHEST // over), _FARTHEST // over) * over
+    if zone is None:
+        return _Clock(utc, utc.copy(), valid, np.zeros(len(ticks), dtype=bool))
+    return _Clock(np.where(valid, utc + _offsets(utc, zone), 0), utc, valid, valid.copy())
+
+
+def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
+    """Microseconds to add to UTC in a time zone; 0 in a zone that nobody knows."""
+    asked = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
+    try:
+        local = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC").tz_convert(zone)
+        shown = local.tz_localize(None).to_numpy().astype("M8[us]").view(np.int64)
+    except Exception:
+        return np.zeros_like(utc)
+    return np.asarray(shown - asked)

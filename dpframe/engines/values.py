@@ -1,0 +1,300 @@
+"""Views of one private column as numbers or texts, whatever its dtype and whatever it holds.
+
+What a view says of a row depends on the value of that row alone: equal values give equal views in
+a column of any dtype, beside any other rows. That is a privacy requirement: one added row can
+change the dtype of a whole column, and must not change what the other rows add up to. No view
+raises or warns because of a value.
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+try:
+    import pyarrow as pa
+except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
+    pa = None
+
+__all__ = [
+    "Coded",
+    "coded",
+    "dense",
+    "holds_objects",
+    "missing",
+    "numbers",
+    "objects",
+    "raw_numbers",
+    "spread",
+    "texts",
+]
+
+_REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
+_MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
+_TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
+
+
+def numbers(column: pd.Series) -> np.ndarray:
+    """View a column as numbers.
+
+    Booleans are 0 and 1; integers, decimals and fractions are rounded to the nearest float, those
+    beyond the range of floats to an infinity. What is no real number (missing, text, complex, date,
+    list...) is NaN.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, one per row. It may share memory with the column: not to be written to.
+
+    Examples
+    --------
+    >>> numbers(pd.Series([True, 2, "3", None], dtype=object))
+    array([ 1.,  2., nan, nan])
+    """
+    return raw_numbers(column).astype(np.float64, copy=False)
+
+
+def raw_numbers(column: pd.Series) -> np.ndarray:
+    """View a column as numbers, leaving NumPy integers and booleans as they are.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    numpy.ndarray
+        Boolean, integer or float64, one per row: the values of `numbers`, not yet rounded.
+        It may share memory with the column: not to be written to.
+    """
+    parts = coded(column)
+    if parts is not None:
+        return spread(numbers(parts.values), parts.codes, np.nan)
+    column = dense(column)
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            return _float64(column.to_numpy())
+    if isinstance(column.array, _MASKED):
+        return np.asarray(column.array.to_numpy(dtype=np.float64, na_value=np.nan))
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "biuf":
+        return np.asarray(column.array.__arrow_array__().cast("double", safe=False).to_numpy())
+    if _needs_objects(column) and not isinstance(dtype, pd.StringDtype):
+        with np.errstate(all="ignore"):
+            return np.fromiter(map(_number, objects(column)), np.float64, len(column))
+    return np.full(len(column), np.nan)
+
+
+def texts(column: pd.Series) -> np.ndarray:
+    """View a column as texts.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    numpy.ndarray
+        Objects, one per row: a `str` where the value is one, else `None`.
+
+    Examples
+    --------
+    >>> texts(pd.Series(["a", 2, None], dtype=object))
+    array(['a', None, None], dtype=object)
+    """
+    parts = coded(column)
+    if parts is not None:
+        return spread(texts(parts.values), parts.codes, None)
+    column = dense(column)
+    found = np.full(len(column), None, dtype=object)
+    if _needs_objects(column):
+        found[:] = [one if type(one) is str else _text(one) for one in objects(column)]
+    return found
+
+
+def missing(column: pd.Series) -> np.ndarray:
+    """Tell where a column holds no value: None, NaN, NaT or NA.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    numpy.ndarray
+        Boolean, one per row.
+    """
+    parts = coded(column)
+    if parts is not None:
+        return spread(missing(parts.values), parts.codes, absent=True)
+    column = dense(column)
+    dtype = column.dtype
+    if dtype.kind == "f" and _is_masked_or_arrow(column):
+        return np.asarray(np.isnan(numbers(column)))
+    if holds_objects(column):
+        return np.fromiter(map(_absent, objects(column)), bool, len(column))
+    return np.asarray(column.array.isna(), dtype=bool)
+
+
+class Coded(NamedTuple):
+    """A column as positions among its distinct values.
+
+    Parameters
+    ----------
+    values
+        The distinct values; no more than the column has rows.
+    codes
+        int64 position of the value of each row, -1 where there is none.
+    """
+
+    values: pd.Series
+    codes: np.ndarray
+
+
+def coded(column: pd.Series) -> Coded | None:
+    """Split a categorical or dictionary-encoded column into distinct values and codes.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    Coded or None
+        `None` for a column of any other dtype.
+    """
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = pd.Series(dtype.categories.array, dtype=dtype.categories.dtype)
+        return _compact(categories, np.asarray(column.array.codes, dtype=np.int64))
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
+        encoded = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
+        distinct = pd.Series(pd.arrays.ArrowExtensionArray(encoded.dictionary))
+        return _compact(distinct, encoded.indices.cast("int64").fill_null(-1).to_numpy())
+    return None
+
+
+def _compact(values: pd.Series, codes: np.ndarray) -> Coded:
+    """Keep only values in use if they outnumber the rows: a slice must not cost a whole frame."""
+    if len(values) <= len(codes):
+        return Coded(values, codes)
+    used = np.unique(codes[codes >= 0])
+    return Coded(values.take(used), np.where(codes < 0, -1, np.searchsorted(used, codes)))
+
+
+def spread(view: np.ndarray, codes: np.ndarray, absent: object) -> np.ndarray:
+    """Give each row the view of its distinct value, and `absent` where its code is -1."""
+    extended = np.append(view, np.array([absent], dtype=view.dtype))
+    return np.asarray(extended[codes])
+
+
+def dense(column: pd.Series) -> pd.Series:
+    """Fill in the default values of a sparse column; leave any other as it is."""
+    if not isinstance(column.dtype, pd.SparseDtype):
+        return column
+    filled = np.asarray(column.array)
+    return pd.Series(filled, dtype=filled.dtype)
+
+
+def holds_objects(column: pd.Series) -> bool:
+    """Whether a column is of dtype object."""
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind == "O"
+
+
+def objects(column: pd.Series) -> np.ndarray:
+    """View a column as Python objects, None where a value cannot be read."""
+    try:
+        values = column.array.to_numpy(dtype=object)
+    except Exception:
+        values = None
+    if values is not None and values.shape == (len(column),):
+        return np.asarray(values)
+    return np.fromiter((_read(column, row) for row in range(len(column))), object, len(column))
+
+
+def _read(column: pd.Series, row: int) -> object:
+    """Return one value, None if it cannot be read."""
+    try:
+        return column.array[row]
+    except Exception:
+        return None
+
+
+def _needs_objects(column: pd.Series) -> bool:
+    """Whether values must be looked at one by one: objects, texts, and dtypes not known here."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return holds_objects(column)
+    known_to_arrow = isinstance(dtype, pd.ArrowDtype) and dtype.kind in "biufmM"
+    return not (known_to_arrow or isinstance(dtype, _TIMES) or isinstance(column.array, _MASKED))
+
+
+def _is_masked_or_arrow(column: pd.Series) -> bool:
+    """Whether a column of numbers marks its missing values beside them."""
+    return isinstance(column.array, _MASKED) or isinstance(column.dtype, pd.ArrowDtype)
+
+
+def _float64(values: np.ndarray) -> np.ndarray:
+    """Widen or narrow floats: of float32 and float64, only one computes like a Python float."""
+    return values.astype(np.float64, copy=False) if values.dtype.kind == "f" else values
+
+
+# Methods of built-in types are called on the type: a subclass may override them, to raise or lie.
+
+
+def _number(value: object) -> float:
+    """Return a real number as float, anything else as NaN."""
+    kind = type(value)
+    if kind is str or value is None:
+        return math.nan
+    try:
+        if issubclass(kind, float):
+            return float.__float__(value)  # type: ignore[arg-type]
+        if issubclass(kind, int):
+            return _nearest(int.__index__(value))  # type: ignore[arg-type]
+        if issubclass(kind, _REALS) and not issubclass(kind, np.timedelta64):
+            return _nearest(value)  # type: ignore[arg-type]
+    except Exception:
+        return math.nan
+    return math.nan
+
+
+def _nearest(value: int | Decimal | Fraction) -> float:
+    """Round to the nearest float; beyond the range of floats lies infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.inf
+
+
+def _text(value: object) -> str | None:
+    """Return a text as plain str, anything else as None."""
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
+def _absent(value: object) -> bool:
+    """Whether a value is None, NaN, NaT or NA."""
+    kind = type(value)
+    if kind is str:
+        return False
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if issubclass(kind, (float, np.floating, Decimal)):
+        return math.isnan(_number(value))
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))  # type: ignore[call-overload]
+    if kind is complex or issubclass(kind, np.complexfloating):
+        return bool(value != value)  # noqa: PLR0124
+    return False

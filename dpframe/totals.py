@@ -1,0 +1,148 @@
+"""What an engine is asked to add up: public cells, integer terms, caps. Frozen and free of data.
+
+A task is one pass over a frame: each row that passes the condition falls in at most one cell, and
+adds one integer to each term of that cell. The answer of an engine is an int64 array of shape
+(terms, cells), modulo 2**64.
+"""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from dpframe.conditions import Condition
+from dpframe.grid import Grid
+from dpframe.privacy import NO_CAPS, Caps
+
+__all__ = ["BinAxis", "Cells", "KeyAxis", "Task", "Term"]
+
+
+@dataclass(frozen=True, eq=False)
+class KeyAxis:
+    """A column whose rows are grouped by equality with declared keys.
+
+    Parameters
+    ----------
+    column
+        Label of the column.
+    keys
+        Unique, non-missing keys in declared order, named after the column.
+    """
+
+    column: Hashable
+    keys: pd.Index
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, eq=False)
+class BinAxis:
+    """A numeric column whose rows are grouped by the declared interval they lie in.
+
+    Parameters
+    ----------
+    column
+        Label of the column.
+    keys
+        Non-overlapping intervals in increasing order, named after the column.
+    """
+
+    column: Hashable
+    keys: pd.IntervalIndex
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Disjoint public groups: a product of axes, or chosen combinations of it.
+
+    Without axes there is one cell, that every row falls in.
+
+    Parameters
+    ----------
+    axes
+        The grouping columns, the last one varying fastest.
+    chosen
+        Positions in the product (row-major), in output order, unique; `None` for the whole product.
+    """
+
+    axes: tuple[KeyAxis | BinAxis, ...] = ()
+    chosen: np.ndarray | None = None
+
+    @cached_property
+    def product(self) -> int:
+        """Number of cells in the product of the axes."""
+        return math.prod(len(axis) for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.product if self.chosen is None else len(self.chosen)
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """Index of a frame with one row per cell, in declared order."""
+        if not self.axes:
+            return pd.RangeIndex(1)
+        if len(self.axes) == 1:
+            keys = self.axes[0].keys
+            return keys if self.chosen is None else keys.take(self.chosen)
+        levels = [axis.keys for axis in self.axes]
+        positions = np.arange(self.product) if self.chosen is None else self.chosen
+        codes = np.unravel_index(positions, [len(axis) for axis in self.axes])
+        return pd.MultiIndex(levels, codes, names=[axis.column for axis in self.axes])
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An integer that each row of a cell adds to a total.
+
+    Parameters
+    ----------
+    kind
+        "rows": 1; "valid": 1 if the column holds a usable number, else 0; "sum": the column's grid
+        integer.
+    column, grid
+        The column and its grid, for "valid" and "sum". Where the grid has a fill, every row is
+        valid.
+    where
+        Rows that do not satisfy this condition add 0.
+    """
+
+    kind: Literal["rows", "valid", "sum"]
+    column: Hashable = None
+    grid: Grid | None = None
+    where: Condition | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One pass over a frame.
+
+    Parameters
+    ----------
+    cells
+        The groups. Rows in none of them are left out.
+    terms
+        What to add up in each cell.
+    where
+        Rows that do not satisfy this condition are left out, before caps are applied.
+    unit
+        Column that says whose row it is; `None`: each row is a unit of its own and no cap is
+        needed. Rows with a missing unit are left out.
+    caps
+        What of a unit is kept: rows beyond a cap are dropped uniformly at random.
+    """
+
+    cells: Cells
+    terms: tuple[Term, ...]
+    where: Condition | None = None
+    unit: Hashable | None = None
+    caps: Caps = NO_CAPS

@@ -1,0 +1,230 @@
+"""What is kept of a privacy unit is capped, uniform, and independent of the other units."""
+
+from collections import Counter, defaultdict
+from itertools import combinations
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpframe import noise
+from dpframe.engines import capping
+from dpframe.engines.capping import kept_rows, unit_codes
+from dpframe.privacy import Caps
+
+FALSE_ALARM = 1e-6  # of each chi-square test
+UNITS = 20_000
+
+WORDS = {
+    "random": noise.random_words,
+    "zeros": np.zeros,
+    "ones": lambda n, dtype: np.full(n, np.iinfo(dtype).max, dtype),
+    "some": lambda n, dtype: np.full(n, 0x9E3779B97F4A7C15, dtype),
+}
+
+limits = st.none() | st.integers(1, 6)
+caps_drawn = st.builds(Caps, limits, limits, limits)
+rows_drawn = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=60)
+
+
+def keep(units, cells, cell_count, caps):
+    column = pd.Series(units, dtype="float64").replace(4, np.nan)  # a missing unit
+    return kept_rows(column, np.array(cells, np.uint16), cell_count, caps)
+
+
+@pytest.mark.parametrize("rounds", [0, 1024])
+@pytest.mark.parametrize("words", list(WORDS))
+@given(rows=rows_drawn, caps=caps_drawn)
+@settings(max_examples=60)
+def test_caps_hold_whatever_the_random_words_and_no_more_is_dropped(rounds, words, rows, caps):
+    units, cells = [u for u, _ in rows], [c for _, c in rows]
+    with (
+        mock.patch.object(noise, "random_words", WORDS[words]),
+        mock.patch.object(capping, "_MOST_ROUNDS", rounds),
+    ):
+        mask = keep(units, cells, 4, caps)
+    most_rows, most_groups, most_each = (
+        limit or len(rows) + 1 for limit in (caps.rows, caps.groups, caps.rows_per_group)
+    )
+    had, has = defaultdict(Counter), defaultdict(Counter)
+    for (unit, cell), kept in zip(rows, mask, strict=True):
+        if unit != 4 and cell != 4:
+            had[unit][cell] += 1
+            has[unit][cell] += int(kept)
+        else:
+            assert not kept
+    for unit, before in had.items():
+        after = +has[unit]
+        assert after.total() <= most_rows
+        assert len(after) <= most_groups
+        assert max(after.values()) <= most_each
+        if after.total() < most_rows:
+            assert len(after) == min(len(before), most_groups)
+            assert all(after[cell] == min(before[cell], most_each) for cell in after)
+
+
+@pytest.mark.parametrize("rounds", [0, 1024])
+@given(rows=rows_drawn, others=rows_drawn, caps=caps_drawn, data=st.data())
+@settings(max_examples=60)
+def test_what_a_unit_keeps_depends_on_its_own_rows_and_words(rounds, rows, others, caps, data):
+    """With the same word for everyone, other units' rows in between change nothing."""
+    mixed = [(u, c, True) for u, c in rows] + [(u + 10, c, False) for u, c in others]
+    order = data.draw(st.permutations(range(len(mixed))))
+    own = sorted(i for i in order if i < len(rows))
+    places = iter(own)  # rows keep their order among themselves
+    mixed = [mixed[next(places)] if i < len(rows) else mixed[i] for i in order]
+    with (
+        mock.patch.object(noise, "random_words", WORDS["some"]),
+        mock.patch.object(capping, "_MOST_ROUNDS", rounds),
+    ):
+        alone = keep([u for u, _ in rows], [c for _, c in rows], 4, caps)
+        together = keep([u for u, _, _ in mixed], [c for _, c, _ in mixed], 4, caps)
+    assert together[[mine for _, _, mine in mixed]].tolist() == alone.tolist()
+
+
+def statistic(choices, outcomes):
+    """Chi-square statistic of equally likely outcomes, and the limit it passes by chance alone."""
+    counts = Counter(map(frozenset, choices))
+    observed = [counts.pop(frozenset(outcome), 0) for outcome in outcomes]
+    assert not counts
+    limit = stats.chi2.isf(FALSE_ALARM, len(observed) - 1)
+    return stats.chisquare(observed).statistic, limit
+
+
+def choices(mask, what):
+    """Kept entries of each unit; every unit has the same rows, of all units in turn."""
+    return [set(what[row]) for row in mask.reshape(-1, UNITS).T]
+
+
+@pytest.mark.parametrize("rounds", [0, 1024])
+@pytest.mark.parametrize("caps", [Caps(rows=2), Caps(rows_per_group=2)])
+def test_rows_are_kept_uniformly(rounds, caps, monkeypatch):
+    monkeypatch.setattr(capping, "_MOST_ROUNDS", rounds)
+    units, cells = np.tile(np.arange(UNITS), 5), np.zeros(5 * UNITS, np.uint16)
+    mask = kept_rows(pd.Series(units), cells, 2, caps)
+    pairs = list(combinations(range(5), 2))
+    found, limit = statistic(choices(mask, np.arange(5)), pairs)
+    assert found < limit
+    # the test has the power to see one unit in ten keep its first rows
+    mask.reshape(5, UNITS)[:, : UNITS // 10] = np.arange(5)[:, None] < 2
+    found, limit = statistic(choices(mask, np.arange(5)), pairs)
+    assert found > limit
+
+
+def test_groups_are_kept_uniformly_however_many_rows_they_have():
+    rows = np.array([0, 1, 1, 2, 2, 2, 2, 2, 3, 3])  # cells of a unit
+    units, cells = np.tile(np.arange(UNITS), len(rows)), np.repeat(rows, UNITS)
+    pairs = list(combinations(range(4), 2))
+    mask = kept_rows(pd.Series(units), cells, 4, Caps(groups=2))
+    found, limit = statistic(choices(mask, rows), pairs)
+    assert found < limit
+    # cells of random rows are not random cells
+    mask = kept_rows(pd.Series(units), cells, 4, Caps(rows=2))
+    two = [choice for choice in choices(mask, rows) if len(choice) == 2]
+    found, limit = statistic(two, pairs)
+    assert found > limit
+
+
+def test_units_are_drawn_for_independently():
+    mask = kept_rows(pd.Series(np.tile(np.arange(UNITS), 2)), np.zeros(2 * UNITS), 1, Caps(rows=1))
+    first = mask[:UNITS]
+    pairs = [{int(a), 2 + int(b)} for a, b in zip(first[::2], first[1::2], strict=True)]
+    found, limit = statistic(pairs, [(0, 2), (0, 3), (1, 2), (1, 3)])
+    assert found < limit
+
+
+@pytest.mark.parametrize(
+    ("caps", "cells", "expected"),
+    [
+        (Caps(), 9, Caps()),
+        (Caps(3, 3, 3), 9, Caps(3)),
+        (Caps(4, 3, 2), 9, Caps(4, 3, 2)),
+        (Caps(6, 3, 2), 9, Caps(None, 3, 2)),
+        (Caps(None, 9, None), 9, Caps()),
+        (Caps(20, None, 2), 9, Caps(None, None, 2)),
+        (Caps(5, 7, 2), 1, Caps(2)),
+        (Caps(None, 7, 2), 1, Caps(2)),
+        (Caps(5, 7, None), 1, Caps(5)),
+    ],
+)
+def test_stages_that_cannot_bind_are_skipped(caps, cells, expected):
+    assert capping._binding(caps, cells) == expected
+
+
+class Unhashable:
+    def __hash__(self):
+        raise RuntimeError("private")
+
+
+STAMPS = [
+    pd.Timestamp("2024-01-01"),
+    pd.NaT,
+    pd.Timestamp("2262-01-01"),
+    pd.Timestamp("2024-01-01"),
+]
+MISSING = (None, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([-128, 127, -128, 0], "int8"),
+        ([2**63 - 1, -(2**63), 0, 0], "int64"),
+        ([2**64 - 1, 0, 2**64 - 1], "uint64"),
+        ([2**64 - 1, 2**64 - 2, 2**64 - 1], "uint64"),
+        ([True, False, True], "bool"),
+        ([0.0, -0.0, np.nan, 1.5, np.inf], "float64"),
+        ([1, 1 + 1j, 1], "complex128"),
+        ([1, None, 2**53 + 1, 2**53, 1], "Int64"),
+        ([True, None, True], "boolean"),
+        ([2**40, None, 1, 2**40], "int64[pyarrow]"),
+        ([0.5, None, 0.5], "double[pyarrow]"),
+        (["a", None, "b", "a", ""], "str"),
+        (["a", None, "b", "a", ""], "string[pyarrow]"),
+        (["a", None, "b", "a"], "string[python]"),
+        (["a", None, "b", "a", "\ud800"], "object"),
+        ([1, True, 1.0, "1", 2, "1", None, pd.NA, np.nan, pd.NaT, (1, 2), (1, 2)], "object"),
+        (["a", None, "b", "a"], "category"),
+        (STAMPS, "datetime64[ns]"),
+        (STAMPS, "datetime64[s, UTC]"),
+        (STAMPS, "period[D]"),
+        ([0, 0, 1, 1], "Sparse[int]"),
+        ([], "int64"),
+        ([], "object"),
+        ([None, None], "float64"),
+    ],
+)
+def test_units_are_told_apart_as_in_a_dict(values, dtype):
+    column = pd.Series(values, dtype=dtype)
+    known = {}
+    boxed = [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
+    expected = [None if unit is None else known.setdefault(unit, len(known)) for unit in boxed]
+    codes, count = unit_codes(column)
+    assert all(
+        (code == count) == (unit is None) for code, unit in zip(codes, expected, strict=True)
+    )
+    assert len(set(zip(codes.tolist(), expected, strict=True))) == len(set(expected))
+    assert codes.min(initial=0) >= 0
+    assert codes.max(initial=0) <= count
+
+
+def test_units_that_cannot_be_hashed_are_dropped():
+    column = pd.Series([Unhashable(), [1], "a", {}, 2, "a"], dtype=object)
+    codes, count = unit_codes(column)
+    assert (codes == count).tolist() == [True, True, False, True, False, False]
+    assert codes[2] == codes[5] != codes[4]
+    mask = kept_rows(column, np.zeros(6, np.uint8), 1, Caps(rows=5))
+    assert mask.tolist() == [False, False, True, False, True, True]
+
+
+def test_many_rows_of_one_unit():
+    n = 50_000
+    cells = np.arange(n) % 10
+    for caps, total in [(Caps(rows=1025), 1025), (Caps(rows_per_group=2000), 20_000)]:
+        mask = kept_rows(pd.Series(np.zeros(n)), cells, 10, caps)
+        assert mask.sum() == total
+        assert np.bincount(cells[mask]).max() <= (caps.rows_per_group or n)

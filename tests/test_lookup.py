@@ -1,0 +1,284 @@
+"""Rows find their keys and bins as in a dict, whatever the column's dtype and the other rows."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpframe.engines.lookup import CellLookup, finder
+from dpframe.totals import BinAxis, Cells, KeyAxis
+
+BIG = 2**53 + 1  # no float is equal to it
+DAY = pd.Timestamp("2024-02-29")
+
+
+class Unhashable:
+    """Raises when it is hashed, as lists do, and with another error."""
+
+    def __hash__(self):
+        raise RuntimeError("private")
+
+
+class Incomparable:
+    """Has the hash of a key, and raises when it is compared with it."""
+
+    def __init__(self, key):
+        self.key = key
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def __eq__(self, other):
+        raise RuntimeError("private")
+
+
+HOSTILE = [
+    None,
+    np.nan,
+    pd.NA,
+    pd.NaT,
+    [1],
+    {1: 1},
+    {1},
+    (1, [2]),
+    (1, 2),
+    np.array([1, 2]),
+    np.array(1),
+    Unhashable(),
+    Incomparable(1),
+    Incomparable("a"),
+    Decimal("sNaN"),
+    Decimal("NaN"),
+    complex(1, 1),
+    dt.date(2024, 2, 29),
+    pd.Timestamp(DAY, tz="UTC"),
+    pd.Period("2024-02", "M"),
+    pd.Interval(0, 1),
+    float("inf"),
+    10**400,
+    "1",
+    b"a",
+]
+
+
+def axis(keys, dtype=None):
+    return KeyAxis("k", pd.Index(keys, dtype=dtype, name="k"))
+
+
+def found(keys, column):
+    return finder(axis(keys, object), column)(column).tolist()
+
+
+def expected(keys, values):
+    """What a dict says of each value by itself."""
+    places = {key: place for place, key in enumerate(keys)}
+    answers = []
+    for value in values:
+        try:
+            answers.append(places.get(value, len(keys)))
+        except Exception:
+            answers.append(len(keys))
+    return answers
+
+
+KEYS = [3, "a", 1.5, DAY, "1", 1, -0.0, BIG, "é", 2**64 - 1, -7, pd.Timedelta("1h"), 2**40]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1, 3, -7, 100, 0], "int8"),
+        ([1, 3, 65535, 0], "uint16"),
+        ([1, 3, BIG, BIG - 1, 2**63 - 1, -(2**63)], "int64"),
+        ([2**64 - 1, 2**63, 3, 0, BIG], "uint64"),
+        ([True, False], "bool"),
+        ([1.0, 1.5, np.nan, np.inf, float(BIG), -0.0, 0.0], "float64"),
+        ([1.0, 1.5, np.nan, 2.0**40], "float32"),
+        ([1.0, 1.5, np.nan], "float16"),
+        ([1.0, 1.5, np.nan], "longdouble"),
+        ([1, 1 + 1j, 1.5], "complex128"),
+        ([1, None, BIG, 0], "Int64"),
+        ([1, None, 3], "UInt8"),
+        ([1.5, None, 3], "Float64"),
+        ([True, None, False], "boolean"),
+        ([1, None, BIG], "int64[pyarrow]"),
+        ([1.5, None, 3.0], "double[pyarrow]"),
+        ([True, None], "bool[pyarrow]"),
+        ([1.5, None], "float[pyarrow]"),
+        ([1.5, None], "halffloat[pyarrow]"),
+        ([1, None, 3], "uint8[pyarrow]"),
+        (["a", None, "1", "é", "b", ""], "string[pyarrow]"),
+        (["a", None, "1", "é", "b"], "string[python]"),
+        (["a", None, "1", "é", "b"], pd.StringDtype("pyarrow", na_value=np.nan)),
+        (["a", None, "1", "é", "b"], pd.StringDtype("python", na_value=np.nan)),
+        (["a", None, "b"], "large_string[pyarrow]"),
+        ([DAY, pd.NaT, pd.Timestamp("2024-02-29 00:00:01")], "datetime64[ns]"),
+        ([DAY, pd.NaT, pd.Timestamp("2024-03-01")], "datetime64[s]"),
+        ([DAY, pd.NaT], "datetime64[ns, UTC]"),
+        ([DAY, None], "timestamp[us][pyarrow]"),
+        ([pd.Timedelta("1h"), pd.NaT, pd.Timedelta("2h")], "timedelta64[ns]"),
+        ([pd.Timedelta("1h"), pd.NaT], "timedelta64[s]"),
+        (["a", None, "b", "1"], "category"),
+        ([1, 3, None, 2], "category"),
+        ([1, 0, 0, 3], "Sparse[int]"),
+        ([1.5, np.nan, 0], "Sparse[float]"),
+        ([DAY, None], "period[D]"),
+        ([1, "1", 1.0, True, "a", DAY, None, Decimal(3), Fraction(3, 2), [1]], "object"),
+    ],
+)
+def test_every_dtype_gives_the_answers_of_a_dict(values, dtype):
+    column = pd.Series(values, dtype=dtype)
+    boxed = list(column.astype(object))
+    assert found(KEYS, column) == expected(KEYS, boxed)
+    assert found(KEYS, column.iloc[:0]) == []
+
+
+@given(
+    st.lists(st.integers(-4, 4) | st.integers(2**53 - 2, 2**53 + 2), max_size=8),
+    st.lists(
+        st.integers(-4, 4) | st.floats(-4, 4) | st.integers(2**53 - 2, 2**53 + 2) | st.text("ab1"),
+        unique=True,
+    ),
+)
+def test_a_row_that_changes_the_dtype_changes_no_other_row(values, keys):
+    """Beside a NaN integers become floats, beside a text they become objects."""
+    whole = pd.Series(values, dtype="int64")
+    assert found(keys, whole) == expected(keys, values)
+    beside_nan = pd.Series([*values, np.nan], dtype="float64")
+    assert found(keys, beside_nan) == expected(keys, [*map(float, values), np.nan])
+    beside_text = pd.Series([*values, "text", True], dtype=object)
+    assert found(keys, beside_text)[: len(values)] == found(keys, whole)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_sparse_keys_of_any_spread_are_found(data):
+    low = data.draw(st.sampled_from([-(2**63), -5, 0, 2**62, 2**63 - 2000]))
+    width = data.draw(st.sampled_from([3, 1999, 2**40]))
+    inside = st.integers(low, min(low + width, 2**63 - 1))
+    keys = data.draw(st.lists(inside, unique=True, min_size=1, max_size=20))
+    limits = [-(2**63), 2**63 - 1, 0]
+    values = data.draw(st.lists(st.sampled_from(keys) | inside, max_size=20)) + limits
+    assert found(keys, pd.Series(values, dtype="int64")) == expected(keys, values)
+
+
+@pytest.mark.parametrize("keys", [["a", 1], [1, 2], [DAY], [(1, 2), "a"], [True, "a"]])
+def test_hostile_values_are_dropped_without_a_word(keys):
+    values = [*HOSTILE, "a", 1, DAY]
+    column = pd.Series(np.empty(len(values), object))
+    column[:] = values
+    answers = found(keys, column)
+    assert answers == expected(keys, values)
+    for i in range(len(values)):  # beside nothing else, a row is found where it was
+        assert found(keys, column.iloc[i : i + 1]) == [answers[i]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ticks", "key"),
+    [
+        ("timestamp[s]", 2**62, pd.Timestamp(0)),
+        ("timestamp[s, tz=UTC]", 2**62, pd.Timestamp(0, tz="UTC")),
+        ("date32[day]", 2**31 - 1, dt.date(1970, 1, 1)),
+        ("duration[s]", 2**62, pd.Timedelta(0)),
+    ],
+)
+def test_values_out_of_range_of_their_python_type_are_dropped(kind, ticks, key):
+    """Boxing a whole block may raise because of one of its values."""
+    pa = pytest.importorskip("pyarrow")
+    dtype = pd.ArrowDtype.construct_from_string(f"{kind}[pyarrow]")
+    width = pa.int32() if kind.startswith("date32") else pa.int64()
+    array = pa.array([ticks, 0, None], width).view(dtype.pyarrow_dtype)
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    assert found([key], column) == [1, 0, 1]
+    assert found([key], column.iloc[1:]) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "dictionary", "date", "decimal"])
+def test_nested_and_encoded_arrow_columns(kind):
+    pa = pytest.importorskip("pyarrow")
+    arrays = {
+        "list": (pa.array([[1], None]), [1, 1]),
+        "struct": (pa.array([{"a": 1}, None]), [1, 1]),
+        "dictionary": (pa.array(["a", None, "b"]).dictionary_encode(), [0, 1, 1]),
+        "date": (pa.array([dt.date(2024, 2, 29), None]), [1, 1]),
+        "decimal": (pa.array([Decimal(1), None]), [1, 1]),
+    }
+    array, answers = arrays[kind]
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    assert found(["a"], column) == answers
+
+
+def test_keys_of_every_index_type():
+    stamps = pd.Series([DAY, DAY + pd.Timedelta("1D"), None])
+    for keys in (pd.DatetimeIndex([DAY]), pd.Index([DAY.to_datetime64()], dtype=object)):
+        assert finder(KeyAxis("k", keys), stamps)(stamps).tolist() == [0, 1, 1]
+    zoned = stamps.dt.tz_localize("UTC")
+    keys = pd.DatetimeIndex([DAY]).tz_localize("UTC").tz_convert("Asia/Tokyo")
+    assert finder(KeyAxis("k", keys), zoned)(zoned).tolist() == [0, 1, 1]
+    assert finder(KeyAxis("k", keys), stamps)(stamps).tolist() == [1, 1, 1]
+    labels = pd.Series(["b", "a", None])
+    assert finder(KeyAxis("k", pd.CategoricalIndex(["a", "b"])), labels)(labels).tolist() == [
+        1,
+        0,
+        2,
+    ]
+    assert found([], labels) == [0, 0, 0]
+    assert found([], pd.Series([1, 2])) == [0, 0]
+    assert found(["\ud800", "a"], labels) == [2, 1, 2]
+
+
+INFINITY = float("inf")
+
+
+@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(0, 1), (1, 2), (2, 5)],
+        [(0, 1), (3, 4), (4, 4.5)],
+        [(-INFINITY, 0), (0, 10), (10, INFINITY)],
+        [(5, 7)],
+        [],
+    ],
+)
+def test_bins_hold_what_their_intervals_hold(edges, closed):
+    if closed == "both":  # then neighbors that touch overlap
+        edges = edges[::2]
+    bins = pd.IntervalIndex.from_tuples(edges, closed=closed, dtype=f"interval[float64, {closed}]")
+    numbers = [-1, 0, 0.5, 1, 2, 3, 3.5, 4, 4.25, 4.5, 5, 6, 7, 10, 11, INFINITY, -INFINITY]
+    column = pd.Series([*numbers, np.nan])
+    inside = [[i for i, bin_ in enumerate(bins) if x in bin_] for x in numbers]
+    answers = [places[0] if places else len(bins) for places in inside]
+    find = finder(BinAxis("x", bins), column)
+    assert find(column).tolist() == [*answers, len(bins)]
+    objects = pd.Series([*numbers, "1", None, [1]], dtype=object)
+    assert find(objects).tolist() == [*answers, *[len(bins)] * 3]
+
+
+@pytest.mark.parametrize("width", [3, 2000])  # a table of 54 positions; hashing among 1.6 * 10**10
+@pytest.mark.parametrize("choose", [False, True])
+def test_cells_are_row_major_and_chosen_ones_in_order(width, choose):
+    axes = [axis(["x", "y"]), *(KeyAxis(i, pd.RangeIndex(width)) for i in range(3))]
+    chosen = [width**3 + 2 * width + 1, 0, width**2]
+    cells = Cells(tuple(axes), np.array(chosen) if choose else None)
+    frame = pd.DataFrame(
+        [["y", 0, 2, 1], ["x", 1, 0, 0], ["x", 0, 0, 0], ["y", 0, 0, 0], ["z", 0, 0, 0]]
+    )
+    frame[2] = [2.0, 0, 0, np.nan, 0]
+    answers = [chosen[0], chosen[2], 0, 2 * width**3, 2 * width**3]
+    if choose:
+        answers = [0, 2, 1, 3, 3]
+    find = CellLookup(cells, [frame[i] for i in range(4)])
+    assert find(slice(0, 5)).tolist() == answers
+    assert find(slice(2, 4)).tolist() == answers[2:4]
+
+
+def test_without_axes_every_row_is_in_the_one_cell():
+    assert CellLookup(Cells(), [])(slice(0, 3)).tolist() == [0, 0, 0]
+    few = Cells((axis(["a", "b"]),), np.array([1]))
+    assert CellLookup(few, [pd.Series(["a", "b", "c"])])(slice(0, 3)).tolist() == [1, 0, 1]

@@ -1,0 +1,392 @@
+"""Views of a column: right for each value, the same in every dtype, deaf to the other rows."""
+
+import math
+import zoneinfo
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpframe.engines.times import instants, wall_times
+from dpframe.engines.values import coded, missing, numbers, raw_numbers, texts
+
+pa = pytest.importorskip("pyarrow")
+
+NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
+DAY = 86_400_000_000
+
+
+class Hostile:
+    """Answers nothing."""
+
+    def _refuse(self, *_):
+        raise RuntimeError
+
+    __eq__ = __ne__ = __lt__ = __float__ = __int__ = __index__ = __bool__ = _refuse
+    __hash__ = __array__ = __len__ = __iter__ = __str__ = __repr__ = __class__ = property(_refuse)
+
+
+class HostileFloat(float):
+    __float__ = __eq__ = __ne__ = __lt__ = __hash__ = Hostile._refuse
+
+
+class HostileInt(int):
+    __float__ = __index__ = __eq__ = __ne__ = __lt__ = __hash__ = Hostile._refuse
+
+
+class HostileText(str):
+    __eq__ = __ne__ = __lt__ = __hash__ = __str__ = Hostile._refuse
+
+
+class HostileTime(datetime):
+    __sub__ = __eq__ = __hash__ = utcoffset = replace = Hostile._refuse
+
+
+class HostileMeta(type):
+    __eq__ = __hash__ = Hostile._refuse
+
+
+class OfHostileType(metaclass=HostileMeta):
+    pass
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+def cell(value):
+    """A column of this object alone."""
+    column = np.empty(1, dtype=object)
+    column[0] = value
+    return pd.Series(column, dtype=object)
+
+
+HOSTILE = [
+    Hostile(),
+    OfHostileType(),
+    HostileTime(2013, 1, 1),
+    [1, 2],
+    [],
+    {"a": 1},
+    {1},
+    (1,),
+    np.array([1.0, 2.0]),
+    np.array(3.0),
+    pd.Series([1]),
+    b"3",
+    1j,
+    np.complex64(1),
+    pd.Timedelta("1s"),
+    timedelta(1),
+    np.timedelta64(1, "s"),
+    pd.Period("2013"),
+    pd.Interval(0, 1),
+    object,
+]
+
+NUMBERS = [
+    (True, 1.0),
+    (np.False_, 0.0),
+    (3, 3.0),
+    (2**53 + 1, 2.0**53),
+    (2**53 + 3, 2.0**53 + 4),
+    (10**400, math.inf),
+    (-(10**400), -math.inf),
+    (HostileInt(7), 7.0),
+    (HostileInt(-(10**400)), -math.inf),
+    (Level.HIGH, 3.0),
+    (2.5, 2.5),
+    (-math.inf, -math.inf),
+    (HostileFloat(2.5), 2.5),
+    (np.float32(0.1), 0.10000000149011612),
+    (np.float16(65504), 65504.0),
+    (np.longdouble("1e4000"), math.inf),
+    (np.uint64(2**64 - 1), 2.0**64),
+    (Decimal("0.1"), 0.1),
+    (Decimal("1e999"), math.inf),
+    (Decimal("-Infinity"), -math.inf),
+    (Fraction(1, 3), 1 / 3),
+    (Fraction(-(10**400), 3), -math.inf),
+    (Fraction(10**400, 10**399), 10.0),
+]
+ABSENT = [
+    None,
+    math.nan,
+    np.float32("nan"),
+    np.longdouble("nan"),
+    pd.NA,
+    pd.NaT,
+    np.datetime64("NaT"),
+    np.timedelta64("NaT"),
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    complex(math.nan, 0),
+    np.complex64(math.nan),
+    HostileFloat("nan"),
+]
+TIMES = [  # value, wall clock, UTC
+    (datetime(1970, 1, 2), DAY, None),
+    (datetime(1, 1, 1), -719_162 * DAY, None),
+    (date(1970, 1, 2), DAY, None),
+    (pd.Timestamp("1970-01-02 00:00:00.000001999"), DAY + 1, None),
+    (pd.Timestamp("1969-12-31 23:59:59.999999999"), -1, None),
+    (np.datetime64("1970-01-02"), DAY, None),
+    (np.datetime64("1971"), 365 * DAY, None),
+    (np.datetime64(3, "ps"), 0, None),
+    (np.datetime64(2, ("s", 25)), 50_000_000, None),
+    (np.datetime64(2**62, "s"), 2**62 // 10**6 * 10**6, None),
+    (np.datetime64(-(2**62), "ms"), -(2**62 // 1000) * 1000, None),
+    (datetime(1970, 1, 2, tzinfo=UTC), DAY, DAY),
+    (datetime(1970, 1, 2, tzinfo=timezone(timedelta(hours=2))), DAY, DAY - DAY // 12),
+    (pd.Timestamp("1970-01-02", tz="America/New_York"), DAY, DAY + 5 * DAY // 24),
+    (datetime(1970, 7, 2, tzinfo=NEW_YORK), 182 * DAY, 182 * DAY + 4 * DAY // 24),
+    (datetime(9999, 12, 31, tzinfo=UTC), 2_932_896 * DAY, 2_932_896 * DAY),
+]
+TEXTS = ["", "a", "é", "nan", "3", "\ud800", "\0", np.str_("b"), HostileText("c")]
+
+
+def each(values):
+    """Parametrize by position: hostile objects must not meet the test runner."""
+    rows = enumerate(values)
+    return pytest.mark.parametrize(
+        "row", [pytest.param(row, id=f"{type(value).__name__}{row}") for row, value in rows]
+    )
+
+
+@each([value for value, _ in NUMBERS])
+def test_a_number_is_its_nearest_float(row):
+    value, expected = NUMBERS[row]
+    assert numbers(cell(value)).tolist() == [expected]
+    assert not missing(cell(value)).any()
+    assert texts(cell(value)).tolist() == [None]
+    assert not wall_times(cell(value))[1].any()
+
+
+@each(HOSTILE)
+def test_other_objects_are_nothing(row):
+    value = HOSTILE[row]
+    assert np.isnan(numbers(cell(value))).all()
+    assert texts(cell(value)).tolist() == [None]
+    assert not wall_times(cell(value))[1].any()
+    assert not instants(cell(value))[1].any()
+    assert not missing(cell(value)).any()
+
+
+@each(ABSENT)
+def test_missing_values_are_missing(row):
+    value = ABSENT[row]
+    assert missing(cell(value)).all()
+    assert np.isnan(numbers(cell(value))).all()
+    assert texts(cell(value)).tolist() == [None]
+    assert not wall_times(cell(value))[1].any()
+
+
+@each(TEXTS)
+def test_texts_are_plain(row):
+    value = TEXTS[row]
+    (view,) = texts(cell(value))
+    assert type(view) is str
+    assert view == str.__str__(value)
+    assert np.isnan(numbers(cell(value))).all()
+    assert not missing(cell(value)).any()
+
+
+@each([value for value, _, _ in TIMES])
+def test_times_are_counted(row):
+    value, wall, utc = TIMES[row]
+    assert [part.tolist() for part in wall_times(cell(value))] == [[wall], [True]]
+    assert [part.tolist() for part in instants(cell(value))] == [[utc or 0], [utc is not None]]
+    assert np.isnan(numbers(cell(value))).all()
+
+
+SMALL = [0, 1, 1, 0]
+NUMERIC = [
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    *("float16", "float32", "float64", "longdouble", "bool", "object", "category"),
+    *("Int8", "UInt64", "Float32", "Float64", "boolean"),
+    *(f"{kind}[pyarrow]" for kind in ("int8", "uint64", "float", "double", "bool", "halffloat")),
+    *("Sparse[int64]", "Sparse[float32]", "Sparse[bool]"),
+    pd.ArrowDtype(pa.decimal128(30, 2)),
+    pd.CategoricalDtype([1, 0, 5, 6, 7, 8]),
+    pd.CategoricalDtype(["x", 1, 0]),
+]
+
+
+@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+def test_equal_numbers_are_equal_in_every_dtype(dtype):
+    column = pd.Series(SMALL, dtype="bool" if "ool" in str(dtype) else "int64").astype(dtype)
+    view = numbers(column)
+    assert view.dtype == np.float64
+    assert view.tolist() == SMALL
+    assert raw_numbers(column).tolist() == SMALL
+    assert not missing(column).any()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["Int64", "Float64", "boolean", "category", "object", "int64[pyarrow]", "Sparse[float]"],
+)
+def test_gaps_are_gaps_in_every_dtype(dtype):
+    column = pd.Series([1, None, 0], dtype=object).astype(dtype)
+    np.testing.assert_array_equal(numbers(column), [1, np.nan, 0])
+    assert missing(column).tolist() == [False, True, False]
+
+
+def test_nan_in_an_arrow_column_is_missing():
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([math.nan, None, 1.0])))
+    assert missing(column).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "object", "category"])
+def test_large_integers_round_alike(dtype):
+    large = [2**53 + 1, 2**53 + 3, -(2**63) + 513, 2**63 - 1]
+    assert numbers(pd.Series(large).astype(dtype)).tolist() == [float(one) for one in large]
+
+
+def test_arrow_decimals_round_as_python_does():
+    exact = [Decimal("0.1"), Decimal("123456789.123456789"), Decimal("1e-9")]
+    column = pd.Series(exact, dtype=pd.ArrowDtype(pa.decimal128(38, 9)))
+    assert numbers(column).tolist() == [float(one) for one in exact]
+
+
+def test_float32_is_widened_and_numpy_is_shared():
+    assert raw_numbers(pd.Series([0.1], dtype="float32")).dtype == np.float64
+    for values in (np.arange(3), np.arange(3.0), np.array([True, False])):
+        column = pd.Series(values, copy=False)
+        assert np.shares_memory(raw_numbers(column), column.to_numpy())
+    assert np.shares_memory(numbers(column := pd.Series([1.5, 2.5])), column.to_numpy())
+
+
+WORDS = ["b", "", "é", None, "b"]
+TEXTUAL = [
+    *("object", "category", "string[python]", "string[pyarrow]", "str"),
+    *(pd.ArrowDtype(kind) for kind in (pa.string(), pa.large_string(), pa.string_view())),
+    pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string())),
+    pd.CategoricalDtype([*"zyxwvutsrqponm", "é", "b", ""]),
+]
+
+
+def words(dtype):
+    if not isinstance(dtype, pd.ArrowDtype):
+        return pd.Series(WORDS, dtype=object).astype(dtype)
+    encoded = pa.array(WORDS).cast(dtype.pyarrow_dtype)
+    return pd.Series(pd.arrays.ArrowExtensionArray(encoded))
+
+
+@pytest.mark.parametrize("dtype", TEXTUAL, ids=str)
+def test_equal_texts_are_equal_in_every_dtype(dtype):
+    column = words(dtype)
+    expected = [None if pd.isna(word) else str(word) for word in column]
+    assert texts(column).tolist() == expected
+    assert expected[:3] == WORDS[:3]
+    assert np.isnan(numbers(column)).all()
+
+
+def test_unreadable_text_does_not_hide_its_neighbors():
+    broken = pa.array([b"a", b"\xff"]).view(pa.string())
+    column = pd.Series(pd.arrays.ArrowExtensionArray(broken))
+    assert texts(column).tolist() == ["a", None]
+
+
+MOMENTS = ["2013-01-01 00:45", None, "1969-12-31 23:59:59.999999"]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "+05:30"])
+@pytest.mark.parametrize(
+    "kind", ["s", "ms", "us", "ns", "arrow", "category", "dictionary", "sparse"]
+)
+def test_equal_times_are_equal_in_every_dtype(kind, zone):
+    column = pd.Series(pd.DatetimeIndex(MOMENTS)).dt.tz_localize(zone)
+    if kind in ("s", "ms"):
+        column = column.dt.floor("s")
+    alike = {
+        "arrow": lambda: column.astype(pd.ArrowDtype(pa.timestamp("us", zone))),
+        "category": lambda: column.astype("category"),
+        "dictionary": lambda: pd.Series(
+            pd.arrays.ArrowExtensionArray(
+                pa.array(column, pa.timestamp("us", zone)).dictionary_encode()
+            )
+        ),
+        "sparse": lambda: column if zone else column.astype("Sparse[datetime64[ns]]"),
+    }.get(kind, lambda: column.dt.as_unit(kind))()
+    for view in (wall_times, instants):
+        for part, expected in zip(view(alike), view(column.astype(object)), strict=True):
+            assert part.tolist() == expected.tolist()
+    assert wall_times(alike)[1].tolist() == [True, False, True]
+    assert missing(alike).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
+def test_arrow_dates_are_midnights(kind):
+    days = pd.Series([date(1970, 1, 2), None], dtype=pd.ArrowDtype(kind))
+    assert [part.tolist() for part in wall_times(days)] == [[DAY, 0], [True, False]]
+
+
+def test_far_times_in_zones_neither_raise_nor_wrap():
+    far = pd.Series(np.array([2**40, -(2**40), 2**62, -(2**62)], dtype="M8[s]"))
+    for zone in ("UTC", "America/New_York", "dateutil/Europe/Paris"):
+        wall, valid = wall_times(far.dt.tz_localize("UTC").dt.tz_convert(zone))
+        assert valid.all()
+        assert (np.diff(wall[[3, 1, 0, 2]]) > 0).all()
+    unknown = pa.array([DAY], pa.timestamp("us", "Mars/Olympus"))
+    assert wall_times(pd.Series(pd.arrays.ArrowExtensionArray(unknown)))[0].tolist() == [DAY]
+
+
+ODD_DTYPES = [
+    pd.Series([1j, 2]),
+    pd.Series(pd.to_timedelta([1, None])),
+    pd.Series(pd.period_range("2013", periods=2)),
+    pd.Series(pd.IntervalIndex.from_breaks([0, 1, 2])),
+    pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+    pd.Series([{"a": 1}, None], dtype=pd.ArrowDtype(pa.struct([("a", pa.int64())]))),
+    pd.Series([b"1", None], dtype=pd.ArrowDtype(pa.binary())),
+    pd.Series([1, None], dtype=pd.ArrowDtype(pa.duration("s"))),
+    pd.Series([None, None], dtype=pd.ArrowDtype(pa.null())),
+    pd.Series(pd.Categorical.from_codes([0, -1], pd.Index([(1, 2)], tupleize_cols=False))),
+    pd.Series(pd.interval_range(0, 2)).astype("category"),
+]
+
+
+@pytest.mark.parametrize("column", ODD_DTYPES, ids=lambda column: str(column.dtype))
+def test_other_dtypes_are_nothing(column):
+    assert np.isnan(numbers(column)).all()
+    assert texts(column).tolist() == [None, None]
+    assert not wall_times(column)[1].any()
+    assert missing(column).tolist() == column.isna().tolist()
+
+
+@pytest.mark.parametrize("column", [*ODD_DTYPES, *(words(dtype) for dtype in TEXTUAL)])
+def test_no_rows_no_values(column):
+    nothing = column.iloc[:0]
+    assert len(numbers(nothing)) == len(texts(nothing)) == len(missing(nothing)) == 0
+    assert len(wall_times(nothing)[0]) == len(instants(nothing)[1]) == 0
+
+
+def test_codes_cost_no_more_than_the_rows():
+    column = pd.Series(pd.Categorical.from_codes([7, -1, 900], categories=range(1000)))
+    parts = coded(column)
+    assert parts.values.tolist() == [7, 900]
+    assert parts.codes.tolist() == [0, -1, 1]
+    assert coded(pd.Series([1])) is None
+
+
+CELLS = [*HOSTILE, *ABSENT, *TEXTS, *(row[0] for row in NUMBERS), *(row[0] for row in TIMES)]
+
+
+@given(st.lists(st.integers(0, len(CELLS) - 1), min_size=1, max_size=8))
+def test_no_row_sees_the_others(chosen):
+    cells = [CELLS[position] for position in chosen]
+    column = np.empty(len(cells), dtype=object)
+    for row, value in enumerate(cells):
+        column[row] = value
+    column = pd.Series(column, dtype=object)
+    for view in (numbers, texts, missing, wall_times, instants):
+        together = np.atleast_2d(view(column))
+        alone = [np.atleast_2d(view(cell(value))) for value in cells]
+        np.testing.assert_array_equal(together, np.concatenate(alone, axis=1))
