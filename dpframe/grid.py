@@ -12,6 +12,7 @@ from fractions import Fraction
 __all__ = ["Grid"]
 
 _BITS = 32
+_LEAST_EXPONENT = -1074  # of the smallest float: all floats are multiples of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,10 @@ class Grid:
     ) -> "Grid":
         """Choose the grid from public bounds only.
 
-        The step is `2 ** (ceil(log2(max(|lower|, |upper|))) - 32)`, or 1 for a column declared to
-        hold integers below 2**32 in magnitude. Bounds move inwards, to the grid, by at most one
-        step; where no grid point lies between them, both move to the nearest one.
+        The step is `2 ** (ceil(log2(max(|lower|, |upper|))) - 32)`, but not below the smallest
+        float; and 1 for a column declared to hold integers up to 2**32 in magnitude. Bounds move
+        inwards, to the grid, by less than one step; where no grid point lies between them, both
+        move to the one nearest to their middle.
 
         Parameters
         ----------
@@ -60,7 +62,9 @@ class Grid:
         -25
         """
         largest = max(abs(Fraction(lower)), abs(Fraction(upper)))
-        exponent = 0 if integer and largest <= 2**_BITS else _ceil_log2(largest) - _BITS
+        exponent = max(_ceil_log2(largest) - _BITS, _LEAST_EXPONENT)
+        if integer and largest <= 2**_BITS:
+            exponent = 0
         step = Fraction(2) ** exponent
         low, high = math.ceil(Fraction(lower) / step), math.floor(Fraction(upper) / step)
         if low > high:

@@ -5,8 +5,11 @@ to the last bit, and comparisons need no tolerance.
 """
 
 import math
+import operator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Literal, get_args
 
 from dpframe.errors import CalibrationError, DeclarationError
@@ -20,6 +23,7 @@ __all__ = [
     "PrivacyLoss",
     "Spend",
     "SpendKind",
+    "as_number",
     "exact",
 ]
 
@@ -27,6 +31,27 @@ Neighboring = Literal["add_remove", "replace"]
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
 
 _SIMPLE_DENOMINATOR = 10**6
+
+
+def as_number(value: object) -> float | Fraction:
+    """Read a number of Python or NumPy: integers and fractions stay exact, others become floats.
+
+    Raises
+    ------
+    TypeError
+        If it is something else: truth values, texts and arrays are no numbers, even where `float`
+        takes them.
+
+    Examples
+    --------
+    >>> as_number(2**70) == 2**70
+    True
+    """
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(f"{type(value).__name__} is no number")
+    if isinstance(value, Fraction):
+        return value
+    return operator.index(value) if isinstance(value, Integral) else float(value)
 
 
 def exact(value: float | Fraction) -> Fraction:
@@ -53,13 +78,15 @@ def exact(value: float | Fraction) -> Fraction:
 
 
 def _check_number(name: str, value: object) -> float | Fraction:
-    # bool is an int to Python, never an amount of privacy to a person
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        try:
-            value = float(value)  # type: ignore[arg-type]  # NumPy scalars and the like
-        except (TypeError, ValueError):
-            raise CalibrationError(f"{name} must be a number, got {name}={value!r}.") from None
-    return value
+    """Read an amount; one beyond all floats counts as infinite."""
+    try:
+        number = as_number(value)
+        float(number)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        raise CalibrationError(f"{name} must be a number, got {name}={value!r}.") from None
+    return number
 
 
 def check_epsilon(value: object) -> Fraction:
@@ -215,8 +242,11 @@ class PrivacyLoss:
     @property
     def mu(self) -> float:
         """Root of `mu_squared`, rounded up."""
-        root = math.sqrt(self.mu_squared)
-        while Fraction(root) ** 2 < self.mu_squared:
+        value = self.mu_squared
+        # 4**half times the value has 128 bits or so: squares below all floats have a root, too
+        half = 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2
+        root = float(math.isqrt(math.floor(value * Fraction(4) ** half)) / Fraction(2) ** half)
+        while Fraction(root) ** 2 < value:
             root = math.nextafter(root, math.inf)
         return root
 
@@ -245,15 +275,20 @@ class Caps:
     rows_per_group: int | None = None
 
     def __post_init__(self) -> None:
-        names = {
-            "max_rows": self.rows,
-            "max_groups": self.groups,
-            "max_rows_per_group": self.rows_per_group,
-        }
-        for name, value in names.items():
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and (not whole or value < 1):
-                raise DeclarationError(f"{name} must be a whole number >= 1, got {name}={value!r}.")
+        for name in ("rows", "groups", "rows_per_group"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            try:
+                number = as_number(value)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not isinstance(number, int) or number < 1:
+                raise DeclarationError(
+                    f"max_{name} must be a whole number >= 1, got max_{name}={value!r}. "
+                    "Leave it out for no limit."
+                )
+            object.__setattr__(self, name, number)
 
 
 NO_CAPS = Caps()
@@ -266,7 +301,7 @@ ROW_CAPS = Caps(rows=1, groups=1, rows_per_group=1)
 def check_neighboring(value: object) -> Neighboring:
     """Validate a neighboring relation."""
     for name in get_args(Neighboring):
-        if value == name:
+        if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
     raise DeclarationError(
         f'neighboring must be "add_remove" or "replace", got neighboring={value!r}.'

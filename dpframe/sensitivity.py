@@ -24,6 +24,8 @@ __all__ = ["Footprint", "Norm", "Reach", "movement", "reach_of"]
 
 Norm = Literal[1, 2]
 
+_MOST_ROWS = 2**60
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -74,6 +76,8 @@ class Reach:
 def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     """Derive what a unit can fill from its caps; `None` if they leave it unbounded.
 
+    More than 2**60 rows are as good as unbounded: no noise hides them.
+
     With at most m rows, g groups and c rows in a group: `full = min(g, floor(m / c))` cells with c
     rows, and `rest = m - full c` rows in one more cell if `full < g`.
 
@@ -87,6 +91,8 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     if per_group is None:
         return None
     rows = groups * per_group if caps.rows is None else caps.rows
+    if min(rows, groups * per_group) > _MOST_ROWS:
+        return None
     per_group = min(per_group, rows)
     full = min(groups, rows // per_group)
     rest = rows - full * per_group if full < groups else 0
