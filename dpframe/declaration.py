@@ -1,0 +1,272 @@
+"""What is public about a frame: bounds, keys, privacy unit, caps and neighboring relation."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeGuard
+
+import numpy as np
+import pandas as pd
+
+from dpframe.errors import DeclarationError
+from dpframe.ledger import Ledger
+from dpframe.privacy import NO_CAPS, Caps, Neighboring, as_number
+
+__all__ = [
+    "Column",
+    "Declaration",
+    "check_bounds",
+    "check_keys",
+    "check_missing",
+    "declaration_of",
+    "is_label",
+    "keep_declaration",
+    "shown",
+]
+
+_ATTRIBUTE = "_dpframe_declaration"
+_MARK = "dpframe_declared"
+_DATA = (pd.Series, pd.DataFrame, np.ndarray)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Public facts about one column.
+
+    Parameters
+    ----------
+    bounds
+        `(lower, upper)`: values are clipped to it before they are summed. `None`: not declared.
+    keys
+        The groups there are, in order. `None`: not declared.
+    integer
+        Whether the column is declared to hold integers or booleans.
+    missing
+        Value that replaces a missing one; `None`: missing values contribute nothing.
+    source
+        Where bounds and keys come from: "schema", "declared" or "call".
+    """
+
+    bounds: tuple[float, float] | None = None
+    keys: pd.Index | None = None
+    integer: bool = False
+    missing: float | None = None
+    source: str = "declared"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declaration:
+    """Public facts about one frame.
+
+    Parameters
+    ----------
+    columns
+        Facts by column label.
+    privacy_unit
+        Column that says whom a row belongs to; `None`: each row is a unit.
+    caps
+        How much of the frame one unit may fill.
+    neighboring
+        The neighboring relation between units.
+    ledger
+        Where spends are recorded; `None`: no budget was declared.
+    """
+
+    columns: Mapping[Hashable, Column] = field(default_factory=lambda: MappingProxyType({}))
+    privacy_unit: Hashable | None = None
+    caps: Caps = NO_CAPS
+    neighboring: Neighboring = "add_remove"
+    ledger: Ledger | None = None
+
+    def column(self, label: Hashable) -> Column:
+        """Return what is declared about a column, which may be nothing."""
+        return self.columns.get(label, Column())
+
+    def with_facts(
+        self,
+        *,
+        bounds: Mapping[Hashable, object] | None = None,
+        keys: Mapping[Hashable, object] | None = None,
+        missing: Mapping[Hashable, object] | None = None,
+        source: str = "declared",
+    ) -> "Declaration":
+        """Return a declaration in which the given facts take the place of earlier ones.
+
+        Raises
+        ------
+        DeclarationError
+            If bounds, keys or replacements are not usable.
+        """
+        columns = dict(self.columns)
+        for label, value in _items("bounds", bounds):
+            columns[label] = replace(
+                columns.get(label, Column()), bounds=check_bounds(label, value), source=source
+            )
+        for label, value in _items("keys", keys):
+            columns[label] = replace(
+                columns.get(label, Column()), keys=check_keys(label, value), source=source
+            )
+        for label, value in _items("missing", missing):
+            columns[label] = replace(
+                columns.get(label, Column()), missing=check_missing(label, value)
+            )
+        return replace(self, columns=MappingProxyType(columns))
+
+
+def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise DeclarationError(
+            f"{name} must be a dict from column to value, got {type(given).__name__}; "
+            f"for instance {name}={{'column': ...}}."
+        )
+    return given.items()
+
+
+def is_label(value: object) -> TypeGuard[Hashable]:
+    """Whether something can be the label of a column, that is, hashable."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def shown(value: object) -> str:
+    """Show an argument in an error; only its type where it may hold a column of the frame."""
+    if isinstance(value, _DATA):
+        return f"a {type(value).__name__}"
+    return repr(value)
+
+
+def check_bounds(label: Hashable, value: object) -> tuple[float, float]:
+    """Validate the bounds of a column: two finite numbers, lower <= upper."""
+    if isinstance(value, set | frozenset):
+        raise DeclarationError(
+            f"bounds of {label!r} must have an order, and a set has none; got {shown(value)}. "
+            "Give (lower, upper)."
+        )
+    try:
+        numbers = [_as_number(bound) for bound in value]  # type: ignore[attr-defined]
+        lower, upper = numbers
+    except (TypeError, ValueError, OverflowError):
+        raise DeclarationError(
+            f"bounds of {label!r} must be two finite numbers (lower, upper), got {shown(value)}."
+        ) from None
+    if not all(math.isfinite(bound) for bound in numbers):
+        raise DeclarationError(
+            f"bounds of {label!r} must be finite, got {shown(value)}. Choose what a value can "
+            "reasonably be: values beyond the bounds are clipped."
+        )
+    if lower > upper:
+        raise DeclarationError(
+            f"bounds of {label!r} must have lower <= upper, got {shown(value)}. Swap them."
+        )
+    return lower, upper
+
+
+def _as_number(value: object) -> float:
+    """Read a bound: integers stay exact, everything else becomes a float."""
+    number = as_number(value)
+    rounded = float(number)  # raises for an integer beyond all floats, which is no bound
+    return number if isinstance(number, int) else rounded
+
+
+def check_missing(label: Hashable, value: object) -> float:
+    """Validate the number that replaces missing values of a column."""
+    try:
+        number = _as_number(int(value) if isinstance(value, bool | np.bool_) else value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DeclarationError(
+            f"missing[{label!r}] must be a finite number that replaces missing values, got "
+            f"{shown(value)}."
+        )
+    return number
+
+
+def check_keys(label: Hashable, value: object) -> pd.Index:
+    """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise DeclarationError(
+            f"keys of {label!r} must be a list of groups, got {shown(value)}; for instance "
+            f"keys={{{label!r}: ['A', 'B']}}."
+        )
+    if isinstance(value, set | frozenset):
+        raise DeclarationError(
+            f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it."
+        )
+    if isinstance(value, pd.DataFrame | pd.MultiIndex):
+        raise DeclarationError(
+            f"keys of {label!r} must be one list of groups, got a {type(value).__name__}. "
+            "Combinations of several columns are given in the call: keys=frame."
+        )
+    try:
+        keys = _as_index(value, label)
+        "".join(key for key in keys if isinstance(key, str)).encode()
+    except UnicodeEncodeError:
+        raise DeclarationError(f"keys of {label!r} must be valid Unicode texts.") from None
+    if not len(keys):
+        raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
+    if keys.isna().any():
+        raise DeclarationError(
+            f"keys of {label!r} must not be missing; rows with a missing key are left out. "
+            "Fill them in the frame first, to count them as a group of their own."
+        )
+    try:
+        distinct = len(set(keys))
+    except TypeError:
+        raise DeclarationError(f"keys of {label!r} must be hashable.") from None
+    if distinct != len(keys):
+        again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
+        got = shown(value) if isinstance(value, _DATA) else f"{again[:5]!r} more than once"
+        raise DeclarationError(
+            f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
+            "each group there can be once, whatever the data hold."
+        )
+    return keys
+
+
+def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:
+    """Build an index of keys as pandas would, with the column's name."""
+    if isinstance(value, pd.Index):
+        return value.rename(label)
+    if isinstance(value, pd.Series | pd.Categorical):
+        return pd.Index(value, name=label)
+    return pd.Index(list(value), name=label, tupleize_cols=False)
+
+
+def keep_declaration(frame: object, declaration: Declaration) -> None:
+    """Keep a declaration on the frame object itself.
+
+    It survives edits in place, and is not carried to copies, filters and merges: a derived frame
+    may mix rows, so it must be declared again. A mark in `attrs` tells such a frame apart. pandas
+    carries it along, but not when frames with and without it are merged or concatenated: what
+    comes out is as if nothing had ever been declared.
+    """
+    object.__setattr__(frame, _ATTRIBUTE, declaration)
+    frame.attrs[_MARK] = True  # type: ignore[attr-defined]
+
+
+def declaration_of(frame: object) -> Declaration:
+    """Return the declaration of a frame, an empty one where nothing was declared.
+
+    Raises
+    ------
+    DeclarationError
+        If the frame was derived from a declared one.
+    """
+    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    if isinstance(declaration, Declaration):
+        return declaration
+    if getattr(frame, "attrs", {}).get(_MARK):
+        raise DeclarationError(
+            "this frame was derived from a declared frame (a filter, a copy, a merge, a new "
+            "column list), and its rows may no longer be what was declared. To use only some rows, "
+            "query the declared frame with where='...'; or declare this frame anew with "
+            ".dp.declare(...), passing ledger= of the first one to share its budget."
+        )
+    return Declaration()

@@ -1,0 +1,130 @@
+"""Declare what is public about a frame, from a schema and from keywords."""
+
+from collections.abc import Hashable, Mapping
+
+import pandas as pd
+
+from dpframe import schema as pandera_schema
+from dpframe.declaration import Declaration, is_label, keep_declaration, shown
+from dpframe.engines import engine_for
+from dpframe.errors import DeclarationError
+from dpframe.ledger import Ledger
+from dpframe.privacy import Budget, Caps, Neighboring, check_neighboring
+
+__all__ = ["declare"]
+
+
+def declare(
+    frame: pd.DataFrame,
+    schema: object = None,
+    *,
+    bounds: Mapping[Hashable, object] | None = None,
+    keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | None = None,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None,
+    budget: Budget | None = None,
+    ledger: Ledger | None = None,
+    validate: bool = False,
+) -> None:
+    """Declare public facts about a frame; keywords override or narrow the schema.
+
+    Facts must be chosen without looking at the data: bounds and keys read off the data leak it.
+
+    Parameters
+    ----------
+    frame
+        The private frame. The declaration is kept on this very object: not on copies, filters or
+        merges of it.
+    schema
+        A pandera `DataFrameModel` or `DataFrameSchema`: checks become bounds and keys.
+    bounds
+        `{column: (lower, upper)}`, finite. Values beyond are clipped before they are summed.
+    keys
+        `{column: [groups]}`. A release by that column has exactly these rows, in this order.
+    privacy_unit
+        Column that says whom a row belongs to; rows where it is missing are left out. `None`: each
+        row is a unit.
+    max_rows, max_groups, max_rows_per_group
+        Caps on one unit in one query: rows in all, groups, rows in each group. Rows beyond are
+        dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
+    neighboring
+        "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
+    missing
+        `{column: number}` that takes the place of a missing value; elsewhere missing values
+        contribute nothing.
+    budget
+        The total budget of this frame; starts a ledger in memory.
+    ledger
+        A ledger to charge instead, for several frames about the same people.
+    validate
+        Run the schema on the frame as pandera would. Its errors show private values: for the
+        curator's eyes.
+
+    Raises
+    ------
+    DeclarationError
+        If the facts are contradictory or not usable.
+    UnknownColumnError
+        If a column named by keyword is not in the frame.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B"], "fare": [9.5, 20.0]})
+    >>> declare(
+    ...     trips,
+    ...     keys={"zone": ["A", "B"]},
+    ...     bounds={"fare": (0, 100)},
+    ...     budget=dpf.Budget(epsilon=1),
+    ... )
+    >>> trips.dp.budget.remaining_epsilon
+    1.0
+    """
+    engine = engine_for(frame)
+    declaration = Declaration(
+        columns={} if schema is None else pandera_schema.facts(schema),
+        privacy_unit=privacy_unit,
+        caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
+        neighboring=check_neighboring(neighboring),
+        ledger=_ledger(budget, ledger),
+    ).with_facts(bounds=bounds, keys=keys, missing=missing)
+    named = [label for facts in (bounds, keys, missing) for label in facts or ()]
+    engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])
+    if validate:
+        if schema is None:
+            raise DeclarationError("validate=True needs a schema to run.")
+        pandera_schema.validate(schema, frame)
+    keep_declaration(frame, declaration)
+
+
+def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
+    if not is_label(privacy_unit):
+        raise DeclarationError(
+            f"privacy_unit must be the label of one column, got {shown(privacy_unit)}. Where "
+            "several columns name a person, combine them into one first."
+        )
+    if privacy_unit is None and caps != Caps():
+        raise DeclarationError(
+            "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
+            "name its column with privacy_unit=."
+        )
+    if privacy_unit is not None and caps.rows is None and caps.rows_per_group is None:
+        raise DeclarationError(
+            f"privacy_unit={privacy_unit!r} needs a cap on its rows: declare max_rows=, or "
+            "max_rows_per_group= (with max_groups= to spend less)."
+        )
+    return caps
+
+
+def _ledger(budget: Budget | None, ledger: Ledger | None) -> Ledger | None:
+    if budget is not None and ledger is not None:
+        raise DeclarationError(
+            "declare budget= or ledger=, not both: a ledger has a budget of its own."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
+    return ledger if budget is None else Ledger(budget=budget)

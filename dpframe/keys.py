@@ -1,0 +1,121 @@
+"""From declared keys and a query's `by` to the public cells of a release."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpframe.declaration import Declaration, check_keys
+from dpframe.errors import DeclarationError, QueryError
+from dpframe.queries import Histogram, Query
+from dpframe.totals import BinAxis, Cells, KeyAxis
+
+__all__ = ["cells_of"]
+
+_MOST_CELLS = 10**8
+
+
+def cells_of(query: Query, declaration: Declaration) -> Cells:
+    """Build the cells of a query, exactly the declared groups in declared order.
+
+    Several columns give the product of their keys, the last one varying fastest, unless the call
+    names combinations by a frame. The bins of a histogram come last.
+
+    Raises
+    ------
+    DeclarationError
+        If a grouping column has no keys, or they are not usable.
+    QueryError
+        If the keys given in the call do not fit, or there are too many cells.
+    """
+    given = query.keys
+    if isinstance(given, pd.MultiIndex):
+        given = _frame_of(given, query.by)
+    if isinstance(given, pd.DataFrame):
+        cells = _combinations(query.by, given)
+    else:
+        known = _override(query.by, given, declaration)
+        cells = Cells(tuple(_axis(label, known) for label in query.by))
+    if isinstance(query, Histogram) and query.bins is not None:
+        cells = _with_bins(cells, BinAxis(query.column, query.bins))
+    if cells.size > _MOST_CELLS:
+        raise QueryError(
+            f"by={list(query.by)!r} makes {cells.size:,} cells, more than {_MOST_CELLS:,}. "
+            "Name the combinations wanted: keys=frame with one column for each."
+        )
+    return cells
+
+
+def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -> Declaration:
+    """Put keys given in the call in the place of declared ones."""
+    if given is None:
+        return declaration
+    if isinstance(given, Mapping):
+        unknown = [label for label in given if label not in by]
+        if unknown:
+            raise QueryError(f"keys names {unknown!r}, which by={list(by)!r} does not group by.")
+        return declaration.with_facts(keys=given, source="call")
+    if len(by) != 1:
+        raise QueryError(
+            "keys must be a dict from column to groups, or a frame of combinations, "
+            f"where by={list(by)!r} does not name a single column."
+        )
+    return declaration.with_facts(keys={by[0]: given}, source="call")
+
+
+def _axis(label: Hashable, declaration: Declaration) -> KeyAxis:
+    keys = declaration.column(label).keys
+    if keys is None:
+        raise DeclarationError(
+            f"no public keys for {label!r}: the groups present in the data would leak. "
+            f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
+        )
+    return KeyAxis(label, keys)
+
+
+def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
+    """Spread an index of combinations over columns; levels without names follow `by`."""
+    nameless = all(name is None for name in index.names) and index.nlevels == len(by)
+    frame = index.to_frame(index=False, allow_duplicates=True)
+    return frame.set_axis(list(by), axis=1) if nameless else frame
+
+
+def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
+    """Cells for the rows of a frame of keys."""
+    if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
+        raise QueryError(
+            f"keys must have exactly the columns of by={list(by)!r}, got {list(frame.columns)!r}."
+        )
+    axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
+    codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
+    if math.prod(len(axis) for axis in axes) >= 2**62:
+        raise QueryError(
+            "keys has too many distinct values to be combined; use fewer columns in by=."
+        )
+    chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
+    if len(np.unique(chosen)) != len(chosen):
+        raise QueryError("keys must not name a combination of groups twice; drop duplicates first.")
+    return Cells(axes, chosen)
+
+
+def _distinct(column: pd.Series) -> pd.Index:
+    """Distinct keys in order of appearance."""
+    try:
+        return pd.Index(column.drop_duplicates())
+    except TypeError:
+        raise DeclarationError(f"keys of {column.name!r} must be hashable.") from None
+
+
+def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
+    found: np.ndarray = keys.get_indexer(pd.Index(column))
+    return found
+
+
+def _with_bins(cells: Cells, bins: BinAxis) -> Cells:
+    """Split every cell into bins."""
+    if cells.chosen is None:
+        return Cells((*cells.axes, bins))
+    n = len(bins)
+    chosen = (cells.chosen[:, None] * n + np.arange(n)).ravel()
+    return Cells((*cells.axes, bins), chosen)

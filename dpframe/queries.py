@@ -1,0 +1,326 @@
+"""What to compute, as frozen values: counts, sums, means, histograms, and several at once."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.conditions import Condition
+from dpframe.declaration import is_label, shown
+from dpframe.errors import QueryError
+from dpframe.privacy import as_number
+
+__all__ = [
+    "Aggregate",
+    "Bounds",
+    "By",
+    "Columns",
+    "Count",
+    "Histogram",
+    "Keys",
+    "Mean",
+    "Query",
+    "Sum",
+    "aggregate",
+    "check_bins",
+    "count",
+    "histogram",
+    "mean",
+    "sum",
+]
+
+By: TypeAlias = Hashable | Iterable[Hashable] | None
+Columns: TypeAlias = Hashable | Iterable[Hashable]
+Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
+Bounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """What all queries share: groups, a condition, and keys given in the call."""
+
+    by: tuple[Hashable, ...] = ()
+    where: Condition | None = None
+    keys: Keys = None
+
+
+@dataclass(frozen=True, eq=False)
+class Count(_Grouped):
+    """The number of rows in each group."""
+
+
+@dataclass(frozen=True, eq=False)
+class _OfColumns(_Grouped):
+    columns: tuple[Hashable, ...] = ()
+    bounds: Bounds = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(_OfColumns):
+    """The sum of each of some columns in each group."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(_OfColumns):
+    """The mean of each of some columns in each group, over rows where it is present."""
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(_Grouped):
+    """The number of rows in each bin of a numeric column, in each group."""
+
+    column: Hashable = None
+    bins: pd.IntervalIndex | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(_Grouped):
+    """Several counts, sums and means by the same groups, measured together."""
+
+    queries: Mapping[str, "Count | Sum | Mean"] = field(default_factory=dict)
+
+
+Query: TypeAlias = Count | Sum | Mean | Histogram | Aggregate
+
+
+def count(by: By = None, *, where: str | None = None, keys: Keys = None) -> Count:
+    """Describe the number of rows in each group.
+
+    Parameters
+    ----------
+    by
+        Column or list of columns to group by; `None`: one group of all rows.
+    where
+        Row-wise condition, for instance `"fare > 0 and zone in ['A', 'B']"`.
+    keys
+        The groups, where they are not declared: a dict from column to list, a list for a single
+        column, or a frame whose rows are the combinations wanted.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> count(by="zone", where="fare > 0").by
+    ('zone',)
+    """
+    return Count(_labels("by", by), _condition(where), _kept(keys))
+
+
+def sum(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: Bounds = None,
+) -> Sum:
+    """Describe the sum of one or several columns in each group.
+
+    Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
+    declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to add up.
+    by, where, keys
+        As in `count`.
+    bounds
+        `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
+        declared.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+    """
+    labels = _labels("columns", columns)
+    return Sum(_labels("by", by), _condition(where), _kept(keys), _some(labels), bounds)
+
+
+def mean(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: Bounds = None,
+) -> Mean:
+    """Describe the mean of one or several columns in each group.
+
+    Rows where the column is missing are not counted, unless a replacement is declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to average.
+    by, where, keys, bounds
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+    """
+    labels = _labels("columns", columns)
+    return Mean(_labels("by", by), _condition(where), _kept(keys), _some(labels), bounds)
+
+
+def histogram(
+    column: Hashable, bins: object, by: By = None, *, where: str | None = None, keys: Keys = None
+) -> Histogram:
+    """Describe the number of rows in each bin of a numeric column, in each group.
+
+    Parameters
+    ----------
+    column
+        Column whose values fall into the bins. Values in none of them are left out.
+    bins
+        Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
+        in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
+    by, where, keys
+        As in `count`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+    """
+    labels = _labels("by", by)
+    if not is_label(column):
+        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+    if column in labels:
+        raise QueryError(
+            f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
+        )
+    return Histogram(labels, _condition(where), _kept(keys), column, check_bins(column, bins))
+
+
+def aggregate(
+    by: By = None, *, where: str | None = None, keys: Keys = None, **queries: Count | Sum | Mean
+) -> Aggregate:
+    """Describe several counts, sums and means by the same groups, one output column each.
+
+    Parameters
+    ----------
+    by, where, keys
+        As in `count`; `where` holds for all of them, beside their own.
+    **queries
+        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`.
+
+    Raises
+    ------
+    QueryError
+        If there is nothing to compute, or a query does not fit.
+
+    Examples
+    --------
+    >>> sorted(aggregate(by="zone", n=count(), fare=sum("fare")).queries)
+    ['fare', 'n']
+    """
+    labels = _labels("by", by)
+    if not queries:
+        raise QueryError("aggregate needs at least one named query, for instance n=dpf.count().")
+    for name, query in queries.items():
+        _check_part(name, query, labels)
+    return Aggregate(labels, _condition(where), _kept(keys), MappingProxyType(dict(queries)))
+
+
+def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
+    if not isinstance(query, Count | Sum | Mean):
+        raise QueryError(
+            f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), got "
+            f"{type(query).__name__}. "
+            "Several queries by different groups go through release({...})."
+        )
+    if query.by not in ((), by) or query.keys is not None:
+        raise QueryError(
+            f"{name}= has groups of its own; in aggregate, by= and keys= are given once for all."
+        )
+    if isinstance(query, Sum | Mean) and len(query.columns) != 1:
+        raise QueryError(
+            f"{name}= must be of a single column, got {list(query.columns)!r}; name each on its "
+            "own."
+        )
+
+
+def _condition(where: str | None) -> Condition | None:
+    return None if where is None else Condition.parse(where)
+
+
+def _kept(keys: Keys) -> Keys:
+    """Keys that can be read again and again: a query may be previewed, and then released."""
+    return list(keys) if isinstance(keys, Iterator) else keys
+
+
+def _labels(name: str, given: Columns | None) -> tuple[Hashable, ...]:
+    """Read a label or a list of them."""
+    if given is None:
+        return ()
+    if is_label(given) and not isinstance(given, Iterator | frozenset):
+        return (given,)
+    wrong = QueryError(
+        f"{name} must be a column label or a list of labels, got a {type(given).__name__}."
+    )
+    # sets have no order, and a column of the frame is private
+    if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
+        raise wrong
+    try:
+        labels = tuple(given)  # type: ignore[arg-type]  # what is no iterable raises
+        repeated = len(set(labels)) != len(labels)
+    except TypeError:
+        raise wrong from None
+    if repeated:
+        raise QueryError(f"{name} must not name a column twice, got {name}={list(labels)!r}.")
+    return labels
+
+
+def _some(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    if not columns:
+        raise QueryError("columns must name at least one column.")
+    return columns
+
+
+def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
+    """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
+    intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins)
+    if not len(intervals):
+        raise QueryError(f"bins of {column!r} must be at least one interval, got none.")
+    edges = np.asarray([intervals.left, intervals.right])
+    if edges.dtype.kind not in "iuf" or np.isnan(edges.astype(np.float64)).any():
+        raise QueryError(
+            f"bins of {column!r} must have numeric edges, none missing, got {shown(bins)}."
+        )
+    if intervals.is_overlapping or not intervals.is_monotonic_increasing or not intervals.is_unique:
+        raise QueryError(
+            f"bins of {column!r} must not overlap and must increase, got {shown(bins)}; sort "
+            "them, and merge those that overlap."
+        )
+    return intervals.rename(column)
+
+
+def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
+    if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
+        raise QueryError(
+            f"bins of {column!r} must be edges or a pandas.IntervalIndex, got {shown(bins)}: edges "
+            "taken from the data would leak. For equal widths, use "
+            "numpy.linspace(lower, upper, n + 1)."
+        )
+    try:
+        edges = np.asarray([as_number(edge) for edge in bins])
+        if edges.dtype.kind not in "iu":
+            edges = edges.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise QueryError(f"bins of {column!r} must be numbers, got {shown(bins)}.") from None
+    if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
+        raise QueryError(
+            f"bins of {column!r} must be at least two edges, each above the one before, got "
+            f"{shown(bins)}."
+        )
+    return pd.IntervalIndex.from_breaks(edges)

@@ -1,0 +1,176 @@
+"""Read public facts from a pandera schema; pandera is imported here alone, and only when asked."""
+
+import importlib
+import math
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
+
+from dpframe.declaration import Column, check_bounds, check_keys, check_missing
+from dpframe.errors import DeclarationError
+from dpframe.privacy import as_number
+
+__all__ = ["facts", "validate"]
+
+_METADATA = "dpframe"
+_OVERRIDES = ("bounds", "keys", "missing")
+
+
+def facts(schema: object) -> Mapping[Hashable, Column]:
+    """Derive bounds, keys and integer columns from a pandera schema.
+
+    Bounds come from `ge`, `gt`, `le`, `lt`, `in_range` and from numeric `isin`; keys from `isin`,
+    categorical and boolean dtypes; a set of them is sorted, and missing ones are left out. Several
+    checks on a column are intersected. A column's
+    `metadata={"dpframe": {"bounds": ..., "keys": ..., "missing": ...}}` overrides them.
+
+    Parameters
+    ----------
+    schema
+        A `pandera.pandas.DataFrameModel` class or a `DataFrameSchema`.
+
+    Raises
+    ------
+    DeclarationError
+        If it is neither, or what it declares is contradictory.
+    """
+    columns = _dataframe_schema(schema).columns
+    found = {}
+    for label, column in columns.items():
+        if getattr(column, "regex", False):
+            continue  # names no column by itself
+        found[label] = _column(label, column)
+    return MappingProxyType(found)
+
+
+def validate(schema: object, frame: pd.DataFrame) -> None:
+    """Run the schema on a frame as pandera would; its errors show private values to the curator."""
+    _dataframe_schema(schema).validate(frame, lazy=True)
+
+
+def _dataframe_schema(schema: object) -> Any:
+    pandera = importlib.import_module("pandera.pandas")
+    model: Any = schema
+    if isinstance(schema, type) and issubclass(schema, pandera.DataFrameModel):
+        return model.to_schema()
+    if isinstance(schema, pandera.DataFrameSchema):
+        return schema
+    raise DeclarationError(
+        "schema must be a pandera DataFrameModel class or DataFrameSchema, got "
+        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=."
+    )
+
+
+def _column(label: Hashable, column: Any) -> Column:
+    """Public facts about one column of a schema."""
+    dtype = getattr(column.dtype, "type", None)
+    integer = _is_integer(dtype)
+    own = _overrides(label, column.metadata)
+    lower, upper, keys = _of_dtype(dtype)
+    for check in column.checks:
+        low, high, allowed = _of_check(check, integer=integer)
+        lower, upper = max(lower, low), min(upper, high)
+        if allowed is not None:
+            allowed = check_keys(label, allowed)
+            keys = allowed if keys is None else keys[keys.isin(allowed)]
+    numbers = _numbers(keys)
+    if numbers:
+        lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
+    if lower > upper and "bounds" not in own:
+        raise DeclarationError(
+            f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
+            f"<= {upper}. Correct the schema."
+        )
+    bounds = own.get(
+        "bounds", (lower, upper) if math.isfinite(lower) and math.isfinite(upper) else None
+    )
+    keys = own.get("keys", keys)
+    return Column(
+        bounds=None if bounds is None else check_bounds(label, bounds),
+        keys=None if keys is None else check_keys(label, keys),
+        integer=integer,
+        missing=check_missing(label, own["missing"]) if "missing" in own else None,
+        source="schema",
+    )
+
+
+def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what a column's metadata say in the place of its checks."""
+    own = (metadata or {}).get(_METADATA, {})
+    if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
+        raise DeclarationError(
+            f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
+            f"{', '.join(map(repr, _OVERRIDES))}; got {own!r}."
+        )
+    return own
+
+
+def _is_integer(dtype: object) -> bool:
+    return bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
+
+
+def _of_dtype(dtype: object) -> tuple[float, float, Any]:
+    """Bounds and keys that a dtype alone implies."""
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
+        return -math.inf, math.inf, pd.CategoricalIndex(dtype.categories, dtype=dtype)
+    if is_bool_dtype(dtype):
+        return 0, 1, pd.Index([False, True])
+    return -math.inf, math.inf, None
+
+
+def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | None]:
+    """Bounds and keys that one check implies; an open end of integers moves by one."""
+    known = check.statistics or {}
+    low = _number(known.get("min_value", -math.inf))
+    high = _number(known.get("max_value", math.inf))
+    if check.name == "isin":
+        return -math.inf, math.inf, _present(known["allowed_values"])
+    if check.name == "equal_to":
+        return -math.inf, math.inf, [known["value"]]
+    ranges = {
+        "greater_than": (low, math.inf, False, True),
+        "greater_than_or_equal_to": (low, math.inf, True, True),
+        "less_than": (-math.inf, high, True, False),
+        "less_than_or_equal_to": (-math.inf, high, True, True),
+        "in_range": (low, high, known.get("include_min", True), known.get("include_max", True)),
+    }
+    if check.name not in ranges:
+        return -math.inf, math.inf, None
+    low, high, closed_low, closed_high = ranges[check.name]
+    if low is None or high is None:
+        return -math.inf, math.inf, None
+    if integer:
+        low = low if closed_low or math.isinf(low) else math.floor(low) + 1
+        high = high if closed_high or math.isinf(high) else math.ceil(high) - 1
+    return low, high, None
+
+
+def _present(values: Any) -> list[Any]:
+    """List allowed values but missing ones, of which pandera lets `nullable` decide alone."""
+    present = [value for value in values if not (is_scalar(value) and pd.isna(value))]
+    return sorted(present, key=_order) if isinstance(values, set | frozenset) else present
+
+
+def _order(value: object) -> tuple[bool, float, str]:
+    """Sort numbers first, then texts; sets have an order of their own in every process."""
+    number = _number(value)
+    return number is None, number or 0, str(value)
+
+
+def _numbers(keys: pd.Index | None) -> list[float]:
+    """Keys, if they are all numbers."""
+    numbers = [] if keys is None else [_number(key) for key in keys]
+    return [] if None in numbers else [number for number in numbers if number is not None]
+
+
+def _number(value: object) -> float | None:
+    """Read a number, True as 1; `None` for anything else."""
+    try:
+        number = as_number(int(value) if isinstance(value, bool | np.bool_) else value)
+    except (TypeError, ValueError):
+        return None
+    return number if isinstance(number, int) else float(number)

@@ -1,0 +1,160 @@
+"""What every strategy is given, and what it answers.
+
+A workload names sources of rows and the outputs wanted from them. A design measures integer
+combinations of their totals, one noise scale for each block, and turns the measured integers into
+estimates. Neither knows frames.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from dpframe.privacy import Neighboring
+from dpframe.sensitivity import Norm, Reach
+
+__all__ = ["Design", "Estimate", "Need", "Output", "Prediction", "Source", "Workload"]
+
+Need: TypeAlias = tuple[int, Literal["value", "rows"]]
+"""A total to compute: the position of a source, and which of its two totals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows that contribute together: each present row adds 1 to `rows` and an integer to `value`.
+
+    Parameters
+    ----------
+    lower, upper
+        Integer bounds of the value of a present row; both 0 where only rows are counted.
+    optional
+        Whether a row of the cell may be absent: filtered out, or with a missing value.
+    """
+
+    lower: int
+    upper: int
+    optional: bool
+
+    @property
+    def hull(self) -> tuple[int, int]:
+        """Bounds of what a row of the cell adds to the value, absent ones adding 0."""
+        if not self.optional:
+            return self.lower, self.upper
+        return min(self.lower, 0), max(self.upper, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A released column.
+
+    Parameters
+    ----------
+    kind
+        "rows": how many rows of the source are present; "value": the sum of their values; "mean":
+        the ratio of the two.
+    source
+        Position of the source in the workload.
+    """
+
+    kind: Literal["rows", "value", "mean"]
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Outputs wanted for each of several disjoint cells.
+
+    Parameters
+    ----------
+    sources, outputs
+        The rows there are, and what to release about them. The first source is all rows of the
+        cell.
+    cells
+        Number of cells.
+    reach
+        How much of the cells one privacy unit can fill.
+    neighboring
+        The neighboring relation.
+    """
+
+    sources: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    cells: int
+    reach: Reach
+    neighboring: Neighboring
+
+    def width(self, output: Output) -> int:
+        """Return the range of what a row adds to an output, to which its error is compared.
+
+        It is 1 for rows, and `u - l` for values and means, or the largest value where that is 0.
+        """
+        if output.kind == "rows":
+            return 1
+        source = self.sources[output.source]
+        lower, upper = source.hull if output.kind == "value" else (source.lower, source.upper)
+        return upper - lower or abs(upper) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Error of one output, known before any data is read.
+
+    Parameters
+    ----------
+    std_error
+        Standard error in grid units, per cell. For a mean, the largest it can be in a cell of one
+        row.
+    per_row
+        Whether `std_error` is to be divided by the number of rows in the cell.
+    block
+        The measured block that *is* this output, if it is one, so that exact quantiles of its noise
+        apply.
+    """
+
+    std_error: float
+    per_row: bool = False
+    block: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Values of one output in grid units, and what the noise of each block does to them.
+
+    Parameters
+    ----------
+    values
+        One per cell.
+    loadings
+        By block, the standard deviation that its noise gives the values, with a sign, one for all
+        cells or one for each. Blocks are independent, so the covariance of two outputs in
+        a cell is the sum of the products of their loadings.
+    """
+
+    values: np.ndarray
+    loadings: Mapping[int, float | np.ndarray]
+
+
+class Design(Protocol):
+    """A choice of integers to measure, ready to be calibrated."""
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Relative noise scale of each block; 0 for a block that no neighbor moves."""
+
+    @property
+    def needs(self) -> frozenset["Need"]:
+        """Totals to compute."""
+
+    def movement(self, scales: Sequence[Fraction], norm: Norm) -> Fraction:
+        """Return the exact largest `sum (|Delta w| / scale)^norm` over all neighbors."""
+
+    def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
+        """Combine totals, one integer per cell, into the int64 blocks to measure, mod 2**64."""
+
+    def predict(self, deviations: Sequence[float]) -> list[Prediction]:
+        """Return the error of each output from the deviation of the noise of each block."""
+
+    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
+        """Turn the measured blocks into estimates of each output."""

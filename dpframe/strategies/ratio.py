@@ -1,0 +1,45 @@
+"""Means from a centered sum and a number of rows, both noisy."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpframe.strategies.base import Estimate
+
+__all__ = ["ratio"]
+
+
+def ratio(
+    centered: np.ndarray,
+    rows: np.ndarray,
+    loadings: tuple[Mapping[int, float], Mapping[int, float]],
+    bounds: tuple[int, int],
+) -> Estimate:
+    """Estimate means by `c + T / N`, inside the bounds.
+
+    Here `T` is the noisy sum of values minus the center `c = (l + u) / 2` and `N` the noisy number
+    of rows, taken as at least 1. To first order the error is `(dT - (m - c) dN) / N`; the standard
+    error is that of this expression, and never more than the width `u - l`.
+
+    Parameters
+    ----------
+    centered, rows
+        Measured `T` and `N`, one per cell.
+    loadings
+        What the noise of each block does to `T` and to `N`.
+    bounds
+        `(l, u)`, what a value can be.
+    """
+    lower, upper = bounds
+    center = (lower + upper) / 2
+    count = np.maximum(rows, 1.0)
+    offset = np.clip(centered / count, lower - center, upper - center)
+    of_sum, of_rows = loadings
+    raw = {
+        block: (of_sum.get(block, 0.0) - offset * of_rows.get(block, 0.0)) / count
+        for block in {**of_sum, **of_rows}
+    }
+    error = np.sqrt(sum(np.square(part) for part in raw.values()))
+    width = upper - lower
+    limit = width / np.maximum(error, width or 1)
+    return Estimate(center + offset, {block: part * limit for block, part in raw.items()})

@@ -1,0 +1,243 @@
+"""One query on one declaration: cells, integers to total, workload, columns to release."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dpframe.conditions import Condition
+from dpframe.declaration import Declaration
+from dpframe.errors import DeclarationError, QueryError
+from dpframe.grid import Grid
+from dpframe.keys import cells_of
+from dpframe.privacy import ROW_CAPS, Caps
+from dpframe.queries import Aggregate, Count, Histogram, Mean, Query, Sum
+from dpframe.sensitivity import Reach, reach_of
+from dpframe.strategies.base import Need, Output, Source, Workload
+from dpframe.totals import Cells, Task, Term
+
+__all__ = ["OutputColumn", "Table", "table_of"]
+
+_KINDS: Mapping[str, Literal["rows", "value", "mean"]] = {
+    "count": "rows",
+    "sum": "value",
+    "mean": "mean",
+}
+
+SourceKey: TypeAlias = tuple[Hashable, Grid | None, Condition | None]
+"""A column on its grid, under a condition of its own; no column for rows."""
+
+_EVERYONE: SourceKey = (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of a released frame.
+
+    Parameters
+    ----------
+    name
+        Its label.
+    kind
+        "count", "sum" or "mean".
+    column
+        The private column it is about; `None` for counts.
+    grid
+        The grid of that column.
+    bounds
+        The declared bounds of that column.
+    where
+        A condition of its own, beside the table's.
+    """
+
+    name: Hashable
+    kind: Literal["count", "sum", "mean"]
+    column: Hashable = None
+    grid: Grid | None = None
+    bounds: tuple[float, float] | None = None
+    where: Condition | None = None
+
+    @property
+    def step(self) -> float:
+        """Size of a grid unit, in the units of the column."""
+        return 1.0 if self.grid is None else self.grid.step
+
+    @property
+    def source(self) -> "SourceKey":
+        """The rows and values that the output is about."""
+        return self.column, self.grid, self.where
+
+    @property
+    def integer(self) -> bool:
+        """Whether the column is released as whole numbers."""
+        return self.step == 1 and self.kind != "mean"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A query, resolved against public facts.
+
+    Parameters
+    ----------
+    query
+        The query.
+    cells
+        The public groups.
+    where
+        The condition on all rows.
+    terms
+        What the engine can add up for the workload.
+    workload
+        What the strategy is asked for.
+    outputs
+        The columns to release, in the order of the workload's outputs.
+    unit, caps
+        Whose rows are capped, and how.
+    """
+
+    query: Query
+    cells: Cells
+    where: Condition | None
+    terms: Mapping[Need, Term]
+    workload: Workload
+    outputs: tuple[OutputColumn, ...]
+    unit: Hashable | None
+    caps: Caps
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """The private columns that are read."""
+        terms = self.terms.values()
+        conditions = [self.where, *(term.where for term in terms)]
+        labels: list[Hashable] = [axis.column for axis in self.cells.axes]
+        labels += [term.column for term in terms if term.kind != "rows"]
+        labels += [name for condition in conditions if condition for name in condition.columns]
+        labels += [] if self.unit is None else [self.unit]
+        return tuple(dict.fromkeys(labels))
+
+    def task(self, needs: Iterable[Need]) -> Task:
+        """Ask an engine for some of the terms, in the order given."""
+        wanted = tuple(self.terms[need] for need in needs)
+        return Task(self.cells, wanted, self.where, self.unit, self.caps)
+
+
+def table_of(query: Query, declaration: Declaration) -> Table:
+    """Resolve a query against what is declared.
+
+    Raises
+    ------
+    DeclarationError
+        If keys, bounds or caps are missing or not usable.
+    QueryError
+        If the query does not fit them.
+    """
+    cells = cells_of(query, declaration)
+    where, outputs = _outputs(query, declaration)
+    # the first source is all rows of a cell, whether they are wanted or not
+    wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
+    workload = Workload(
+        sources=tuple(_source(grid, own) for _, grid, own in wanted),
+        outputs=tuple(Output(_KINDS[out.kind], wanted.index(out.source)) for out in outputs),
+        cells=cells.size,
+        reach=_reach(declaration, cells, where),
+        neighboring=declaration.neighboring,
+    )
+    unit = declaration.privacy_unit
+    caps = ROW_CAPS if unit is None else declaration.caps
+    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
+
+
+def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
+    """Terms that total the values and the rows of each source."""
+    terms: dict[Need, Term] = {}
+    for at, (column, grid, own) in enumerate(sources):
+        if grid is None:
+            terms[at, "rows"] = Term("rows", where=own)
+        else:
+            terms[at, "value"] = Term("sum", column, grid, own)
+            terms[at, "rows"] = Term("valid", column, grid, own)
+    return terms
+
+
+def _source(grid: Grid | None, own: Condition | None) -> Source:
+    if grid is None:
+        return Source(0, 0, optional=own is not None)
+    return Source(grid.lower, grid.upper, optional=own is not None or grid.fill is None)
+
+
+def _reach(declaration: Declaration, cells: Cells, where: Condition | None) -> Reach:
+    if declaration.privacy_unit is None:
+        # a row that nothing can leave out is always in the only cell there is
+        always = where is None and not cells.axes
+        reach = reach_of(ROW_CAPS, cells.size, always=always)
+    else:
+        reach = reach_of(declaration.caps, cells.size)
+    if reach is None:
+        raise DeclarationError(
+            f"privacy_unit={declaration.privacy_unit!r} needs a cap that bounds its rows: declare "
+            "max_rows, or max_rows_per_group."
+        )
+    return reach
+
+
+def _outputs(
+    query: Query, declaration: Declaration
+) -> tuple[Condition | None, tuple[OutputColumn, ...]]:
+    """Return the condition on all rows, and the columns to release."""
+    if isinstance(query, Aggregate):
+        return _aggregated(query, declaration)
+    if isinstance(query, Count | Histogram):
+        return query.where, (OutputColumn("count", "count"),)
+    kind: Literal["sum", "mean"] = "sum" if isinstance(query, Sum) else "mean"
+    return query.where, tuple(
+        _numeric(label, kind, label, query, declaration) for label in query.columns
+    )
+
+
+def _aggregated(
+    query: Aggregate, declaration: Declaration
+) -> tuple[Condition | None, tuple[OutputColumn, ...]]:
+    # a condition that all parts share leaves rows out of the table as a whole
+    conditions = {part.where for part in query.queries.values()}
+    common = conditions.pop() if len(conditions) == 1 else None
+    outputs = []
+    for name, part in query.queries.items():
+        own = None if common is not None else part.where
+        if isinstance(part, Count):
+            outputs.append(OutputColumn(name, "count", where=own))
+        else:
+            kind: Literal["sum", "mean"] = "sum" if isinstance(part, Sum) else "mean"
+            outputs.append(_numeric(name, kind, part.columns[0], part, declaration, where=own))
+    return Condition.all_of(query.where, common), tuple(outputs)
+
+
+def _numeric(
+    name: Hashable,
+    kind: Literal["sum", "mean"],
+    label: Hashable,
+    query: Sum | Mean,
+    declaration: Declaration,
+    *,
+    where: Condition | None = None,
+) -> OutputColumn:
+    """Describe the sum or the mean of one bounded column."""
+    if query.bounds is not None:
+        given = (
+            query.bounds
+            if isinstance(query.bounds, Mapping)
+            else dict.fromkeys(query.columns, query.bounds)
+        )
+        unknown = [other for other in given if other not in query.columns]
+        if unknown:
+            raise QueryError(
+                f"bounds names {unknown!r}, which is not among columns={list(query.columns)!r}."
+            )
+        declaration = declaration.with_facts(bounds=given, source="call")
+    facts = declaration.column(label)
+    if facts.bounds is None:
+        raise DeclarationError(
+            f"no public bounds for {label!r}: bounds taken from the data would leak. "
+            "Declare them (ge=... and le=... in the schema, or "
+            f"bounds={{{label!r}: (lower, upper)}})."
+        )
+    grid = Grid.for_bounds(*facts.bounds, integer=facts.integer, missing=facts.missing)
+    return OutputColumn(name, kind, label, grid, facts.bounds, where)

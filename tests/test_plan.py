@@ -1,0 +1,275 @@
+"""Plans: which mechanism is chosen, how much noise, and that it is enough, exactly."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe.calibration import gaussian_delta, gaussian_mu
+from dpframe.declaration import Column, Declaration
+from dpframe.errors import CalibrationError, DeclarationError
+from dpframe.ledger import Entry, Ledger
+from dpframe.noise import MAX_SCALE, standard_deviation
+from dpframe.plan import plan_release
+from dpframe.privacy import Budget, Caps, PrivacyLoss, Spend
+from dpframe.strategies import MECHANISMS
+
+COLUMNS = {
+    "g": Column(keys=pd.Index(["A", "B", "C"], name="g")),
+    "x": Column(bounds=(-2.0, 3.0)),
+    "k": Column(bounds=(0, 9), integer=True),
+}
+
+
+def declared(budget=None, **facts):
+    ledger = None if budget is None else Ledger(budget=budget)
+    return Declaration(COLUMNS, ledger=ledger, **facts)
+
+
+def plan(query, mechanism="auto", declaration=None, **spend):
+    queries = query if isinstance(query, dict) else {None: query}
+    return plan_release(declaration or declared(), queries, Spend.of(**spend), mechanism)
+
+
+def scales(made):
+    return [scale for part in made.tables.values() for scale in part.scales]
+
+
+def cost_of(made, factor=1):
+    """What the plan's own scales, times a factor, let a neighbor move, exactly."""
+    return sum(
+        part.design.movement([Fraction(scale) * factor for scale in part.scales], made.how.norm)
+        for part in made.tables.values()
+    )
+
+
+def charged(made):
+    return made.loss.mu_squared if made.how.law == "gaussian" else made.loss.epsilon
+
+
+def charge(declaration, made):
+    entry = Entry("id", "now", "what", made.mechanism, made.spend, made.loss)
+    declaration.ledger.charge(entry)
+
+
+def test_a_count_under_epsilon_gets_laplace_noise():
+    made = plan(dpf.count(), epsilon=1, delta=1e-6)
+    assert made.mechanism == "laplace"
+    (prediction,) = made.tables[None].predictions()
+    # b = 1, rounded: a variance of 2 and about 1/12
+    assert prediction.std_error == pytest.approx(math.sqrt(2 + 1 / 12), rel=2e-3)
+    assert made.loss == PrivacyLoss(epsilon=Fraction(1))
+
+
+def test_a_small_share_of_a_budget_gets_gaussian_noise():
+    made = plan(dpf.count(), declaration=declared(Budget(1, 1e-6)), share=0.01)
+    assert made.mechanism == "gaussian"
+    (prediction,) = made.tables[None].predictions()
+    assert prediction.std_error == pytest.approx(math.hypot(42.24679, math.sqrt(1 / 12)), rel=1e-6)
+    assert made.loss.mu_squared == Fraction(gaussian_mu(1, 1e-6)) ** 2 / 100
+    assert made.compared == pytest.approx({"gaussian": 1, "laplace": 141.42 / 42.25}, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("queries", "expected"), [(1, "laplace"), (8, "laplace"), (9, "gaussian"), (100, "gaussian")]
+)
+def test_the_mechanism_changes_where_its_error_does(queries, expected):
+    # k counts share the budget: b = k sqrt(2) against 4.2247 sqrt(k), equal at k = 8.9
+    several = {n: dpf.count(by="g") for n in range(queries)}
+    made = plan(several, epsilon=1, delta=1e-6)
+    assert made.mechanism == expected
+    errors = {
+        name: plan(several, name, epsilon=1, delta=1e-6).tables[0].predictions()[0].std_error
+        for name in MECHANISMS
+    }
+    best = min(errors.values())
+    assert errors[expected] == best
+    assert made.compared == pytest.approx({name: e / best for name, e in errors.items()})
+
+
+MANY_QUERIES = [
+    dpf.count(),
+    dpf.sum("x", by="g"),
+    dpf.mean(["x", "k"]),
+    {"a": dpf.count(by="g"), "b": dpf.sum("k"), "c": dpf.histogram("x", [-2, 0, 3])},
+]
+MANY_SPENDS = [
+    {"epsilon": 1, "delta": 1e-6},
+    {"epsilon": 1e-7, "delta": 1e-9},
+    {"epsilon": 0.1, "delta": 0.3},
+    {"epsilon": 50, "delta": 1e-300},
+    {"mu": 0.1},
+    {"mu": 1e-6},
+    {"rho": 1 / 3},
+    {"share": 1 / 7},
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("query", MANY_QUERIES)
+@pytest.mark.parametrize("spend", MANY_SPENDS)
+def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
+    for neighboring, caps in itertools.product(("add_remove", "replace"), (None, Caps(7, 3, 2))):
+        facts = {"neighboring": neighboring}
+        if caps is not None:
+            facts |= {"privacy_unit": "u", "caps": caps}
+        made = plan(query, mechanism, declared(Budget(1, 1e-6), **facts), **spend)
+        assert cost_of(made) <= charged(made)
+        if any(scales(made)):
+            assert cost_of(made, 1 - Fraction(1, 10**9)) > charged(made)
+        deviations = [d for part in made.tables.values() for d in part.deviations]
+        assert deviations == [standard_deviation(made.how.law, scale) for scale in scales(made)]
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.floats(1e-12, 0.9))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_losses_never_exceed_what_was_said(epsilon, mu, delta):
+    gaussian = plan(dpf.count(), "gaussian", epsilon=epsilon, delta=delta)
+    assert gaussian_delta(epsilon, math.sqrt(float(cost_of(gaussian)))) <= delta * (1 + 1e-12)
+    assert cost_of(gaussian) <= Fraction(gaussian_mu(epsilon, delta)) ** 2
+    assert cost_of(plan(dpf.count(), "laplace", epsilon=epsilon)) <= Fraction(epsilon)
+    made = plan(dpf.count(), "gaussian", mu=mu)
+    assert cost_of(made) <= Fraction(mu) ** 2
+    assert plan(dpf.count(), "gaussian", rho=mu).loss.mu_squared <= 2 * Fraction(mu)
+
+
+def test_pure_noise_for_a_mu_is_no_wider_than_it_must_be():
+    from mpmath import mp
+
+    made = plan(dpf.count(), "laplace", mu=1)
+    with mp.workdps(40):
+        epsilon = mp.log(mp.ncdf(0.5) / mp.ncdf(-0.5))  # exp(e)/(1 + exp(e)) = Phi(mu / 2)
+    assert 0 < 1 - made.loss.epsilon / Fraction(str(epsilon)) < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_shares_add_up_to_the_whole_budget_to_the_last_bit(mechanism):
+    declaration = declared(Budget(1, 1e-6))
+    for _ in range(7):
+        charge(declaration, plan(dpf.count(), mechanism, declaration, share=1 / 7))
+    spent = declaration.ledger.status().spent
+    if mechanism == "laplace":
+        assert spent.epsilon == 1
+    else:
+        assert spent.mu_squared == Fraction(gaussian_mu(1, 1e-6)) ** 2
+        made = plan(dpf.count(), mechanism, declaration, share=1e-9)
+        assert not declaration.ledger.allows(made.loss)
+
+
+@pytest.mark.parametrize(("first", "share"), [("gaussian", 0.5), ("laplace", 0.01)])
+def test_shares_stay_with_the_kind_already_spent_by_share(first, share):
+    declaration = declared(Budget(1, 1e-6))
+    freely = plan(dpf.count(), "auto", declaration, share=share).mechanism
+    assert freely != first
+    charge(declaration, plan(dpf.count(), "gaussian", declaration, epsilon=0.01))
+    charge(declaration, plan(dpf.count(), "laplace", declaration, epsilon=0.01))
+    assert plan(dpf.count(), "auto", declaration, share=share).mechanism == freely
+    charge(declaration, plan(dpf.count(), first, declaration, share=0.01))
+    assert plan(dpf.count(), "auto", declaration, share=share).mechanism == first
+    assert plan(dpf.count(), freely, declaration, share=share).mechanism == freely
+    assert plan(dpf.count(), "auto", declaration, epsilon=1).mechanism == "laplace"
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "auto"])
+def test_noise_too_wide_for_64_bits_is_refused(mechanism):
+    with pytest.raises(CalibrationError, match=r"2\*\*60"):
+        plan(dpf.count(), mechanism, mu=1e-19)
+    assert max(scales(plan(dpf.count(), mechanism, mu=1e-17))) <= MAX_SCALE
+
+
+def test_the_choice_leaves_out_mechanisms_whose_noise_would_be_too_wide():
+    query = dpf.sum("x", bounds=(0, 2**32))
+    spend = {"epsilon": 1e-8, "delta": 1e-12}
+    with pytest.raises(CalibrationError, match=r"2\*\*60"):
+        plan(query, "gaussian", **spend)
+    assert plan(query, **spend).mechanism == "laplace"
+
+
+@pytest.mark.parametrize(
+    ("spend", "budget"),
+    [
+        ({"mu": 1e-200}, None),
+        ({"mu": 5e-324}, None),
+        ({"mu": 1e200}, None),
+        ({"rho": 1e308}, None),
+        ({"epsilon": 1e308, "delta": 1e-6}, None),
+        ({"epsilon": 1e-300}, None),
+        ({"share": 1}, Budget(1e308, 1e-6)),
+        ({"share": 1e-300}, Budget(1, 1e-6)),
+    ],
+)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "auto"])
+def test_spends_beyond_all_sense_are_refused(spend, budget, mechanism):
+    with pytest.raises(CalibrationError):
+        plan(dpf.count(), mechanism, declared(budget), **spend)
+
+
+def test_gaussian_noise_needs_a_delta():
+    with pytest.raises(CalibrationError, match="needs delta > 0"):
+        plan(dpf.count(), "gaussian", epsilon=1)
+    with pytest.raises(CalibrationError, match="needs delta > 0"):
+        plan(dpf.count(), "gaussian", declared(Budget(1)), share=0.5)
+    assert plan(dpf.count(), "gaussian", declared(Budget(2, 1e-6)), epsilon=1).loss.mu_squared
+    assert plan(dpf.count(), epsilon=1).mechanism == "laplace"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "spend", "message"),
+    [
+        ("laplace", {"epsilon": 0, "delta": 1e-6}, "epsilon must be > 0 for Laplace"),
+        ("auto", {"epsilon": 0}, "epsilon must be > 0"),
+        ("exact", {"epsilon": 1}, "mechanism must be one of"),
+        ("auto", {"share": 0.5}, "none is declared"),
+        ("auto", {}, "exactly one way"),
+        ("auto", {"epsilon": 1, "mu": 1}, "exactly one way"),
+        ("auto", {"mu": 1, "delta": 1e-6}, "delta goes with epsilon"),
+        ("auto", {"share": 1.01}, "share must be in"),
+    ],
+)
+def test_what_cannot_be_planned_says_why(mechanism, spend, message):
+    with pytest.raises(CalibrationError, match=message):
+        plan(dpf.count(), mechanism, **spend)
+
+
+def test_epsilon_zero_is_enough_for_gaussian_noise():
+    made = plan(dpf.count(), epsilon=0, delta=1e-3)
+    assert made.mechanism == "gaussian"
+    # delta = erf(mu / sqrt(8))
+    assert math.erf(math.sqrt(float(cost_of(made)) / 8)) <= 1e-3
+
+
+def test_what_no_neighbor_moves_costs_nothing_and_gets_no_noise():
+    declaration = declared(neighboring="replace")
+    made = plan({"n": dpf.count(), "s": dpf.sum("x", by="g")}, "auto", declaration, epsilon=1)
+    assert made.tables["n"].scales == (0.0,)
+    assert made.tables["n"].predictions()[0].std_error == 0
+    alone = plan(dpf.sum("x", by="g"), "auto", declaration, epsilon=1)
+    assert made.tables["s"].scales == alone.tables[None].scales
+    free = plan(dpf.count(), "auto", declaration, epsilon=1)
+    assert free.loss == PrivacyLoss()
+    # a condition leaves rows out: the count is not public then
+    assert scales(plan(dpf.count(where="x > 0"), "auto", declaration, epsilon=1))[0] > 0
+
+
+@pytest.mark.parametrize("caps", [Caps(10**400), Caps(None, 10**40, 10**40), Caps(2**61)])
+def test_caps_that_no_noise_can_hide_are_refused(caps):
+    with pytest.raises(DeclarationError, match="needs a cap"):
+        plan(dpf.count(), declaration=declared(privacy_unit="u", caps=caps), epsilon=1)
+
+
+def test_a_unit_needs_a_cap_that_bounds_its_rows():
+    with pytest.raises(DeclarationError, match="needs a cap"):
+        plan(dpf.count(), declaration=declared(privacy_unit="u", caps=Caps(None, 3)), epsilon=1)
+
+
+def test_a_plan_names_the_private_columns_it_reads():
+    declaration = declared(privacy_unit="u", caps=Caps(3))
+    query = dpf.aggregate(by="g", n=dpf.count(where="a > 0"), s=dpf.sum("x"), where="b == 1")
+    made = plan({"one": query, "two": dpf.mean("k")}, "auto", declaration, epsilon=1)
+    assert set(made.columns) == {"g", "x", "a", "b", "u", "k"}
+    assert len(made.columns) == 6

@@ -1,0 +1,293 @@
+"""Public facts read from pandera schemas."""
+
+import math
+import os
+import subprocess
+import sys
+from typing import Optional
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from pandera.errors import SchemaErrors
+from pandera.typing import Series
+
+import dpframe as dpf
+from dpframe.declaration import Column, declaration_of
+from dpframe.errors import DeclarationError
+from dpframe.schema import facts
+
+Check = pa.Check
+
+
+def column(*arguments, **options) -> Column:
+    return facts(pa.DataFrameSchema({"x": pa.Column(*arguments, **options)}))["x"]
+
+
+def keys_of(*arguments, **options) -> list:
+    return list(column(*arguments, **options).keys)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "checks", "expected"),
+    [
+        (float, [Check.ge(0), Check.le(9)], (0, 9)),
+        (float, [Check.gt(0), Check.lt(9)], (0, 9)),
+        (int, [Check.ge(0), Check.le(9)], (0, 9)),
+        (int, [Check.gt(0), Check.lt(9)], (1, 8)),
+        (int, [Check.gt(0.5), Check.lt(8.5)], (1, 8)),
+        (int, [Check.gt(-1.5), Check.lt(-0.5)], (-1, -1)),
+        ("Int64", [Check.gt(0), Check.lt(9)], (1, 8)),
+        (pd.UInt8Dtype(), Check.in_range(0, 9), (0, 9)),
+        (np.int8, Check.in_range(0, 9, include_min=False, include_max=False), (1, 8)),
+        (float, Check.in_range(0, 9, include_min=False), (0, 9)),
+        (float, Check.between(-1.5, 2), (-1.5, 2)),
+        (float, [Check.in_range(0, 9), Check.ge(3), Check.lt(20)], (3, 9)),
+        (float, Check.isin([3, 1.5, 2]), (1.5, 3)),
+        (float, [Check.isin([3, 1, 2]), Check.ge(2)], (2, 3)),
+        (float, Check.eq(4), (4, 4)),
+        (bool, [], (0, 1)),
+        ("boolean", [], (0, 1)),
+        (bool, Check.eq(True), (1, 1)),
+        (object, Check.isin([True, False]), (0, 1)),
+        (pd.CategoricalDtype([3, 1, 2]), [], (1, 3)),
+        (None, Check.in_range(0, 9), (0, 9)),
+        (float, Check.in_range(np.int64(0), np.float32(0.5)), (0, 0.5)),
+    ],
+)
+def test_checks_become_bounds(dtype, checks, expected):
+    assert column(dtype, checks, nullable=True).bounds == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "checks"),
+    [
+        (float, Check.ge(0)),
+        (int, Check.lt(9)),
+        (int, Check.gt(-math.inf)),
+        (int, Check.in_range(-math.inf, 9, include_min=False)),
+        (float, [Check.ge(0), Check.le(math.inf)]),
+        (str, [Check.ge("a"), Check.le("b")]),
+        (str, Check.isin(["1", "2"])),
+        (object, Check.isin([1, "2"])),
+        ("datetime64[ns]", [Check.ge(pd.Timestamp("2020")), Check.le(pd.Timestamp("2021"))]),
+        ("timedelta64[ns]", [Check.ge(np.timedelta64(1, "s")), Check.le(np.timedelta64(9, "s"))]),
+        (float, [Check.notin([1]), Check(lambda values: values > 0), Check.ne(3)]),
+        (complex, Check.isin([1j])),
+        ("category", []),
+    ],
+)
+def test_other_checks_bound_nothing(dtype, checks):
+    assert column(dtype, checks).bounds is None
+
+
+def test_keys_come_in_the_order_they_are_written():
+    assert keys_of(str, Check.isin(["b", "a"])) == ["b", "a"]
+    assert keys_of(str, Check.isin(np.array(["b", "a"]))) == ["b", "a"]
+    assert keys_of(str, Check.eq("b")) == ["b"]
+    assert keys_of(bool) == keys_of("boolean") == [False, True]
+    assert keys_of(pd.CategoricalDtype(["q", "p"])) == ["q", "p"]
+    assert column(str).keys is None
+    assert column("category").keys is None
+
+
+def test_sets_are_sorted_for_they_have_no_order():
+    assert keys_of(str, Check.isin(set("cadb"))) == ["a", "b", "c", "d"]
+    assert keys_of(int, Check.isin({10, 9, 100})) == [9, 10, 100]
+    assert keys_of(object, Check.isin(frozenset(["b", 2, 10, "a"]))) == [2, 10, "a", "b"]
+
+
+def test_several_sets_of_keys_are_intersected():
+    assert keys_of(str, [Check.isin(["c", "a", "b"]), Check.isin(["b", "c"])]) == ["c", "b"]
+    narrowed = column(
+        pd.CategoricalDtype(["q", "p", "r"], ordered=True), Check.isin(["r", "q"])
+    ).keys
+    assert list(narrowed) == ["q", "r"]
+    assert isinstance(narrowed.dtype, pd.CategoricalDtype)
+    assert narrowed.dtype.ordered
+    with pytest.raises(DeclarationError, match="keys of 'x' must name at least one group"):
+        column(str, [Check.isin(["a"]), Check.isin(["b"])])
+
+
+def test_missing_values_are_no_keys():
+    assert keys_of(str, Check.isin(["a", None, pd.NA]), nullable=True) == ["a"]
+    assert keys_of(float, Check.isin([1.0, math.nan]), nullable=True) == [1.0]
+    assert column(float, Check.isin([1.0, math.nan, 2.0]), nullable=True).bounds == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "checks"),
+    [
+        (float, [Check.ge(5), Check.le(1)]),
+        (int, [Check.gt(3), Check.lt(4)]),
+        (float, [Check.isin([10]), Check.le(5)]),
+        (float, [Check.in_range(0, 1), Check.in_range(2, 3)]),
+        (bool, Check.ge(2)),
+    ],
+)
+def test_checks_that_contradict_each_other_are_refused(dtype, checks):
+    with pytest.raises(DeclarationError, match=r"^checks of 'x' contradict each other"):
+        column(dtype, checks)
+
+
+def test_integer_columns_are_known():
+    integers = [int, np.uint8, "Int64", pd.Int8Dtype(), bool, "boolean"]
+    others = [float, "Float64", str, object, "datetime64[ns]", pd.CategoricalDtype([1]), None]
+    assert [column(dtype).integer for dtype in integers] == [True] * len(integers)
+    assert [column(dtype).integer for dtype in others] == [False] * len(others)
+
+
+def test_arrow_columns_are_read_like_others():
+    arrow = pytest.importorskip("pyarrow")
+    integer = column(pd.ArrowDtype(arrow.int64()), [Check.gt(0), Check.lt(9)])
+    assert (integer.bounds, integer.integer) == ((1, 8), True)
+    boolean = column(pd.ArrowDtype(arrow.bool_()))
+    assert (boolean.bounds, list(boolean.keys)) == ((0, 1), [False, True])
+    assert keys_of(pd.ArrowDtype(arrow.string()), Check.isin(["a"])) == ["a"]
+    assert not column(pd.ArrowDtype(arrow.float64())).integer
+
+
+def test_metadata_override_checks():
+    own = {"bounds": (0, 5), "keys": ["b"], "missing": 3}
+    found = column(float, [Check.ge(5), Check.le(1)], metadata={"dpframe": own, "owner": "me"})
+    assert (found.bounds, list(found.keys), found.missing) == ((0, 5), ["b"], 3)
+    assert found.source == "schema"
+    assert (
+        column(float, Check.in_range(0, 1), metadata={"dpframe": {"bounds": None}}).bounds is None
+    )
+    assert column(float, Check.in_range(0, 1), metadata={"owner": "me"}).bounds == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ((0, 1), r"^metadata\['dpframe'\] of 'x' must be a dict"),
+        (None, r"^metadata\['dpframe'\] of 'x' must be a dict"),
+        ({"bound": (0, 1)}, "some of the keys 'bounds', 'keys', 'missing'"),
+        ({"bounds": (1, 0)}, "^bounds of 'x' must have lower <= upper"),
+        ({"keys": "AB"}, "^keys of 'x' must be a list"),
+        ({"missing": "none"}, r"^missing\['x'\] must be a finite number"),
+    ],
+)
+def test_metadata_are_checked_like_keywords(own, message):
+    with pytest.raises(DeclarationError, match=message):
+        column(float, metadata={"dpframe": own})
+
+
+class Trips(pa.DataFrameModel):
+    fare: float = pa.Field(ge=0, le=100, nullable=True)
+    riders: int = pa.Field(gt=0, lt=7)
+    zone: Series[str] = pa.Field(isin=["B", "A"], alias="pick up")
+    tip: Optional[float] = pa.Field(in_range={"min_value": 0, "max_value": 9})  # noqa: UP045
+    day: Series[pd.CategoricalDtype] = pa.Field(dtype_kwargs={"categories": ["Mo", "Tu"]})
+
+
+class ShortTrips(Trips):
+    fare: float = pa.Field(ge=0, le=20, metadata={"dpframe": {"missing": 5}})
+
+
+def test_models_are_read_like_schemas():
+    found = facts(Trips)
+    bounds = {label: one.bounds for label, one in found.items()}
+    assert bounds == {
+        "fare": (0, 100),
+        "riders": (1, 6),
+        "pick up": None,
+        "tip": (0, 9),
+        "day": None,
+    }
+    assert list(found["pick up"].keys) == ["B", "A"]
+    assert list(found["day"].keys) == ["Mo", "Tu"]
+    assert {label: one.bounds for label, one in facts(Trips.to_schema()).items()} == bounds
+
+
+def test_models_inherit_and_override():
+    found = facts(ShortTrips)
+    assert (found["fare"].bounds, found["fare"].missing) == ((0, 20), 5)
+    assert found["riders"].bounds == (1, 6)
+
+
+def test_columns_named_by_pattern_are_left_out():
+    pattern = pa.Column(float, Check.in_range(0, 1), regex=True)
+    assert set(facts(pa.DataFrameSchema({"^x": pattern, "y": pa.Column(int)}))) == {"y"}
+
+
+def test_checks_of_the_whole_frame_say_nothing_about_a_column():
+    schema = pa.DataFrameSchema({"x": pa.Column(float)}, checks=Check.in_range(0, 1))
+    assert facts(schema)["x"].bounds is None
+
+
+@pytest.mark.parametrize(
+    "thing", [5, {"x": float}, float, pd.DataFrame, pa.SeriesSchema(float), Trips.fare]
+)
+def test_schemas_are_panderas(thing):
+    with pytest.raises(
+        DeclarationError, match=r"^schema must be a pandera DataFrameModel class or"
+    ):
+        facts(thing)
+
+
+def frame(fare: float = 3.0) -> pd.DataFrame:
+    return pd.DataFrame({"fare": [fare], "zone": ["A"]})
+
+
+SCHEMA = pa.DataFrameSchema(
+    {
+        "fare": pa.Column(float, Check.in_range(0, 100)),
+        "zone": pa.Column(str, Check.isin(["A", "B"])),
+        "extra": pa.Column(float, Check.in_range(0, 1), required=False),
+    }
+)
+
+
+def test_keywords_override_the_schema():
+    trips = frame()
+    trips.dp.declare(SCHEMA, bounds={"fare": (0, 50)}, missing={"fare": 1})
+    fare = declaration_of(trips).column("fare")
+    assert (fare.bounds, fare.missing, fare.source) == ((0, 50), 1, "declared")
+    zone = declaration_of(trips).column("zone")
+    assert (list(zone.keys), zone.source) == (["A", "B"], "schema")
+
+
+def test_the_data_are_only_validated_on_request():
+    trips = frame(fare=-5.0)
+    trips.dp.declare(SCHEMA)
+    assert declaration_of(trips).column("fare").bounds == (0, 100)
+    frame().dp.declare(SCHEMA, validate=True)
+
+
+def test_a_frame_that_fails_validation_stays_undeclared():
+    trips = frame(fare=-5.0)
+    with pytest.raises(SchemaErrors):
+        trips.dp.declare(SCHEMA, budget=dpf.Budget(1), validate=True)
+    assert declaration_of(trips).ledger is None
+    assert not trips.attrs
+
+
+def packages_after(code: str) -> set[str]:
+    """Packages of which some code imports modules beyond those of pandas, in a fresh process."""
+    program = f"""
+import sys
+import pandas
+frame = pandas.DataFrame({{"x": [1.0]}})
+known = set(sys.modules)
+import dpframe
+{code}
+print(*(set(sys.modules) - known))
+"""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_pandera_is_imported_only_when_a_schema_is_given():
+    heavy = {"pandera", "matplotlib", "pyarrow", "typeguard", "pydantic", "mpmath"}
+    without = packages_after("frame.dp.declare(bounds={'x': (0, 1)})")
+    assert "dpframe" in without
+    assert not without & heavy
+    given = "try: frame.dp.declare(5)\nexcept ValueError: pass"
+    assert "pandera" in packages_after(given)
