@@ -1,0 +1,56 @@
+"""Differentially private counts, sums, means and histograms from pandas data frames.
+
+Importing the package registers the `.dp` accessor on `pandas.DataFrame`.
+"""
+
+from dpframe import errors
+from dpframe.accessor import DPAccessor
+from dpframe.certificate import Certificate, verify
+from dpframe.declaring import declare
+from dpframe.ledger import BudgetStatus, Ledger
+from dpframe.plotting import plot
+from dpframe.postprocess import covariance, interval, std_error
+from dpframe.preview import preview
+from dpframe.privacy import Budget
+from dpframe.queries import (
+    Aggregate,
+    Count,
+    Histogram,
+    Mean,
+    Query,
+    Sum,
+    aggregate,
+    count,
+    histogram,
+    mean,
+    sum,
+)
+from dpframe.release import release
+
+__all__ = [
+    "Aggregate",
+    "Budget",
+    "BudgetStatus",
+    "Certificate",
+    "Count",
+    "DPAccessor",
+    "Histogram",
+    "Ledger",
+    "Mean",
+    "Query",
+    "Sum",
+    "aggregate",
+    "count",
+    "covariance",
+    "declare",
+    "errors",
+    "histogram",
+    "interval",
+    "mean",
+    "plot",
+    "preview",
+    "release",
+    "std_error",
+    "sum",
+    "verify",
+]

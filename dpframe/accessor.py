@@ -1,0 +1,207 @@
+"""The `.dp` accessor: one-line delegations to public functions, without state of its own."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, TypedDict, Unpack
+
+import pandas as pd
+
+from dpframe import plotting, postprocess, queries
+from dpframe.certificate import Certificate, certificate_of
+from dpframe.declaration import declaration_of
+from dpframe.declaring import declare
+from dpframe.errors import DeclarationError
+from dpframe.ledger import BudgetStatus, Ledger
+from dpframe.preview import preview
+from dpframe.privacy import Budget, Neighboring
+from dpframe.queries import Bounds, By, Columns, Count, Keys, Mean, Query, Sum
+from dpframe.release import release
+
+__all__ = ["DPAccessor", "SpendOptions"]
+
+
+class SpendOptions(TypedDict, total=False):
+    """How much to spend, in exactly one way, and on which mechanism; see `dpframe.release`."""
+
+    epsilon: float | None
+    delta: float | None
+    mu: float | None
+    rho: float | None
+    share: float | None
+    mechanism: str
+
+
+@pd.api.extensions.register_dataframe_accessor("dp")
+class DPAccessor:
+    """Differentially private releases of a frame, and what can be done with a released frame.
+
+    Parameters
+    ----------
+    frame
+        A private frame, or one that was released.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def declare(
+        self,
+        schema: object = None,
+        *,
+        bounds: Mapping[Hashable, object] | None = None,
+        keys: Mapping[Hashable, object] | None = None,
+        privacy_unit: Hashable | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        neighboring: Neighboring = "add_remove",
+        missing: Mapping[Hashable, object] | None = None,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        validate: bool = False,
+    ) -> "DPAccessor":
+        """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
+        declare(
+            self._frame,
+            schema,
+            bounds=bounds,
+            keys=keys,
+            privacy_unit=privacy_unit,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            neighboring=neighboring,
+            missing=missing,
+            budget=budget,
+            ledger=ledger,
+            validate=validate,
+        )
+        return self
+
+    def count(
+        self,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[SpendOptions],
+    ) -> pd.DataFrame:
+        """Release the number of rows in each group; see `dpframe.count` and `dpframe.release`."""
+        return self._one(queries.count(by, where=where, keys=keys), spend)
+
+    def sum(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: Bounds = None,
+        **spend: Unpack[SpendOptions],
+    ) -> pd.DataFrame:
+        """Release sums of columns in each group; see `dpframe.sum` and `dpframe.release`."""
+        return self._one(queries.sum(columns, by, where=where, keys=keys, bounds=bounds), spend)
+
+    def mean(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: Bounds = None,
+        **spend: Unpack[SpendOptions],
+    ) -> pd.DataFrame:
+        """Release means of columns in each group; see `dpframe.mean` and `dpframe.release`."""
+        return self._one(queries.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
+
+    def histogram(
+        self,
+        column: Hashable,
+        bins: object,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[SpendOptions],
+    ) -> pd.DataFrame:
+        """Release the number of rows in each bin; see `dpframe.histogram` and `dpframe.release`."""
+        return self._one(queries.histogram(column, bins, by, where=where, keys=keys), spend)
+
+    def aggregate(
+        self,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        mu: float | None = None,
+        rho: float | None = None,
+        share: float | None = None,
+        mechanism: str = "auto",
+        **named: Count | Sum | Mean,
+    ) -> pd.DataFrame:
+        """Release several outputs by the same groups; see `dpframe.aggregate`."""
+        query = queries.aggregate(by, where=where, keys=keys, **named)
+        spend: SpendOptions = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "mu": mu,
+            "rho": rho,
+            "share": share,
+            "mechanism": mechanism,
+        }
+        return self._one(query, spend)
+
+    def release(self, query: Query | Mapping[str, Query], **spend: Unpack[SpendOptions]) -> Any:
+        """Release a query, or a dict of them at once; see `dpframe.release`."""
+        return release(self._frame, query, **spend)
+
+    def preview(
+        self, query: Query | Mapping[str, Query], **spend: Unpack[SpendOptions]
+    ) -> pd.DataFrame:
+        """Show cost and error of a release without making it; see `dpframe.preview`."""
+        return preview(self._frame, query, **spend)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that releases of this frame are charged to."""
+        ledger = declaration_of(self._frame).ledger
+        if ledger is None:
+            raise DeclarationError(
+                "no budget is declared for this frame. Declare one: .dp.declare(..., "
+                "budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            )
+        return ledger
+
+    @property
+    def budget(self) -> BudgetStatus:
+        """What is spent of the declared budget and what is left."""
+        return self.ledger.status()
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate that this released frame carries; `dpframe.verify` checks it."""
+        return certificate_of(self._frame)
+
+    @property
+    def std_error(self) -> pd.DataFrame:
+        """Standard error of every released cell; see `dpframe.std_error`."""
+        return postprocess.std_error(self._frame)
+
+    @property
+    def covariance(self) -> pd.DataFrame:
+        """Covariance of the columns within each row; see `dpframe.covariance`."""
+        return postprocess.covariance(self._frame)
+
+    def interval(self, level: float = 0.95) -> pd.DataFrame:
+        """Return confidence intervals of every released cell; see `dpframe.interval`."""
+        return postprocess.interval(self._frame, level)
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the release with error bars; see `dpframe.plot`."""
+        return plotting.plot(self._frame, level=level, ax=ax)
+
+    def _one(self, query: Query, spend: SpendOptions) -> pd.DataFrame:
+        released: pd.DataFrame = release(self._frame, query, **spend)
+        return released

@@ -1,0 +1,228 @@
+"""The privacy certificate of a released frame: plain JSON in `attrs`, with a digest of the values.
+
+A certificate in `attrs` is a claim, since pandas carries `attrs` through nearly every operation.
+The digest over index, columns, values and the claim itself is what binds the two.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.errors import CertificateError
+
+__all__ = [
+    "ATTRIBUTE",
+    "FORMAT",
+    "Certificate",
+    "attach",
+    "certificate_of",
+    "digest",
+    "pack",
+    "unpack",
+    "verify",
+]
+
+ATTRIBUTE = "dpframe"
+FORMAT = 1
+
+
+class Certificate:
+    """What was promised about a released frame.
+
+    Parameters
+    ----------
+    record
+        The certificate as plain JSON.
+    """
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._record = dict(record)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain JSON."""
+        copied: dict[str, Any] = json.loads(json.dumps(self._record, default=str))
+        return copied
+
+    def __getitem__(self, key: str) -> Any:
+        return self._record[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Certificate) and self._record == other._record
+
+    __hash__ = None  # type: ignore[assignment]  # holds a dict
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """Facts about each released column, in order."""
+        columns: list[dict[str, Any]] = self._record["columns"]
+        return columns
+
+    def __repr__(self) -> str:
+        """Show the promise in words."""
+        record = self._record
+        loss = record["privacy_loss"]
+        lines = [
+            f"Certificate {record['release_id']} ({record['library']}, {record['released_at']})",
+            f"  query         {record['query']['words']}",
+            f"  privacy unit  {_unit_in_words(record)}",
+            f"  neighbors     {record['neighboring']}",
+            f"  mechanism     {record['mechanism']['title']} noise on exact integers",
+            f"  privacy loss  {_loss_in_words(loss)}",
+            *(_column_in_words(column) for column in record["columns"]),
+        ]
+        if record["ledger"]:
+            lines.append(
+                f"  ledger        {record['ledger']['id']}: {_spent_in_words(record['ledger'])}"
+            )
+        lines += [f"  afterwards    {step}" for step in record["steps"]]
+        lines.append(f"  digest        {record['digest']}")
+        return "\n".join(lines)
+
+
+def _unit_in_words(record: Mapping[str, Any]) -> str:
+    unit = record["privacy_unit"]
+    if unit["column"] is None:
+        return "one row"
+    caps = ", ".join(f"{name}={value}" for name, value in unit["caps"].items() if value is not None)
+    return f"all rows of one {unit['column']!r}, {caps}"
+
+
+def _loss_in_words(loss: Mapping[str, Any]) -> str:
+    epsilon = (
+        "any delta > 0"
+        if loss["epsilon"] is None
+        else f"({loss['epsilon']:.6g}, {loss['delta']:g})-DP"
+    )
+    return f"{epsilon}, mu={loss['mu']:.6g}" + (
+        ", shared by all queries released together" if loss["joint"] else ""
+    )
+
+
+def _spent_in_words(ledger: Mapping[str, Any]) -> str:
+    epsilon, delta = ledger["budget"]["epsilon"], ledger["budget"]["delta"]
+    return f"epsilon={ledger['spent_epsilon']:.4g} spent of {epsilon:g} at delta={delta:g}"
+
+
+def _column_in_words(column: Mapping[str, Any]) -> str:
+    error = column["std_error"]
+    shown = "one for each row" if error is None else f"{error:.6g}"
+    about = "" if column["column"] is None else f" of {column['column']}, bounds {column['bounds']}"
+    return f"  column        {column['name']}: {column['kind']}{about}, standard error {shown}"
+
+
+def attach(frame: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Put a certificate on a released frame, with the digest of both."""
+    frame.attrs[ATTRIBUTE] = {**record, "digest": digest(frame, record)}
+    return frame
+
+
+def certificate_of(frame: pd.DataFrame) -> Certificate:
+    """Return the certificate that a frame carries, without checking its digest.
+
+    Raises
+    ------
+    CertificateError
+        If it carries none that this version can read.
+    """
+    record = getattr(frame, "attrs", {}).get(ATTRIBUTE)
+    if not isinstance(record, Mapping) or "digest" not in record:
+        raise CertificateError(
+            "this frame carries no certificate: it was not released by dpframe, or its attrs were "
+            "lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them)."
+        )
+    if record.get("format") != FORMAT:
+        raise CertificateError(
+            f"this frame's certificate has format {record.get('format')!r}, and this version "
+            f"reads {FORMAT}."
+        )
+    return Certificate(record)
+
+
+def verify(frame: pd.DataFrame) -> Certificate:
+    """Check that a frame is exactly what was released, and return its certificate.
+
+    The digest is a SHA-256 over index, columns, values and the certificate itself. It shows a
+    mistake, such as a filter, a rounding or a sum with raw data; it is no signature, and does not
+    show that somebody rewrote the digest as well.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate, or frame or certificate differ from what was released.
+    """
+    certificate = certificate_of(frame)
+    if digest(frame, certificate.to_dict()) != certificate["digest"]:
+        raise CertificateError(
+            "this frame is not what its certificate was given for: its rows, columns or values, or "
+            "the certificate, were changed after the release. Go back to the released frame; the "
+            "certificate says nothing about this one."
+        )
+    return certificate
+
+
+def digest(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
+    """Return a SHA-256 over a certificate and its frame: index, columns, kinds of dtype, values."""
+    seen = hashlib.sha256()
+    promise = {key: value for key, value in record.items() if key != "digest"}
+    _feed(seen, b"certificate", json.dumps(promise, sort_keys=True).encode())
+    _feed(seen, b"columns", json.dumps([_text(label) for label in frame.columns]).encode())
+    index = frame.index
+    for position, name in enumerate(index.names):
+        values = index.get_level_values(position) if index.nlevels > 1 else index
+        _feed(seen, b"index", json.dumps([_text(name)]).encode())
+        _feed_values(seen, values)
+    for position in range(frame.shape[1]):
+        _feed_values(seen, frame.iloc[:, position])
+    return f"sha256:{seen.hexdigest()}"
+
+
+def _feed(seen: Any, kind: bytes, data: bytes) -> None:
+    """Add a piece with its kind and length, so that no two sequences of pieces look the same."""
+    seen.update(kind + str(len(data)).encode() + b":" + data)
+
+
+def _feed_values(seen: Any, values: Any) -> None:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = pd.Index(np.asarray(values))  # a file may keep the categories alone
+    dtype = values.dtype
+    kind = dtype.kind if isinstance(dtype, np.dtype) else "O"
+    if kind in "iub":
+        _feed(seen, b"integers", np.ascontiguousarray(values, dtype="<i8").tobytes())
+    elif kind == "f":
+        _feed(seen, b"floats", np.ascontiguousarray(values, dtype="<f8").tobytes())
+    else:
+        _feed(seen, b"texts", json.dumps([_text(value) for value in values]).encode())
+
+
+def _text(value: object) -> str:
+    """Write a label or a key the same way before and after a file."""
+    if isinstance(value, pd.Interval):
+        return f"{_text(value.left)} {value.closed} {_text(value.right)}"
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        # 1 and 1.0 are the same key: a file may widen the dtype of a level
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def pack(values: np.ndarray | float) -> float | dict[str, str]:
+    """Write a number as it is, and an array as JSON text that `attrs` carries at no cost."""
+    if np.ndim(values) == 0:
+        return float(values)
+    return {"float64": base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii")}
+
+
+def unpack(packed: float | Mapping[str, str]) -> float | np.ndarray:
+    """Read a number, or an array written by `pack`."""
+    if isinstance(packed, Mapping):
+        return np.frombuffer(base64.b64decode(packed["float64"]), "<f8")
+    return packed

@@ -1,0 +1,132 @@
+"""From released frames to standard errors and intervals. Cannot reach private data."""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy import approximate_half_width, check_level, exact_half_width
+from dpframe.certificate import unpack, verify
+from dpframe.noise import Law
+
+__all__ = ["covariance", "interval", "std_error"]
+
+
+def std_error(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the standard error of every cell, in the shape of the released frame.
+
+    For counts and sums it is the exact standard deviation of the noise, the same in all rows. For
+    means it is the first-order error of the ratio, from the released number of rows.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    """
+    certificate = verify(released)
+    columns = [np.broadcast_to(_std_error(column), len(released)) for column in certificate.columns]
+    return _like(released, columns, list(released.columns))
+
+
+def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+    """Return confidence intervals for the noise in every cell.
+
+    They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
+    no error bar can know by how much.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    level
+        Probability that the interval of a cell holds the value before noise, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        Columns `<column>_low` and `<column>_high` for each released column.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If the level is not in (0, 1).
+    """
+    level = check_level(level)
+    certificate = verify(released)
+    law: Law = certificate["mechanism"]["law"]
+    columns: list[np.ndarray] = []
+    names: list[str] = []
+    for position, column in enumerate(certificate.columns):
+        values = released.iloc[:, position].to_numpy()
+        width = _half_width(column, law, level)
+        with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
+            low, high = values - width, values + width
+        if column["kind"] == "mean":
+            low, high = np.clip(low, *column["bounds"]), np.clip(high, *column["bounds"])
+        columns += [low, high]
+        names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
+    return _like(released, columns, names)
+
+
+def covariance(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the covariance of the columns within each row; different rows are independent.
+
+    It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
+    noise of the measured block b gives a column, with its sign. For means it is that of the
+    first-order error.
+
+    Returns
+    -------
+    DataFrame
+        One row for each row and column of the release, one column for each of its columns.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    """
+    loadings = [_loadings(column) for column in verify(released).columns]
+    n = len(released)
+    products = np.zeros((n, len(loadings), len(loadings)))
+    for i, one in enumerate(loadings):
+        for j, other in enumerate(loadings):
+            for block in one.keys() & other.keys():
+                with np.errstate(over="ignore"):  # no warning may depend on private values
+                    products[:, i, j] += np.multiply(one[block], other[block])
+    names = [*released.index.names, "column"]
+    index = released.index
+    levels = [index.get_level_values(level).repeat(len(loadings)) for level in range(index.nlevels)]
+    columns = pd.Index(list(released.columns) * n, tupleize_cols=False)
+    rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
+    return pd.DataFrame(
+        products.reshape(n * len(loadings), len(loadings)), index=rows, columns=released.columns
+    )
+
+
+def _loadings(column: Mapping[str, Any]) -> dict[str, float | np.ndarray]:
+    return {block: unpack(loading) for block, loading in column["loadings"].items()}
+
+
+def _std_error(column: Mapping[str, Any]) -> np.ndarray:
+    """Return the standard error of a column, one number or one for each row."""
+    # squares could leave the range of floats
+    return np.asarray(reduce(np.hypot, _loadings(column).values(), 0.0))
+
+
+def _half_width(column: Mapping[str, Any], law: Law, level: float) -> float | int | np.ndarray:
+    noise = column["noise"]
+    if noise is None:
+        return approximate_half_width(law, _std_error(column), level)
+    width = exact_half_width(law, noise["scale"], noise["step"], level)
+    return int(width) if noise["step"] == 1 and column["integer"] else width
+
+
+def _like(released: pd.DataFrame, columns: list[np.ndarray], names: list[Any]) -> pd.DataFrame:
+    """Build a frame of derived columns on the index of a released one, which may repeat a name."""
+    frame = pd.DataFrame(dict(enumerate(columns)), index=released.index)
+    frame.columns = pd.Index(names, tupleize_cols=False)
+    return frame

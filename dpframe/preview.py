@@ -1,0 +1,97 @@
+"""What a release would cost and how accurate it would be, before anything is spent."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy import approximate_half_width, exact_half_width
+from dpframe.declaration import Declaration, declaration_of
+from dpframe.engines import engine_for
+from dpframe.plan import Plan, TablePlan, plan_release
+from dpframe.privacy import Spend
+from dpframe.queries import Query
+from dpframe.record import cost
+from dpframe.release import named
+from dpframe.strategies import Prediction
+from dpframe.tables import OutputColumn
+
+__all__ = ["preview"]
+
+
+def preview(
+    frame: pd.DataFrame,
+    queries: Query | Mapping[str, Query],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    mu: float | None = None,
+    rho: float | None = None,
+    share: float | None = None,
+    mechanism: str = "auto",
+) -> pd.DataFrame:
+    """Show cost and error of a release without making it; reads no data and spends nothing.
+
+    Parameters
+    ----------
+    frame
+        A declared frame. Only its declaration and its column labels are read.
+    queries, epsilon, delta, mu, rho, share, mechanism
+        As in `release`.
+
+    Returns
+    -------
+    DataFrame
+        One row per output column. `mechanism`; `sigma`, the scale of the noise in the units of the
+        column; `std_error` and `half_width_95` of one cell, to be divided by the number of rows in
+        the cell where `per` says "1 / rows" (means, for the worst they can be); the cost of the
+        whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it.
+
+    Raises
+    ------
+    CalibrationError, DeclarationError, QueryError, UnknownColumnError
+        As `release`.
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    declaration = declaration_of(frame)
+    plan = plan_release(declaration, named(queries), spend, mechanism)
+    engine_for(frame).check(frame, plan.columns)
+    rows = []
+    labels: list[tuple[Hashable, Hashable]] = []
+    for name, planned in plan.tables.items():
+        for column, prediction in zip(planned.table.outputs, planned.predictions(), strict=True):
+            labels.append((name, column.name))
+            rows.append(_previewed(plan, planned, column, prediction))
+    table = pd.DataFrame(rows).assign(**cost(plan, declaration), fits=_fits(plan, declaration))
+    if isinstance(queries, Mapping):
+        table.index = pd.MultiIndex.from_tuples(labels, names=["query", "column"])
+    else:
+        table.index = pd.Index([label for _, label in labels], name="column", tupleize_cols=False)
+    return table
+
+
+def _previewed(
+    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction
+) -> dict[str, Any]:
+    """One row of a preview."""
+    law, step = plan.how.law, column.step
+    error = prediction.std_error * step
+    if prediction.block is None:
+        sigma, width = np.nan, approximate_half_width(law, error, 0.95)
+    else:
+        scale = planned.scales[prediction.block]
+        sigma, width = scale * step, exact_half_width(law, scale, step, 0.95)
+    return {
+        "mechanism": plan.mechanism,
+        "sigma": sigma,
+        "std_error": error,
+        "half_width_95": width,
+        "per": "1 / rows" if prediction.per_row else "cell",
+    }
+
+
+def _fits(plan: Plan, declaration: Declaration) -> bool:
+    if declaration.ledger is None:
+        return True
+    return declaration.ledger.allows(plan.loss)

@@ -1,0 +1,165 @@
+"""The certificate of a planned release as plain JSON, before its values are known."""
+
+from collections.abc import Hashable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dpframe.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.certificate import FORMAT
+from dpframe.conditions import Condition
+from dpframe.declaration import Declaration
+from dpframe.ledger import Entry, Ledger
+from dpframe.plan import Plan, TablePlan
+from dpframe.queries import Aggregate, Count, Histogram, Query, Sum
+from dpframe.strategies import Prediction
+from dpframe.tables import OutputColumn
+
+__all__ = ["cost", "in_words", "record_of"]
+
+try:  # once, at import: nothing may fail between charge and release
+    _LIBRARY = f"dpframe {version('dpframe')}"
+except PackageNotFoundError:  # a source tree that is not installed
+    _LIBRARY = "dpframe"
+
+
+def in_words(query: Query) -> str:
+    """Say a query in words.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> in_words(dpf.sum(["fare", "tip"], by="zone", where="fare > 0"))
+    'sum of fare, tip by zone where fare > 0'
+    """
+    words = _what(query)
+    if query.by:
+        words += " by " + ", ".join(str(label) for label in query.by)
+    if query.where is not None:
+        words += f" where {query.where.text}"
+    return words
+
+
+def _what(query: Query) -> str:
+    if isinstance(query, Count):
+        return "count"
+    if isinstance(query, Histogram):
+        return f"histogram of {query.column}"
+    if isinstance(query, Aggregate):
+        return ", ".join(f"{name}: {in_words(part)}" for name, part in query.queries.items())
+    kind = "sum" if isinstance(query, Sum) else "mean"
+    return f"{kind} of " + ", ".join(str(label) for label in query.columns)
+
+
+def cost(plan: Plan, declaration: Declaration) -> dict[str, float | None]:
+    """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
+
+    Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
+    budget's, is shown.
+    """
+    loss, spend = plan.loss, plan.spend
+    if not loss.mu_squared:
+        return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
+    budget = None if declaration.ledger is None else declaration.ledger.budget
+    delta = spend.delta if spend.delta is not None or budget is None else budget.delta
+    if not delta:
+        return {"mu": loss.mu, "epsilon": None, "delta": None}
+    # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
+    # above it
+    asked = float(spend.amount) if spend.kind == "epsilon" else gaussian_epsilon(delta, loss.mu)
+    return {"mu": loss.mu, "epsilon": asked, "delta": delta}
+
+
+def record_of(
+    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
+) -> dict[str, Any]:
+    """Write the certificate of one table, all but loadings and digest.
+
+    It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
+    parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
+    before.
+    """
+    table = planned.table
+    how = plan.how
+    caps = table.caps
+    unit = declaration.privacy_unit
+    return {
+        "format": FORMAT,
+        "library": _LIBRARY,
+        "release_id": entry.release_id,
+        "released_at": entry.released_at,
+        "privacy_unit": {
+            "column": None if unit is None else str(unit),
+            "caps": {
+                "max_rows": caps.rows,
+                "max_groups": caps.groups,
+                "max_rows_per_group": caps.rows_per_group,
+            },
+        },
+        "neighboring": declaration.neighboring,
+        "query": {
+            "name": None if name is None else str(name),
+            "words": in_words(table.query),
+            "by": [
+                {
+                    "column": str(axis.column),
+                    "groups": len(axis),
+                    "source": _source(axis.column, table.query, declaration),
+                }
+                for axis in table.cells.axes
+            ],
+            "cells": table.cells.size,
+            "where": _text(table.where),
+        },
+        "columns": [
+            _column(column, prediction, planned)
+            for column, prediction in zip(table.outputs, planned.predictions(), strict=True)
+        ],
+        "mechanism": {"name": plan.mechanism, "title": how.title, "law": how.law},
+        "covariance": "Cells are independent. In a cell, two columns have as covariance the sum "
+        "over measured "
+        "blocks of the products of their loadings.",
+        "privacy_loss": {
+            **cost(plan, declaration),
+            "rho": plan.loss.rho,
+            "joint": len(plan.tables) > 1,
+        },
+        "ledger": None if declaration.ledger is None else _ledger(declaration.ledger),
+        "steps": [],
+    }
+
+
+def _source(label: Hashable, query: Query, declaration: Declaration) -> str:
+    """Say where the keys of a grouping column were given."""
+    if query.keys is not None or (isinstance(query, Histogram) and label == query.column):
+        return "call"
+    return declaration.column(label).source
+
+
+def _text(where: Condition | None) -> str | None:
+    return None if where is None else where.text
+
+
+def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> dict[str, Any]:
+    """Describe one released column and its noise."""
+    block = prediction.block
+    bounds = column.bounds
+    return {
+        "name": str(column.name),
+        "kind": column.kind,
+        "column": None if column.column is None else str(column.column),
+        "where": _text(column.where),
+        "bounds": None if bounds is None else list(bounds),
+        "integer": column.integer,
+        "noise": None if block is None else {"scale": planned.scales[block], "step": column.step},
+        "std_error": None if prediction.per_row else prediction.std_error * column.step,
+        "loadings": {},
+    }
+
+
+def _ledger(ledger: Ledger) -> dict[str, Any]:
+    status = ledger.status()
+    return {
+        "id": ledger.ledger_id,
+        "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
+        "spent_epsilon": status.spent_epsilon,
+    }

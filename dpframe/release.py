@@ -1,0 +1,180 @@
+"""The only door: charge the ledger, total the integers, draw the noise, decode.
+
+Everything that can be known beforehand is checked before the ledger is charged; the ledger is
+charged before any private total is computed; noise is drawn last.
+"""
+
+from collections.abc import Hashable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificate import attach, pack
+from dpframe.declaration import declaration_of
+from dpframe.engines import Engine, engine_for
+from dpframe.errors import QueryError
+from dpframe.ledger import Entry
+from dpframe.noise import Law, rounded
+from dpframe.plan import Plan, TablePlan, plan_release
+from dpframe.privacy import Spend
+from dpframe.queries import Query
+from dpframe.record import in_words, record_of
+from dpframe.strategies import Estimate
+from dpframe.tables import OutputColumn
+
+__all__ = ["named", "release"]
+
+SINGLE = None
+
+
+def release(
+    frame: pd.DataFrame,
+    queries: Query | Mapping[str, Query],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    mu: float | None = None,
+    rho: float | None = None,
+    share: float | None = None,
+    mechanism: str = "auto",
+) -> Any:
+    """Release a query, or several planned and charged together.
+
+    The amount is given in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
+    mechanism (Balle and Wang 2018, Theorem 8) and Laplace noise to the L1 sensitivity; both are
+    added, exactly rounded, to exact integers.
+
+    Parameters
+    ----------
+    frame
+        The private frame.
+    queries
+        A query such as `dpf.count(by="zone")`, or a dict of them by name.
+    epsilon, delta
+        The release is (epsilon, delta)-DP. `delta` defaults to that of the budget, and to 0 without
+        one.
+    mu
+        The release is mu-GDP.
+    rho
+        The release is mu-GDP with `mu = sqrt(2 rho)`, hence rho-zCDP.
+    share
+        Part of the declared budget, in (0, 1]: of mu^2 for Gaussian noise, of epsilon for Laplace
+        noise.
+    mechanism
+        "auto" (least predicted error at that spend), "gaussian" or "laplace".
+
+    Returns
+    -------
+    DataFrame or dict of DataFrame
+        One row per declared group in declared order, whatever the data hold, with a certificate; a
+        dict for a dict.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the spend does not fit in what is left of the budget.
+    CalibrationError
+        If the spend is not usable, or no noise can honor it.
+    DeclarationError, QueryError, UnknownColumnError
+        If the queries do not fit what is declared.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
+    >>> list(released.index), list(released.columns)
+    (['A', 'B', 'C'], ['count'])
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    declaration = declaration_of(frame)
+    engine = engine_for(frame)
+    plan = plan_release(declaration, named(queries), spend, mechanism)
+    engine.check(frame, plan.columns)
+    indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
+    entry = _entry(plan)
+    if declaration.ledger is not None:
+        declaration.ledger.charge(entry)
+    records = {
+        name: record_of(name, planned, plan, declaration, entry)
+        for name, planned in plan.tables.items()
+    }
+    frames = {
+        name: _released(
+            frame,
+            engine,
+            planned,
+            law=plan.how.law,
+            index=indexes[name],
+            record=records[name],
+        )
+        for name, planned in plan.tables.items()
+    }
+    return frames if isinstance(queries, Mapping) else frames[SINGLE]
+
+
+def named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
+    """Give a single query the name `None`."""
+    named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
+    if not named:
+        raise QueryError("there is nothing to release: the dict of queries is empty.")
+    for name, query in named.items():
+        if not isinstance(query, Query):
+            where = "" if name is SINGLE else f" under {name!r}"
+            raise QueryError(
+                "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...) "
+                "or dpf.aggregate(...); "
+                f"got {type(query).__name__}{where}."
+            )
+    return named
+
+
+def _entry(plan: Plan) -> Entry:
+    what = "; ".join(in_words(planned.table.query) for planned in plan.tables.values())
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Entry(uuid4().hex, now, what, plan.mechanism, plan.spend, plan.loss)
+
+
+def _released(
+    frame: pd.DataFrame,
+    engine: Engine,
+    planned: TablePlan,
+    *,
+    law: Law,
+    index: pd.Index,
+    record: dict[str, Any],
+) -> pd.DataFrame:
+    """Total, draw, decode and certify one table."""
+    needs = sorted(planned.design.needs)
+    totals = engine.totals(frame, planned.table.task(needs))
+    exact = planned.design.encode(dict(zip(needs, totals, strict=True)))
+    measured = [
+        block + rounded(law, scale, len(block))
+        for block, scale in zip(exact, planned.scales, strict=True)
+    ]
+    estimates = planned.design.decode(measured, planned.deviations)
+    outputs = planned.table.outputs
+    with np.errstate(over="ignore"):  # a warning could depend on private values
+        columns = {
+            position: _in_units(estimate, column)
+            for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
+        }
+        for described, estimate, column in zip(record["columns"], estimates, outputs, strict=True):
+            described["loadings"] = {
+                str(block): pack(np.multiply(loading, column.step))
+                for block, loading in estimate.loadings.items()
+            }
+    released = pd.DataFrame(columns, index=index)
+    released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
+    return attach(released, record)
+
+
+def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray:
+    """From grid units to the units of the column; integers stay integers."""
+    if column.step == 1:
+        return estimate.values
+    values: np.ndarray = estimate.values * column.step
+    return values

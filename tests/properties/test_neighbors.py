@@ -1,0 +1,353 @@
+"""Neighbors, enumerated: what is measured never moves further than a plan claims, and as far.
+
+The integers of a frame and of each of its neighbors are totaled by the engine and encoded by the
+design. With the plan's own scales, as exact fractions, `sum (Delta w)^2 / sigma^2 <= mu^2` for
+Gaussian noise and `sum |Delta w| / b <= epsilon` for Laplace noise.
+"""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.declaration import Column, Declaration
+from dpframe.engines.pandas import PandasEngine
+from dpframe.plan import plan_release
+from dpframe.privacy import Caps, Spend
+
+ENGINE = PandasEngine()
+COLUMNS = ["g", "h", "x", "k", "f", "u"]
+BASE = [("A", 0, 1.0, 1, 1, "p"), ("B", 1, -1.0, 2, 0, "q"), ("A", 1, 0.5, -1, 1, "q")]
+# one row each: keys declared and not, values beyond the bounds, on them, between and missing
+ROWS = [
+    (g, h, x, k, f)
+    for g, h in (("A", 0), ("B", 0), ("B", 1), ("Z", 0), (None, 1))
+    for x, k in ((-9.0, -9), (-2.0, -3), (3.0, 5), (3.0, -3), (np.nan, np.nan), (np.inf, 9))
+    for f in (0, 1)
+]
+
+MISSING = {"x": 1.0}
+
+
+def declared(bounds=(-2, 3), *, caps=None, neighboring="add_remove", missing=None):
+    columns = {
+        "g": Column(keys=pd.Index(["A", "B", "C"], name="g")),
+        "h": Column(keys=pd.Index([0, 1], name="h")),
+        "x": Column(bounds=bounds),
+        "k": Column(bounds=(-3, 5), integer=True),
+    }
+    unit = None if caps is None else "u"
+    declaration = Declaration(
+        columns, privacy_unit=unit, caps=caps or Caps(), neighboring=neighboring
+    )
+    return declaration.with_facts(missing=missing)
+
+
+def frame_of(rows):
+    rows = [(*row, "new")[:6] for row in rows]
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"g": object, "x": float, "k": float})
+
+
+def measured(plan, rows):
+    """Every measured integer of a frame, one array for each block of each table."""
+    frame = frame_of(rows)
+    blocks = []
+    for part in plan.tables.values():
+        needs = sorted(part.design.needs)
+        totals = ENGINE.totals(frame, part.table.task(needs))
+        blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
+    return blocks
+
+
+def allowed(plan):
+    return plan.loss.mu_squared if plan.how.law == "gaussian" else plan.loss.epsilon
+
+
+QUERIES = {
+    "count": (dpf.count(), {}),
+    "count of some": (dpf.count(where="f == 1"), {}),
+    "count by": (dpf.count(by="g"), {}),
+    "count by two": (dpf.count(by=["g", "h"]), {}),
+    "count by pairs": (
+        dpf.count(by=["g", "h"], keys=pd.DataFrame({"g": ["B", "A"], "h": [1, 0]})),
+        {},
+    ),
+    "sum": (dpf.sum("x"), {}),
+    "sum by": (dpf.sum("x", by="g"), {}),
+    "sum of a non-negative column": (dpf.sum("x", by="g"), {"bounds": (0, 3)}),
+    "sum of a positive column": (dpf.sum("x"), {"bounds": (1, 3)}),
+    "sum of a negative column": (dpf.sum("x", by="g"), {"bounds": (-3, -1)}),
+    "sum of a constant": (dpf.sum("x", by="g"), {"bounds": (2, 2)}),
+    "sum of nothing": (dpf.sum("x", by="g"), {"bounds": (0, 0)}),
+    "sum off the grid": (dpf.sum("x", by="g"), {"bounds": (0.1, 0.3)}),
+    "sum of integers": (dpf.sum("k", by="h"), {}),
+    "sum of two": (dpf.sum(["x", "k"], by="g"), {}),
+    "sum with a replacement": (dpf.sum("x"), {"missing": MISSING}),
+    "sum of positives with a replacement": (
+        dpf.sum("x"),
+        {"missing": MISSING, "bounds": (1, 3)},
+    ),
+    "mean": (dpf.mean("x", by="g"), {}),
+    "mean with a replacement": (dpf.mean("x"), {"missing": MISSING}),
+    "mean of a constant": (dpf.mean("x"), {"bounds": (2, 2)}),
+    "mean of two": (dpf.mean(["x", "k"]), {}),
+    "histogram": (dpf.histogram("x", [-3, 0, 4]), {}),
+    "open histogram": (dpf.histogram("x", [-np.inf, 0, np.inf], by="h"), {}),
+    "aggregate": (
+        dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
+        {},
+    ),
+    "aggregate of some": (
+        dpf.aggregate(
+            where="h == 0", n=dpf.count(where="f == 1"), s=dpf.sum("x"), m=dpf.mean("k", where="f")
+        ),
+        {},
+    ),
+    "aggregate under a shared condition": (
+        dpf.aggregate(n=dpf.count(where="f == 1"), s=dpf.sum("x", where="f == 1")),
+        {},
+    ),
+    "release of several": (
+        {"n": dpf.count(), "s": dpf.sum("x", by="g"), "b": dpf.histogram("k", [-4, 0, 5])},
+        {},
+    ),
+}
+MECHANISMS = ["gaussian", "laplace"]
+RELATIONS = ["add_remove", "replace"]
+
+
+def planned(query, mechanism, neighboring, caps=None, **facts):
+    declaration = declared(**facts, caps=caps, neighboring=neighboring)
+    queries = query if isinstance(query, dict) else {None: query}
+    return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
+
+
+def farthest(plan, ones, others):
+    """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
+    scales = [scale for part in plan.tables.values() for scale in part.scales]
+    norm = plan.how.norm
+    moved = []
+    for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
+        steps = np.abs(np.array(before)[:, None] - np.array(after)[None])
+        if steps.max() > 2**20:
+            steps = steps.astype(object)  # squares would leave 64 bits
+        moved.append((steps**norm).sum(axis=-1).ravel().tolist())
+    worst = Fraction(0)
+    for lengths in set(zip(*moved, strict=True)):
+        # a block without noise that moves would divide by zero
+        parts = [x / Fraction(s) ** norm for x, s in zip(lengths, scales, strict=True) if x]
+        worst = max(worst, sum(parts, start=Fraction(0)))
+    assert worst <= allowed(plan)
+    return worst
+
+
+def reached(plan, worst):
+    return worst >= allowed(plan) * (1 - Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", QUERIES)
+def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighboring):
+    query, facts = QUERIES[name]
+    plan = planned(query, mechanism, neighboring, **facts)
+    with_row = [measured(plan, [*BASE, row]) for row in ROWS]
+    others = with_row if neighboring == "replace" else [measured(plan, BASE)]
+    assert reached(plan, farthest(plan, with_row, others))
+
+
+ALL_CAPS = [
+    Caps(rows, groups, per_group)
+    for rows, groups, per_group in [
+        (1, None, None),
+        (3, None, None),
+        (4, 1, None),
+        (2, 2, 1),
+        (3, 2, 2),
+        (4, 3, 2),
+        (4, 2, 3),
+        (None, 2, 1),
+        (None, 1, 2),
+        (None, 2, 2),
+    ]
+]
+UNIT_QUERIES = {
+    "count": dpf.count(),
+    "count by": dpf.count(by="g"),
+    "sum by": dpf.sum("k", by="g"),
+    "sum of a non-negative column": dpf.sum("k", by="g", bounds=(0, 5)),
+    "mean": dpf.mean("k", by="g"),
+    "mean of all": dpf.mean("k"),
+    "histogram": dpf.histogram("k", [-4, 0, 5]),
+    "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
+    "release of two": {"n": dpf.count(), "s": dpf.sum("k", by="g")},
+}
+UNIT_ROWS = [(g, 0, 0.0, k, 1) for g in "ABC" for k in (-3, 5)] + [("A", 0, 0.0, np.nan, 0)]
+
+
+def by_g(row):
+    return row[0]
+
+
+def in_one(row):
+    return "all"
+
+
+def by_bin(row):
+    return None if np.isnan(row[3]) else row[3] > 0
+
+
+CELLS = {
+    "count": [in_one],
+    "mean of all": [in_one],
+    "histogram": [by_bin],
+    "release of two": [in_one, by_g],
+}
+CONTENTS = [
+    rows for n in range(5) for rows in itertools.combinations_with_replacement(UNIT_ROWS, n)
+]
+
+
+def within(rows, caps, cell_of):
+    """Whether rows of a unit are within its caps, so that all of them are kept."""
+    numbers = Counter(cell for row in rows if (cell := cell_of(row)) is not None)
+    return (
+        (caps.rows is None or numbers.total() <= caps.rows)
+        and (caps.groups is None or len(numbers) <= caps.groups)
+        and (caps.rows_per_group is None or max(numbers.values(), default=0) <= caps.rows_per_group)
+    )
+
+
+@pytest.mark.parametrize("name", UNIT_QUERIES)
+def test_one_unit_moves_measurements_as_far_as_claimed(name):
+    query, tables = UNIT_QUERIES[name], CELLS.get(name, [by_g])
+    free = planned(query, "laplace", "add_remove", Caps(9, 9, 9))  # drops nothing
+    base = measured(free, BASE)
+    units = [measured(free, [*BASE, *rows]) for rows in CONTENTS]
+    for caps in ALL_CAPS:
+        keeps = [all(within(rows, caps, cell_of) for cell_of in tables) for rows in CONTENTS]
+        ones = list(itertools.compress(units, keeps))
+        for mechanism, neighboring in itertools.product(MECHANISMS, RELATIONS):
+            plan = planned(query, mechanism, neighboring, caps)
+            worst = farthest(plan, ones, ones if neighboring == "replace" else [base])
+            # tables of a release keep rows of their own: not everything they keep is here
+            if len(tables) == 1:
+                assert reached(plan, worst), (caps, mechanism, neighboring)
+
+
+ALL_ROWS = [(g, h, x, k, f) for g, h, x, k, f in ROWS if f]
+
+
+@st.composite
+def neighbors(draw):
+    """Rows of several units, often beyond their caps, with one unit added, removed or replaced."""
+    rows = st.lists(st.sampled_from(ALL_ROWS), max_size=6)
+    crowd = [(*row, unit) for unit in "pqr" for row in draw(rows)]
+    crowd = draw(st.permutations(crowd))
+    frames = []
+    for unit in ("new", draw(st.sampled_from(["new", "other"]))):
+        frame = list(crowd)
+        for row in draw(rows):
+            frame.insert(draw(st.integers(0, len(frame))), (*row, unit))
+        frames.append(frame)
+    return crowd, *frames
+
+
+@given(
+    neighbors(),
+    st.sampled_from(list(UNIT_QUERIES)),
+    st.sampled_from(ALL_CAPS),
+    st.integers(0, 2**64 - 1),
+)
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_capping_one_unit_leaves_the_rows_of_others_alone(frames, name, caps, word):
+    # each unit draws the same words whoever else is there: the coupling under which capping is
+    # stable; frames keep the rows of the crowd in the same order
+    crowd, one, other = frames
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise, "random_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n])
+        plan = planned(UNIT_QUERIES[name], "gaussian", "add_remove", caps)
+        totals = {id(rows): [measured(plan, rows)] for rows in (crowd, one, other)}
+        farthest(plan, totals[id(one)], totals[id(crowd)])
+        for mechanism in MECHANISMS:
+            plan = planned(UNIT_QUERIES[name], mechanism, "replace", caps)
+            farthest(plan, totals[id(one)], totals[id(other)])
+
+
+def choices(rows, caps):
+    """Every set of rows that may be left once caps drop rows, in the order of the engine's caps."""
+    groups = {g: [row for row in rows if row[0] == g] for g in "ABC"}
+    groups = {g: mine for g, mine in groups.items() if mine}
+    most = caps.rows_per_group or len(rows)
+    samples = [list(itertools.combinations(mine, min(most, len(mine)))) for mine in groups.values()]
+    kept = set()
+    for sampled in itertools.product(*samples):
+        for chosen in itertools.combinations(sampled, min(caps.groups or 9, len(sampled))):
+            left = [row for group in chosen for row in group]
+            kept |= set(itertools.combinations(sorted(left), min(caps.rows or 9, len(left))))
+    return kept
+
+
+@pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
+def test_a_capped_unit_keeps_any_of_the_sets_of_rows_that_its_caps_allow(caps):
+    rows = [("A", 0, 0.0, 1, 1), ("A", 0, 0.0, 2, 1), ("B", 0, 0.0, 4, 1), ("C", 0, 0.0, 8, 1)]
+    plan = planned(dpf.sum("k", by="g", bounds=(0, 8)), "laplace", "add_remove", caps)
+    sums = {
+        tuple(sum(row[3] for row in kept if row[0] == g) for g in "ABC")
+        for kept in choices(rows, caps)
+    }
+    assert all(within(kept, caps, by_g) for kept in choices(rows, caps))
+    # 12 sets at most, each with a probability of 1/12 or more: one stays unseen in
+    # 400 draws with probability below 12 (11/12)^400 = 1e-14
+    seen = {tuple(measured(plan, rows)[0].tolist()) for _ in range(400)}
+    assert seen == sums
+
+
+CLOSED_FORMS = [
+    # caps, K = q c^2 + rem^2
+    (Caps(5, 5, 5), 25),
+    (Caps(5, 5, 1), 5),
+    (Caps(4, 3, 2), 8),
+    (Caps(3, 2, 2), 5),
+    (Caps(None, 2, 3), 18),
+    (Caps(4, 1, None), 16),
+]
+MANY = {"g": list(range(12))}
+
+
+@pytest.mark.parametrize(("caps", "k"), CLOSED_FORMS)
+@pytest.mark.parametrize(
+    ("query", "scale", "replaced"),
+    [
+        (dpf.count(by="g", keys=MANY), 1, 2),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(0, 7)), 49, 2),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(-7, 0)), 49, 2),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(-7, 7)), 49, 4),
+        (dpf.sum("k", by="g", keys=MANY, bounds=(-2, 7)), 49, None),
+    ],
+)
+def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced, caps, k):
+    # Delta^2 = B^2 K when a unit is added, 2 B^2 K when one with values of one sign is
+    # replaced, (2 B)^2 K with symmetric bounds, and in between with asymmetric ones
+    plan = planned(query, "gaussian", "add_remove", caps)
+    moved = Fraction(plan.tables[None].scales[0]) ** 2 * allowed(plan)
+    assert 0 <= moved / (scale * k) - 1 < Fraction(1, 10**9)
+    plan = planned(query, "gaussian", "replace", caps)
+    moved = Fraction(plan.tables[None].scales[0]) ** 2 * allowed(plan) / (scale * k)
+    if replaced is None:
+        assert 2 <= moved < 4
+    else:
+        assert 0 <= moved / replaced - 1 < Fraction(1, 10**9)
+
+
+def test_a_total_count_is_public_where_rows_are_replaced():
+    plan = planned(dpf.count(), "gaussian", "replace")
+    assert plan.tables[None].scales == (0.0,)
+    assert allowed(plan) == 0

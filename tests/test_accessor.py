@@ -1,0 +1,123 @@
+"""The accessor says what the public functions say."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe import accessor, postprocess, queries
+from dpframe.errors import CertificateError, DeclarationError
+from dpframe.ledger import Ledger
+
+EXACT = {"epsilon": 1e6}
+
+
+@pytest.fixture
+def frame():
+    rows = np.arange(90)
+    made = pd.DataFrame({"zone": np.array(list("ABC"))[rows % 3], "fare": rows % 7 * 1.5})
+    made.dp.declare(keys={"zone": ["A", "B", "C"]}, bounds={"fare": (0, 10)})
+    return made
+
+
+CALLS = {
+    "count": (
+        lambda f, **s: f.dp.count("zone", where="fare > 1", **s),
+        dpf.count("zone", where="fare > 1"),
+    ),
+    "sum": (lambda f, **s: f.dp.sum("fare", "zone", **s), dpf.sum("fare", "zone")),
+    "mean": (lambda f, **s: f.dp.mean(["fare"], by="zone", **s), dpf.mean(["fare"], "zone")),
+    "histogram": (
+        lambda f, **s: f.dp.histogram("fare", [0, 5, 10], by="zone", **s),
+        dpf.histogram("fare", [0, 5, 10], "zone"),
+    ),
+    "aggregate": (
+        lambda f, **s: f.dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **s),
+        dpf.aggregate("zone", n=dpf.count(), m=dpf.mean("fare")),
+    ),
+    "release": (lambda f, **s: f.dp.release(dpf.count("zone"), **s), dpf.count("zone")),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_methods_are_the_public_functions(frame, name):
+    call, query = CALLS[name]
+    by_method, by_function = call(frame, **EXACT), dpf.release(frame, query, **EXACT)
+    pd.testing.assert_frame_equal(by_method, by_function, atol=1e-3)
+    words = [made.dp.certificate["query"]["words"] for made in (by_method, by_function)]
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "histogram", "aggregate"])
+def test_methods_take_what_the_descriptions_take(name):
+    described = inspect.signature(getattr(queries, name)).parameters
+    method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
+    of_query = [
+        p for p in method if p not in {"self", "spend", *accessor.SpendOptions.__annotations__}
+    ]
+    assert of_query[: len(described) - (name == "aggregate")] == [
+        p for p in described if p != "queries"
+    ]
+    spends = inspect.signature(dpf.release).parameters
+    assert set(accessor.SpendOptions.__annotations__) == set(spends) - {"frame", "queries"}
+
+
+def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):
+    method = inspect.signature(dpf.DPAccessor.declare).parameters
+    function = inspect.signature(dpf.declare).parameters
+    assert list(method)[1:] == list(function)[1:]
+    assert [p.default for p in method.values()][1:] == [p.default for p in function.values()][1:]
+    assert isinstance(frame.dp.declare(bounds={"fare": (0, 1)}), dpf.DPAccessor)
+
+
+@pytest.mark.parametrize("way", [{"epsilon": 0.1}, {"mu": 0.1}, {"rho": 0.01}, {"share": 0.1}])
+@pytest.mark.parametrize("name", CALLS)
+def test_every_method_passes_on_how_much_to_spend(frame, name, way):
+    frame.dp.declare(
+        keys={"zone": ["A", "B", "C"]}, bounds={"fare": (0, 10)}, budget=dpf.Budget(1, 1e-6)
+    )
+    CALLS[name][0](frame, **way, mechanism="gaussian")
+    (entry,) = frame.dp.ledger.entries
+    assert entry.spend.kind == next(iter(way))
+    assert entry.mechanism == "gaussian"
+    CALLS[name][0](frame, epsilon=0.1, delta=1e-9, mechanism="gaussian")
+    assert frame.dp.ledger.entries[1].spend.delta == 1e-9
+
+
+def test_previews_and_post_processing_are_the_functions(frame):
+    query = dpf.count("zone")
+    pd.testing.assert_frame_equal(frame.dp.preview(query, mu=1), dpf.preview(frame, query, mu=1))
+    made = frame.dp.count("zone", epsilon=1)
+    assert made.dp.certificate == dpf.verify(made)
+    pd.testing.assert_frame_equal(made.dp.std_error, postprocess.std_error(made))
+    pd.testing.assert_frame_equal(made.dp.interval(0.8), postprocess.interval(made, 0.8))
+
+
+def test_the_budget_is_that_of_the_ledger(frame):
+    ledger = Ledger(budget=dpf.Budget(1, 1e-6))
+    frame.dp.declare(ledger=ledger)
+    assert frame.dp.ledger is ledger
+    frame.dp.count(epsilon=0.25)
+    assert frame.dp.budget == ledger.status()
+    assert frame.dp.budget.spent_epsilon == 0.25
+
+
+def test_without_a_budget_there_is_none_to_show(frame):
+    with pytest.raises(DeclarationError, match="no budget is declared"):
+        frame.dp.budget  # noqa: B018
+    with pytest.raises(CertificateError, match="carries no certificate"):
+        frame.dp.certificate  # noqa: B018
+
+
+def test_derived_frames_must_be_declared_anew(frame):
+    for derived in (frame[frame["fare"] > 1], frame.copy(), frame.assign(x=1)):
+        with pytest.raises(DeclarationError, match="derived from a declared frame"):
+            derived.dp.count(epsilon=1)
+
+
+def test_importing_registers_dp_and_nothing_else():
+    assert pd.DataFrame.dp is dpf.DPAccessor
+    assert not hasattr(pd.Series, "dp")
+    assert all(hasattr(dpf, name) for name in dpf.__all__)

@@ -1,0 +1,99 @@
+"""Half-widths against their definitions, and the coverage of intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from mpmath import mp
+
+import dpframe as dpf
+from dpframe.accuracy import approximate_half_width, check_level, exact_half_width
+from dpframe.errors import QueryError
+
+LAWS = ["gaussian", "laplace"]
+
+
+def beyond(law, z):
+    return mp.erfc(z / mp.sqrt(2)) if law == "gaussian" else mp.exp(-z)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("scale", [0.1, 1, 4.224679, 1e6])
+def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):
+    width = exact_half_width(law, scale, 0.25, level) / 0.25
+    assert width == int(width)
+    with mp.workdps(30):
+        assert 1 - beyond(law, (width + mp.mpf("0.5")) / scale) >= level - mp.mpf("1e-13")
+        assert width == 0 or 1 - beyond(law, (width - mp.mpf("0.5")) / scale) < level
+
+
+def test_the_reference_of_one_count():
+    # analytic Gaussian noise for (1, 1e-6): 8.28 before rounding, 8 after it
+    assert exact_half_width("gaussian", 4.224679, 1.0, 0.95) == 8
+    assert approximate_half_width("gaussian", 4.224679, 0.95) == pytest.approx(8.280, abs=1e-3)
+
+
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.9999])
+def test_an_approximate_half_width_covers_sums_of_laplace_noise(level):
+    # P(|a X + b Y| > t) for independent Laplace X, Y of scale 1: (a^2 e^(-t/a) - b^2 e^(-t/b)) /
+    # (a^2 - b^2)
+    for ratio in (1e-6, 0.3, 0.7, 0.999):
+        error = np.sqrt(2 * (1 + ratio**2))
+        t = approximate_half_width("laplace", error, level)
+        missed = (np.exp(-t) - ratio**2 * np.exp(-t / ratio)) / (1 - ratio**2)
+        assert 1 - missed >= level - 1e-12
+
+
+def test_half_widths_have_the_shape_of_the_errors():
+    widths = approximate_half_width("gaussian", np.array([1.0, 2.0]), 0.95)
+    assert widths == pytest.approx([1.959964, 3.919928])
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan, np.inf, "0.9", None, True, [0.9]])
+def test_levels_are_checked(level):
+    with pytest.raises(QueryError, match="level must be a number in"):
+        check_level(level)
+
+
+@pytest.mark.parametrize("level", [0.5, np.float64(0.9), np.float32(0.25), 1e-9])
+def test_levels_between_0_and_1_are_fine(level):
+    assert check_level(level) == level
+
+
+N = 20_000
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_intervals_of_counts_and_sums_cover_as_often_as_they_say(mechanism, level):
+    # the share of 20,000 cells that are covered is known to 0.35 % at most: 2 % is 5.6 deviations,
+    # chance fails once in 10^7 runs; an error 10 % too small loses 2 % or more
+    frame = pd.DataFrame({"zone": np.repeat(np.arange(N), 2), "fare": 2.5})
+    query = dpf.aggregate("zone", keys=range(N), n=dpf.count(), s=dpf.sum("fare", bounds=(-1, 9)))
+    released = dpf.release(frame, query, epsilon=0.5, delta=1e-6, mechanism=mechanism)
+    bars = released.dp.interval(level)
+    for column, answer in (("n", 2), ("s", 5)):
+        covered = bars[f"{column}_low"].le(answer) & bars[f"{column}_high"].ge(answer)
+        width = bars[f"{column}_high"] - bars[f"{column}_low"]
+        scale = released.dp.std_error[column].iloc[0]
+        # whole numbers cover more than asked, by one step of the noise at most
+        step = 1 if column == "n" else 0
+        assert -0.02 < covered.mean() - level < 0.02 + step / scale
+        assert width.to_numpy() == pytest.approx(width.iloc[0])
+        narrower = width.iloc[0] * 0.4
+        missed = (released[column] - answer).abs() > narrower
+        assert 1 - missed.mean() < level - 0.02
+
+
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_intervals_of_means_cover_as_often_as_they_say(mechanism):
+    # 10,000 cells of 60 rows: 0.2 % of sampling error, and the first order is off by a percent
+    n, rows = 10_000, 60
+    zone = np.repeat(np.arange(n), rows)
+    frame = pd.DataFrame({"zone": zone, "fare": np.tile([1.0, 4, 7, 7, 9, 2], n * 10)})
+    released = frame.dp.mean(
+        "fare", "zone", keys=range(n), bounds=(-10, 20), epsilon=4, delta=1e-3, mechanism=mechanism
+    )
+    bars = released.dp.interval(0.95)
+    covered = bars["fare_low"].le(5) & bars["fare_high"].ge(5)
+    assert 0.94 < covered.mean() < 0.98
