@@ -211,15 +211,15 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise DeclarationError(f"keys of {label!r} must be valid Unicode texts.") from None
     if not len(keys):
         raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
+    try:
+        distinct = len(set(keys))
+    except TypeError:
+        raise DeclarationError(f"keys of {label!r} must be hashable.") from None
     if keys.isna().any():
         raise DeclarationError(
             f"keys of {label!r} must not be missing; rows with a missing key are left out. "
             "Fill them in the frame first, to count them as a group of their own."
         )
-    try:
-        distinct = len(set(keys))
-    except TypeError:
-        raise DeclarationError(f"keys of {label!r} must be hashable.") from None
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         got = shown(value) if isinstance(value, _DATA) else f"{again[:5]!r} more than once"

@@ -145,6 +145,7 @@ def test_keys_can_be_anything_hashable(value):
         ([[1], [2]], "must be hashable"),
         (np.zeros((2, 2)), "must be hashable"),
         ([(1, [2])], "must be hashable"),
+        ([Decimal("sNaN")], "must be hashable"),
         (["\ud800"], "must be valid Unicode"),
     ],
     ids=repr,
