@@ -22,6 +22,7 @@ __all__ = [
     "declaration_of",
     "is_label",
     "keep_declaration",
+    "kept_declaration",
     "shown",
 ]
 
@@ -251,6 +252,12 @@ def keep_declaration(frame: object, declaration: Declaration) -> None:
     frame.attrs[_MARK] = True  # type: ignore[attr-defined]
 
 
+def kept_declaration(frame: object) -> Declaration | None:
+    """Return the declaration kept on a frame object, if any."""
+    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return declaration if isinstance(declaration, Declaration) else None
+
+
 def declaration_of(frame: object) -> Declaration:
     """Return the declaration of a frame, an empty one where nothing was declared.
 
@@ -259,8 +266,8 @@ def declaration_of(frame: object) -> Declaration:
     DeclarationError
         If the frame was derived from a declared one.
     """
-    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    if isinstance(declaration, Declaration):
+    declaration = kept_declaration(frame)
+    if declaration is not None:
         return declaration
     if getattr(frame, "attrs", {}).get(_MARK):
         raise DeclarationError(

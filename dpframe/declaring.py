@@ -5,7 +5,13 @@ from collections.abc import Hashable, Mapping
 import pandas as pd
 
 from dpframe import schema as pandera_schema
-from dpframe.declaration import Declaration, is_label, keep_declaration, shown
+from dpframe.declaration import (
+    Declaration,
+    is_label,
+    keep_declaration,
+    kept_declaration,
+    shown,
+)
 from dpframe.engines import engine_for
 from dpframe.errors import DeclarationError
 from dpframe.ledger import Ledger
@@ -57,7 +63,8 @@ def declare(
         `{column: number}` that takes the place of a missing value; elsewhere missing values
         contribute nothing.
     budget
-        The total budget of this frame; starts a ledger in memory.
+        The total budget of this frame; starts a ledger in memory. Declaring the frame again keeps
+        the ledger that it has.
     ledger
         A ledger to charge instead, for several frames about the same people.
     validate
@@ -90,7 +97,7 @@ def declare(
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
-        ledger=_ledger(budget, ledger),
+        ledger=_ledger(budget, ledger, kept_declaration(frame)),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])
@@ -120,11 +127,24 @@ def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
     return caps
 
 
-def _ledger(budget: Budget | None, ledger: Ledger | None) -> Ledger | None:
+def _ledger(
+    budget: Budget | None, ledger: Ledger | None, earlier: Declaration | None
+) -> Ledger | None:
+    """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
     if budget is not None and ledger is not None:
         raise DeclarationError(
             "declare budget= or ledger=, not both: a ledger has a budget of its own."
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
-    return ledger if budget is None else Ledger(budget=budget)
+    kept = None if earlier is None else earlier.ledger
+    if ledger is not None:
+        return ledger
+    if kept is None:
+        return None if budget is None else Ledger(budget=budget)
+    if budget is not None and budget != kept.budget:
+        raise DeclarationError(
+            f"this frame has a ledger of {kept.budget} already, got budget={budget}. To start anew "
+            "on purpose, pass ledger=dpf.Ledger(budget=...)."
+        )
+    return kept

@@ -1,7 +1,6 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -113,8 +112,10 @@ def _loadings(column: Mapping[str, Any]) -> dict[str, float | np.ndarray]:
 
 def _std_error(column: Mapping[str, Any]) -> np.ndarray:
     """Return the standard error of a column, one number or one for each row."""
-    # squares could leave the range of floats
-    return np.asarray(reduce(np.hypot, _loadings(column).values(), 0.0))
+    error = np.zeros(())
+    for loading in _loadings(column).values():
+        error = np.hypot(error, loading)  # squares could leave the range of floats
+    return error
 
 
 def _half_width(column: Mapping[str, Any], law: Law, level: float) -> float | int | np.ndarray:

@@ -46,7 +46,7 @@ def test_errors_of_totals_are_the_same_in_all_cells(mechanism):
 def test_errors_of_means_grow_as_cells_empty():
     errors = dpf.std_error(released())["mean"]
     assert errors["A"] < errors["B"] < errors["C"]
-    assert errors.max() <= 40  # never more than the width of the bounds
+    assert errors.max() <= 40 * (1 + 1e-12)  # never more than the width of the bounds
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

@@ -118,7 +118,6 @@ def test_conditions_are_text(where):
         ([0, 2**70], [0, 2**70]),
         (pd.interval_range(0, 3), [0, 1, 2, 3]),
     ],
-    ids=repr,
 )
 def test_bins_are_edges_of_any_numbers(bins, expected):
     found = check_bins("x", bins)

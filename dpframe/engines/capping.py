@@ -15,6 +15,7 @@ from pandas.api.types import infer_dtype
 from scipy import sparse
 
 from dpframe import noise
+from dpframe.engines import values
 from dpframe.engines.lookup import boxed, each, is_arrow_text, native, native_dtype
 from dpframe.privacy import Caps
 
@@ -238,6 +239,6 @@ def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
     for start in range(0, len(column), _BLOCK):
         block = column.iloc[start : start + _BLOCK]
         found = each(known.__getitem__, boxed(block), -1)
-        found[block.isna().to_numpy()] = -1
+        found[values.missing(block)] = -1
         codes[start : start + _BLOCK] = found
     return codes, len(known)
