@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from uuid import uuid4
 
@@ -25,6 +26,9 @@ from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
 __all__ = ["BudgetStatus", "Entry", "Ledger", "affords"]
 
 _WAY_BACK = Fraction(1, 2**38)  # conversions keep margins of 2**-40 each
+
+
+_MOST_SPLITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +145,21 @@ def _total(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
 
 
 def _splits(losses: Sequence[PrivacyLoss]) -> Iterator[tuple[Fraction, Fraction]]:
-    """Give valid totals (pure epsilon, mu^2), the smallest pure losses moved into mu^2."""
+    """Give valid totals (pure epsilon, mu^2), the smallest pure losses moved into mu^2.
+
+    Every number of moved losses gives one; of very many, some are tried that are evenly apart.
+    """
     pure = sorted(loss.epsilon for loss in losses if loss.epsilon)
+    moved = list(accumulate(pure, initial=Fraction(0)))
     mu_squared = sum((loss.mu_squared for loss in losses), start=Fraction(0))
-    rest = sum(pure, start=Fraction(0))
-    yield rest, mu_squared
-    for epsilon, moved in zip(
-        accumulate(pure), accumulate(_mu_squared(e) for e in pure), strict=True
-    ):
-        yield rest - epsilon, mu_squared + moved
+    squares = list(accumulate(map(_mu_squared, pure), initial=mu_squared))
+    tries = min(len(pure), _MOST_SPLITS)
+    for at in range(tries + 1):
+        number = at * len(pure) // max(tries, 1)
+        yield moved[-1] - moved[number], squares[number]
 
 
+@lru_cache(maxsize=1024)
 def _mu_squared(epsilon: Fraction) -> Fraction:
     return Fraction(mu_of_pure(epsilon)) ** 2
 

@@ -61,8 +61,8 @@ def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
         values = released.iloc[:, position].to_numpy()
-        width = _half_width(column, law, level)
         with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
+            width = _half_width(column, law, level)
             low, high = values - width, values + width
         if column["kind"] == "mean":
             low, high = np.clip(low, *column["bounds"]), np.clip(high, *column["bounds"])
@@ -113,8 +113,9 @@ def _loadings(column: Mapping[str, Any]) -> dict[str, float | np.ndarray]:
 def _std_error(column: Mapping[str, Any]) -> np.ndarray:
     """Return the standard error of a column, one number or one for each row."""
     error = np.zeros(())
-    for loading in _loadings(column).values():
-        error = np.hypot(error, loading)  # squares could leave the range of floats
+    with np.errstate(over="ignore"):  # bounds can be near the largest float
+        for loading in _loadings(column).values():
+            error = np.hypot(error, loading)  # squares could leave the range of floats
     return error
 
 

@@ -110,6 +110,10 @@ QUERIES = {
         ),
         {},
     ),
+    "aggregate of some with a replacement": (
+        dpf.aggregate(n=dpf.count(), s=dpf.sum("x", where="f == 1")),
+        {"missing": MISSING, "bounds": (1, 3)},
+    ),
     "aggregate under a shared condition": (
         dpf.aggregate(n=dpf.count(where="f == 1"), s=dpf.sum("x", where="f == 1")),
         {},

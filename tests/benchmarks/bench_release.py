@@ -1,0 +1,91 @@
+"""Time a whole release of a small frame, and what importing dpframe adds to importing pandas.
+
+Run with `python tests/benchmarks/bench_release.py`. All numbers are medians of one run.
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+import dpframe as dpf
+
+ROWS, GROUPS, UNITS = 1_000, 8, 300
+ROUNDS = 31
+
+
+def milliseconds(call: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Return the median time of a call."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times)
+
+
+def small_frame() -> pd.DataFrame:
+    """Make a declared frame of a thousand rows."""
+    rng = np.random.default_rng(20260101)
+    zones = [f"zone {i}" for i in range(GROUPS)]
+    frame = pd.DataFrame(
+        {
+            "zone": rng.choice(zones, ROWS),
+            "fare": rng.gamma(2, 10, ROWS),
+            "driver": rng.integers(0, UNITS, ROWS),
+        }
+    )
+    frame.dp.declare(
+        keys={"zone": zones},
+        bounds={"fare": (0, 100)},
+        privacy_unit="driver",
+        max_rows=3,
+        ledger=dpf.Ledger(budget=dpf.Budget(epsilon=1e6, delta=1e-6)),
+    )
+    return frame
+
+
+def releases() -> None:
+    """Print the time of a few kinds of release beside the plain groupby."""
+    frame = small_frame()
+    grouped = frame.groupby("zone")["fare"]
+    plain = milliseconds(lambda: grouped.agg(["count", "sum", "mean"]))
+    queries = {
+        "count": dpf.count(by="zone"),
+        "sum": dpf.sum("fare", by="zone"),
+        "histogram": dpf.histogram("fare", bins=range(0, 101, 10), by="zone"),
+        "aggregate": dpf.aggregate(
+            by="zone", n=dpf.count(), total=dpf.sum("fare"), fare=dpf.mean("fare")
+        ),
+    }
+    print(f"whole release, {ROWS:,} rows, {GROUPS} groups (bar: 20 ms); plain {plain:.2f} ms")
+    for name, query in queries.items():
+        for mechanism in ("laplace", "gaussian"):
+            took = milliseconds(
+                lambda query=query, mechanism=mechanism: frame.dp.release(
+                    query, epsilon=0.5, mechanism=mechanism
+                )
+            )
+            print(f"  {name:10} {mechanism:9} {took:6.2f} ms")
+
+
+def imports() -> None:
+    """Print what importing dpframe adds, interleaved with importing pandas alone."""
+    code = "import time, pandas\nt = time.perf_counter()\n{}\nprint(time.perf_counter() - t)"
+
+    def added(statement: str) -> float:
+        run = [sys.executable, "-c", code.format(statement)]
+        return float(subprocess.run(run, capture_output=True, check=True, text=True).stdout)
+
+    times = [(added("import dpframe"), added("pass")) for _ in range(7)]
+    took = statistics.median(one - other for one, other in times)
+    print(f"import dpframe adds {took:.3f} s to importing pandas (bar: 0.3 s)")
+
+
+if __name__ == "__main__":
+    releases()
+    imports()
