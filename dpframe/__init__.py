@@ -12,33 +12,16 @@ from dpframe.plotting import plot
 from dpframe.postprocess import covariance, interval, std_error
 from dpframe.preview import preview
 from dpframe.privacy import Budget
-from dpframe.queries import (
-    Aggregate,
-    Count,
-    Histogram,
-    Mean,
-    Query,
-    Sum,
-    aggregate,
-    count,
-    histogram,
-    mean,
-    sum,
-)
+from dpframe.queries import Query, aggregate, count, histogram, mean, sum
 from dpframe.release import release
 
 __all__ = [
-    "Aggregate",
     "Budget",
     "BudgetStatus",
     "Certificate",
-    "Count",
     "DPAccessor",
-    "Histogram",
     "Ledger",
-    "Mean",
     "Query",
-    "Sum",
     "aggregate",
     "count",
     "covariance",

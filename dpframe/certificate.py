@@ -129,7 +129,11 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     CertificateError
         If it carries none that this version can read.
     """
-    record = getattr(frame, "attrs", {}).get(ATTRIBUTE)
+    if not isinstance(frame, pd.DataFrame):
+        raise CertificateError(
+            f"a certificate is for a whole released DataFrame, got a {type(frame).__name__}."
+        )
+    record = frame.attrs.get(ATTRIBUTE)
     if not isinstance(record, Mapping) or "digest" not in record:
         raise CertificateError(
             "this frame carries no certificate: it was not released by dpframe, or its attrs were "

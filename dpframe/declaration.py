@@ -14,17 +14,22 @@ from dpframe.ledger import Ledger
 from dpframe.privacy import NO_CAPS, Caps, Neighboring, as_number
 
 __all__ = [
+    "MOST_GROUPS",
     "Column",
     "Declaration",
     "check_bounds",
     "check_keys",
     "check_missing",
+    "check_size",
     "declaration_of",
     "is_label",
     "keep_declaration",
     "kept_declaration",
     "shown",
 ]
+
+MOST_GROUPS = 10**8
+"""More groups than this are refused."""
 
 _ATTRIBUTE = "_dpframe_declaration"
 _MARK = "dpframe_declared"
@@ -200,6 +205,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise DeclarationError(
             f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it."
         )
+    check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
         raise DeclarationError(
             f"keys of {label!r} must be one list of groups, got a {type(value).__name__}. "
@@ -210,6 +216,10 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         "".join(key for key in keys if isinstance(key, str)).encode()
     except UnicodeEncodeError:
         raise DeclarationError(f"keys of {label!r} must be valid Unicode texts.") from None
+    except OverflowError:
+        raise DeclarationError(
+            f"keys of {label!r} must fit in 64 bits where they are numbers."
+        ) from None
     if not len(keys):
         raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
     try:
@@ -229,6 +239,16 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
             "each group there can be once, whatever the data hold."
         )
     return keys
+
+
+def check_size(what: str, given: object) -> None:
+    """Refuse more groups than any release could have, before they are read."""
+    try:
+        size = len(given)  # type: ignore[arg-type]
+    except TypeError:
+        return  # an iterator shows its length only when it is read
+    if size > MOST_GROUPS:
+        raise DeclarationError(f"{what} must be at most {MOST_GROUPS:,}, got {size:,}.")
 
 
 def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:
@@ -271,7 +291,7 @@ def declaration_of(frame: object) -> Declaration:
         return declaration
     if getattr(frame, "attrs", {}).get(_MARK):
         raise DeclarationError(
-            "this frame was derived from a declared frame (a filter, a copy, a merge, a new "
+            "this frame was derived from a declared frame (a filter, a copy, a new "
             "column list), and its rows may no longer be what was declared. To use only some rows, "
             "query the declared frame with where='...'; or declare this frame anew with "
             ".dp.declare(...), passing ledger= of the first one to share its budget."

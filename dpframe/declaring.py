@@ -97,7 +97,7 @@ def declare(
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
-        ledger=_ledger(budget, ledger, kept_declaration(frame)),
+        ledger=_ledger(budget, ledger, kept_declaration(frame), privacy_unit),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])
@@ -128,7 +128,10 @@ def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
 
 
 def _ledger(
-    budget: Budget | None, ledger: Ledger | None, earlier: Declaration | None
+    budget: Budget | None,
+    ledger: Ledger | None,
+    earlier: Declaration | None,
+    privacy_unit: Hashable | None,
 ) -> Ledger | None:
     """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
     if budget is not None and ledger is not None:
@@ -138,6 +141,8 @@ def _ledger(
     if ledger is not None and not isinstance(ledger, Ledger):
         raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
     kept = None if earlier is None else earlier.ledger
+    if earlier is not None and kept is not None and ledger is None:
+        _check_unit(privacy_unit, earlier.privacy_unit)
     if ledger is not None:
         return ledger
     if kept is None:
@@ -148,3 +153,14 @@ def _ledger(
             "on purpose, pass ledger=dpf.Ledger(budget=...)."
         )
     return kept
+
+
+def _check_unit(unit: Hashable | None, earlier: Hashable | None) -> None:
+    """Refuse to declare a frame again with another unit: its ledger protects the earlier one."""
+    if unit != earlier:
+        raise DeclarationError(
+            f"this frame is declared with privacy_unit={earlier!r} and a ledger that protects it, "
+            "got "
+            f"privacy_unit={unit!r}. A declaration replaces the one before: repeat what still "
+            "holds. To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+        )

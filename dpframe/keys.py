@@ -6,14 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration import Declaration, check_keys
+from dpframe.declaration import MOST_GROUPS, Declaration, check_keys
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import Histogram, Query
 from dpframe.totals import BinAxis, Cells, KeyAxis
 
 __all__ = ["cells_of"]
-
-_MOST_CELLS = 10**8
 
 
 def cells_of(query: Query, declaration: Declaration) -> Cells:
@@ -39,9 +37,9 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = Cells(tuple(_axis(label, known) for label in query.by))
     if isinstance(query, Histogram) and query.bins is not None:
         cells = _with_bins(cells, BinAxis(query.column, query.bins))
-    if cells.size > _MOST_CELLS:
+    if cells.size > MOST_GROUPS:
         raise QueryError(
-            f"by={list(query.by)!r} makes {cells.size:,} cells, more than {_MOST_CELLS:,}. "
+            f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
             "Name the combinations wanted: keys=frame with one column for each."
         )
     return cells

@@ -152,7 +152,7 @@ def plan_release(
 def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
     """Mechanisms to compare."""
     if mechanism != "auto":
-        if mechanism not in MECHANISMS:
+        if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
             known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
             raise CalibrationError(
                 f"mechanism must be one of {known}, got mechanism={mechanism!r}."
@@ -177,7 +177,8 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
     if max(amount, exact(budget.epsilon) if budget else 0) > _LARGEST_SPEND:
         raise CalibrationError(
             "epsilon, mu and rho must be at most 2**100, in the budget, too: so much allows no "
-            f"noise at all; got {spend.kind}={float(amount):.3g} of {budget}."
+            f"noise at all; got {spend.kind}={float(amount):.3g}"
+            + (f" of {budget}." if budget else ".")
         )
     if spend.kind == "share":
         if budget is None:

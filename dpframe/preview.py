@@ -11,7 +11,7 @@ from dpframe.declaration import Declaration, declaration_of
 from dpframe.engines import engine_for
 from dpframe.plan import Plan, TablePlan, plan_release
 from dpframe.privacy import Spend
-from dpframe.queries import Query
+from dpframe.queries import Query, labels_of
 from dpframe.record import cost
 from dpframe.release import named
 from dpframe.strategies import Prediction
@@ -55,8 +55,10 @@ def preview(
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame)
-    plan = plan_release(declaration, named(queries), spend, mechanism)
-    engine_for(frame).check(frame, plan.columns)
+    engine, asked = engine_for(frame), named(queries)
+    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
+    plan = plan_release(declaration, asked, spend, mechanism)
+    engine.check(frame, plan.columns)
     rows = []
     labels: list[tuple[Hashable, Hashable]] = []
     for name, planned in plan.tables.items():

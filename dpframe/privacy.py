@@ -286,7 +286,7 @@ class Caps:
             if not isinstance(number, int) or number < 1:
                 raise DeclarationError(
                     f"max_{name} must be a whole number >= 1, got max_{name}={value!r}. "
-                    "Leave it out for no limit."
+                    "Leave it out for no such limit."
                 )
             object.__setattr__(self, name, number)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.conditions import Condition
-from dpframe.declaration import is_label, shown
+from dpframe.declaration import check_size, is_label, shown
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
 
@@ -28,6 +28,7 @@ __all__ = [
     "check_bins",
     "count",
     "histogram",
+    "labels_of",
     "mean",
     "sum",
 ]
@@ -84,6 +85,17 @@ class Aggregate(_Grouped):
 
 
 Query: TypeAlias = Count | Sum | Mean | Histogram | Aggregate
+
+
+def labels_of(query: Query) -> tuple[Hashable, ...]:
+    """Return the labels of the columns that a query names."""
+    parts = query.queries.values() if isinstance(query, Aggregate) else ()
+    conditions = [query.where, *(part.where for part in parts)]
+    labels = list(query.by)
+    labels += [label for part in (query, *parts) for label in getattr(part, "columns", ())]
+    labels += [query.column] if isinstance(query, Histogram) else []
+    labels += [name for condition in conditions if condition for name in condition.columns]
+    return tuple(dict.fromkeys(labels))
 
 
 def count(by: By = None, *, where: str | None = None, keys: Keys = None) -> Count:
@@ -226,13 +238,19 @@ def aggregate(
     """
     labels = _labels("by", by)
     if not queries:
-        raise QueryError("aggregate needs at least one named query, for instance n=dpf.count().")
+        raise QueryError(
+            "aggregate needs at least one named query, for instance n=dpf.count(); by, where, "
+            "keys, "
+            "epsilon, delta, mu, rho, share and mechanism cannot be names."
+        )
     for name, query in queries.items():
         _check_part(name, query, labels)
     return Aggregate(labels, _condition(where), _kept(keys), MappingProxyType(dict(queries)))
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
+    if name != name.encode(errors="replace").decode():
+        raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if not isinstance(query, Count | Sum | Mean):
         raise QueryError(
             f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), got "
@@ -312,6 +330,11 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
             "taken from the data would leak. For equal widths, use "
             "numpy.linspace(lower, upper, n + 1)."
         )
+    if isinstance(bins, set | frozenset):
+        raise QueryError(
+            f"bins of {column!r} must have an order, and a set has none. Pass sorted(...) of it."
+        )
+    check_size(f"bins of {column!r}", bins)
     try:
         edges = np.asarray([as_number(edge) for edge in bins])
         if edges.dtype.kind not in "iu":

@@ -20,7 +20,7 @@ from dpframe.ledger import Entry
 from dpframe.noise import Law, rounded
 from dpframe.plan import Plan, TablePlan, plan_release
 from dpframe.privacy import Spend
-from dpframe.queries import Query
+from dpframe.queries import Query, labels_of
 from dpframe.record import in_words, record_of
 from dpframe.strategies import Estimate
 from dpframe.tables import OutputColumn
@@ -92,7 +92,10 @@ def release(
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame)
     engine = engine_for(frame)
-    plan = plan_release(declaration, named(queries), spend, mechanism)
+    asked = named(queries)
+    # a misspelled label would otherwise be taken for one without keys or bounds
+    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
+    plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
     indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
     entry = _entry(plan)

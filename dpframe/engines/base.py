@@ -69,5 +69,7 @@ def _unknown(label: Hashable, labels: Sequence[Hashable]) -> str:
     """Message about a label that is not in the frame."""
     named = {str(known): known for known in labels}
     close = [repr(named[text]) for text in get_close_matches(str(label), named)]
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {list(labels)[:20]!r}."
+    known = ", ".join(repr(label) for label in labels[:20])
+    more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""  # noqa: PLR2004
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {known}{more}."
     return f"the frame has no column {label!r}. {hint}"

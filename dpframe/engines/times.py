@@ -22,6 +22,7 @@ __all__ = ["EPOCH", "MICROSECOND", "instants", "wall_times"]
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
+_DAY = 86_400  # seconds
 _NOT_A_TIME = np.iinfo(np.int64).min
 _FARTHEST = 2**62  # microseconds; leaves room to add an offset
 _PER_TICK = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}  # over, under
@@ -116,8 +117,12 @@ def _arrow_clock(column: pd.Series) -> _Clock:
     """View Arrow timestamps and dates as points in time."""
     kind, values = column.dtype.pyarrow_dtype, column.array.__arrow_array__()
     if pa.types.is_date(kind):
-        kind = pa.timestamp("s")
-        values = values.cast("date32").cast(kind)
+        # days, or milliseconds that may lie within a day
+        per_day = 1 if pa.types.is_date32(kind) else _DAY * 1000
+        numbers = values.cast("int32" if per_day == 1 else "int64").cast("int64")
+        days = numbers.fill_null(0).to_numpy() // per_day
+        ticks = np.where(column.isna().to_numpy(), _NOT_A_TIME, days * _DAY)
+        return _clock_of_ticks(ticks, "s", None)
     if not pa.types.is_timestamp(kind):
         return _no_times(len(column))
     ticks = values.cast("int64").fill_null(_NOT_A_TIME).to_numpy()

@@ -1,0 +1,102 @@
+"""What is easily got wrong: each mistake gets an error that names the way out."""
+
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import (
+    CalibrationError,
+    CertificateError,
+    DeclarationError,
+    QueryError,
+    UnknownColumnError,
+)
+
+
+@pytest.fixture
+def trips():
+    frame = pd.DataFrame({"driver": [1, 1, 2], "zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=10, delta=1e-6))
+    frame.dp.declare(
+        keys={"zone": ["A", "B"]},
+        bounds={"fare": (0, 5)},
+        privacy_unit="driver",
+        max_rows=2,
+        ledger=ledger,
+    )
+    return frame
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        dpf.count(by="zonne"),
+        dpf.sum("fares"),
+        dpf.histogram("fares", bins=[0, 1]),
+        dpf.aggregate(by="zone", n=dpf.count(where="fares > 1")),
+    ],
+)
+def test_a_misspelled_column_is_named_with_its_neighbor(trips, query):
+    for call in (trips.dp.release, trips.dp.preview):
+        with pytest.raises(UnknownColumnError, match=r"Did you mean '(zone|fare)'\?"):
+            call(query, epsilon=1)
+
+
+def test_declaring_again_cannot_drop_the_privacy_unit(trips):
+    with pytest.raises(DeclarationError, match="repeat what still holds"):
+        trips.dp.declare(bounds={"fare": (0, 9)})
+    trips.dp.declare(bounds={"fare": (0, 9)}, privacy_unit="driver", max_rows=1)
+    assert trips.dp.budget.budget.epsilon == 10
+
+
+@pytest.mark.parametrize("size", [10**9, 10**12])
+def test_more_groups_than_fit_are_refused_before_they_are_read(trips, size):
+    with pytest.raises(DeclarationError, match="must be at most 100,000,000"):
+        trips.dp.count(by="zone", keys=range(size), epsilon=1)
+    with pytest.raises(DeclarationError, match="must be at most 100,000,000"):
+        trips.dp.histogram("fare", bins=range(size), epsilon=1)
+
+
+def test_nothing_is_charged_for_a_name_that_is_no_text(trips):
+    with pytest.raises(QueryError, match="valid Unicode"):
+        trips.dp.aggregate(epsilon=1, **{"\ud800": dpf.count()})
+    assert not trips.dp.ledger.entries
+
+
+def test_a_series_of_a_release_has_no_certificate(trips):
+    released = trips.dp.count(by="zone", epsilon=1)
+    for call in (dpf.verify, dpf.interval, dpf.std_error, dpf.covariance, dpf.plot):
+        with pytest.raises(CertificateError, match="whole released DataFrame"):
+            call(released["count"])
+
+
+@pytest.mark.parametrize("mechanism", [["gaussian"], {}, None, 1])
+def test_mechanisms_are_named_by_text(trips, mechanism):
+    with pytest.raises(CalibrationError, match="mechanism must be one of"):
+        trips.dp.count(epsilon=1, mechanism=mechanism)
+
+
+def test_bins_have_an_order(trips):
+    with pytest.raises(QueryError, match="order"):
+        trips.dp.histogram("fare", bins={0, 1, 2}, epsilon=1)
+
+
+def test_reserved_names_of_outputs_are_told(trips):
+    with pytest.raises(QueryError, match="cannot be names"):
+        trips.dp.aggregate(mu=1, epsilon=None)
+
+
+def test_units_that_cannot_be_compared_are_left_out():
+    frame = pd.DataFrame({"u": [1, 2, Decimal("sNaN")]})
+    frame.dp.declare(privacy_unit="u", max_rows=1)
+    assert abs(int(frame.dp.count(epsilon=1e6).iloc[0, 0]) - 2) <= 1
+
+
+def test_dates_within_a_day_are_read():
+    pyarrow = pytest.importorskip("pyarrow")
+    days = pyarrow.array([0, 86_400_001, None, -1], pyarrow.date64())
+    frame = pd.DataFrame({"day": pd.arrays.ArrowExtensionArray(days)})
+    released = frame.dp.count(where="day >= '1970-01-01'", epsilon=1e6)
+    assert abs(int(released.iloc[0, 0]) - 2) <= 1
