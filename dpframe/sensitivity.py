@@ -13,6 +13,7 @@ cell with what remains.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ from typing import Literal
 
 from dpframe.privacy import Caps, Neighboring
 
-__all__ = ["Footprint", "Norm", "Reach", "movement", "reach_of"]
+__all__ = ["Footprint", "Norm", "Reach", "Sparse", "movement", "reach_of"]
 
 Norm = Literal[1, 2]
 
@@ -41,6 +42,29 @@ class Footprint:
 
     coordinates: tuple[int, ...]
     corners: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """What one row can add to coordinates of one kind, of which it has at most a few.
+
+    Parameters
+    ----------
+    coordinate
+        Position of one of the coordinates; all have its scale.
+    size
+        How many coordinates there are.
+    absent, present
+        What a row adds to a coordinate that it does not have, and to one that it has.
+    most
+        How many coordinates a row can have.
+    """
+
+    coordinate: int
+    size: int
+    absent: int
+    present: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,11 @@ class Reach:
         """Most rows of one unit over all cells: min(m, g c)."""
         return self.full * self.rows + self.rest
 
+    @property
+    def whole(self) -> "Reach":
+        """Reach of a unit that is measured as one record over all cells."""
+        return Reach(1, 1, 0, 1)
+
 
 def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     """Derive what a unit can fill from its caps; `None` if they leave it unbounded.
@@ -100,7 +129,7 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
 
 
 def movement(
-    footprints: Sequence[Footprint],
+    footprints: Sequence[Footprint | Sparse],
     scales: Sequence[Fraction],
     norm: Norm,
     reach: Reach,
@@ -149,37 +178,82 @@ def movement(
 
 
 def _distance(
-    footprints: Sequence[Footprint], scales: Sequence[Fraction], norm: Norm, a: int, b: int
+    footprints: Sequence[Footprint | Sparse],
+    scales: Sequence[Fraction],
+    norm: Norm,
+    a: int,
+    b: int,
 ) -> Fraction:
     """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
-    return sum(
-        (
-            max(
-                _length(
-                    [a * v - b * w for v, w in zip(one, other, strict=True)], part, scales, norm
-                )
-                for one, other in itertools.product(part.corners, repeat=2)
-            )
-            for part in footprints
-        ),
-        start=Fraction(0),
+    # columns of one kind look the same: each kind is worked out once
+    kinds = Counter(
+        (part.corners, tuple(scales[k] for k in part.coordinates))
+        for part in footprints
+        if isinstance(part, Footprint)
+    )
+    dense = (times * _dense(*kind, norm, (a, b)) for kind, times in kinds.items())
+    sparse = (
+        _sparse(part, scales[part.coordinate], norm, (a, b))
+        for part in footprints
+        if isinstance(part, Sparse)
+    )
+    return sum(itertools.chain(dense, sparse), start=Fraction(0))
+
+
+def _dense(
+    corners: Sequence[tuple[int, ...]],
+    scales: Sequence[Fraction],
+    norm: Norm,
+    rows: tuple[int, int],
+) -> Fraction:
+    """Share of a footprint in F: the worst pair of corners."""
+    a, b = rows
+    return max(
+        sum(
+            (_length(a * v - b * w, s, norm) for v, w, s in zip(one, other, scales, strict=True)),
+            start=Fraction(0),
+        )
+        for one, other in itertools.product(corners, repeat=2)
     )
 
 
-def _length(
-    vector: Sequence[int], part: Footprint, scales: Sequence[Fraction], norm: Norm
-) -> Fraction:
-    """Weighted length of a difference, to the power `norm`."""
-    length = Fraction(0)
-    for x, k in zip(vector, part.coordinates, strict=True):
-        if x != 0:  # a coordinate that does not move needs no noise
-            moved = abs(x) / scales[k]
-            length += moved if norm == 1 else moved * moved
-    return length
+def _sparse(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) -> Fraction:
+    """Share of a sparse footprint in F: the worst numbers of coordinates that units have.
+
+    It is linear in how many coordinates both units have and how many one alone has, so its
+    maximum is at a corner of what these numbers can be.
+    """
+    a, b = rows
+    both, mine, theirs, none = (
+        _length(a * v - b * w, scale, norm)
+        for v, w in (
+            (part.present, part.present),
+            (part.present, part.absent),
+            (part.absent, part.present),
+            (part.absent, part.absent),
+        )
+    )
+    d, most = part.size, min(part.most, part.size)
+    far = Fraction(0)
+    for shared in {0, max(0, 2 * most - d), most}:
+        for left, right in itertools.product({0, most - shared, d - shared - most}, repeat=2):
+            if min(left, right) >= 0 and max(left, right) <= most - shared:
+                rest = d - shared - left - right
+                if rest >= 0:
+                    far = max(far, shared * both + left * mine + right * theirs + rest * none)
+    return far
+
+
+def _length(moved: int, scale: Fraction, norm: Norm) -> Fraction:
+    """Weighted length of a difference of one coordinate, to the power `norm`."""
+    if moved == 0:
+        return Fraction(0)  # a coordinate that does not move needs no noise
+    length = abs(moved) / scale
+    return length if norm == 1 else length * length
 
 
 def _replaced(
-    footprints: Sequence[Footprint], scales: Sequence[Fraction], norm: Norm, reach: Reach
+    footprints: Sequence[Footprint | Sparse], scales: Sequence[Fraction], norm: Norm, reach: Reach
 ) -> Fraction:
     """Maximum of the sum of F over all ways in which two units can fill the cells."""
     full, rest = reach.rows, reach.rest
