@@ -107,8 +107,8 @@ class Term:
     Parameters
     ----------
     kind
-        "rows": 1; "valid": 1 if the column holds a usable number, else 0; "sum": the column's grid
-        integer.
+        "rows": 1; "units": 1 for one of the kept rows of each unit; "valid": 1 if the column holds
+        a usable number, else 0; "sum": the column's grid integer.
     column, grid
         The column and its grid, for "valid" and "sum". Where the grid has a fill, every row is
         valid.
@@ -116,7 +116,7 @@ class Term:
         Rows that do not satisfy this condition add 0.
     """
 
-    kind: Literal["rows", "valid", "sum"]
+    kind: Literal["rows", "units", "valid", "sum"]
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None
@@ -139,6 +139,9 @@ class Task:
         needed. Rows with a missing unit are left out.
     caps
         What of a unit is kept: rows beyond a cap are dropped uniformly at random.
+    most
+        At most this many of the "sum" terms, whose grids then are 0 to 1, take a 1 from a row; of
+        more, a uniformly random choice does.
     """
 
     cells: Cells
@@ -146,3 +149,4 @@ class Task:
     where: Condition | None = None
     unit: Hashable | None = None
     caps: Caps = NO_CAPS
+    most: int | None = None

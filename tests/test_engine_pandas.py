@@ -322,3 +322,53 @@ def test_frames_of_another_kind_are_refused():
     for other in ({"x": [1]}, pd.Series([1]), None, np.zeros((2, 2))):
         with pytest.raises(DeclarationError, match=r"must be a pandas\.DataFrame"):
             engine_for(other)
+
+
+def bits(rows, columns, layout):
+    """A frame of random booleans, of bytes that need not be 0 or 1."""
+    rng = np.random.default_rng(rows + columns)
+    flags = rng.choice(np.array([0, 0, 1, 2, 255], np.uint8), (rows, columns)).view(bool)
+    labels = [f"b{j}" for j in range(columns)]
+    if layout == "apart":
+        return pd.concat([pd.Series(flags[:, j], name=labels[j]) for j in range(columns)], axis=1)
+    array = np.asfortranarray(flags) if layout == "by column" else flags
+    return pd.DataFrame(array, columns=labels, copy=False)
+
+
+@pytest.mark.parametrize("layout", ["by row", "by column", "apart"])
+@pytest.mark.parametrize("columns", [1, 15, 40])
+@pytest.mark.parametrize("restricted", ["", "where", "unit"])
+def test_true_is_counted_however_booleans_lie_in_memory(layout, columns, restricted):
+    frame = bits(1100, columns, layout)
+    expected = np.array([[bool(value) for value in frame[label]] for label in frame])
+    x = np.arange(1100) % 3
+    frame = pd.concat([frame, pd.DataFrame({"x": x, "u": np.where(x > 0, x, np.nan)})], axis=1)
+    frame.insert(columns // 2, "between", "text")
+    terms = tuple(Term("sum", f"b{j}", Grid(0, 0, 1)) for j in range(columns))
+    options = {
+        "": {},
+        "where": {"where": Condition.parse("x > 0")},
+        "unit": {"unit": "u", "caps": Caps(rows=1100)},
+    }[restricted]
+    if restricted:
+        expected = expected[:, x > 0]
+    with mock.patch.object(engine_module, "_BLOCK", 700):
+        found = totals(frame, Task(Cells(), (Term("rows"), *terms), **options))
+        one_key = Cells((KeyAxis("between", pd.Index(["text", "other"])),))
+        by = totals(frame, Task(one_key, terms, **options))
+    assert found[:, 0].tolist() == [expected.shape[1], *expected.sum(axis=1)]
+    np.testing.assert_array_equal(by, np.stack([found[1:, 0], 0 * found[1:, 0]], axis=1))
+
+
+def test_booleans_on_any_grid_are_the_numbers_0_and_1():
+    flags = pd.DataFrame({"x": [True, False, True], "n": [False, True, True]})
+    grids = [Grid(0, -5, 9), Grid(0, 2, 9), Grid(0, -9, 0), Grid.for_bounds(-0.5, 0.75)]
+    grids += [Grid(0, 0, 1, fill=1), Grid(-62, 2**61, 2**62), Grid.for_bounds(0, 1e-300)]
+    terms = [Term(kind, c, grid) for kind in ("sum", "valid") for c in "xn" for grid in grids]
+    some = Condition.parse("n > 0.5")
+    for cells in (Cells(), Cells((KeyAxis("n", pd.Index([True, False])),))):
+        for own in (None, some):
+            task = Task(cells, (*terms, Term("sum", "x", grids[0], own)))
+            expected = totals(flags.astype("float64"), task)
+            np.testing.assert_array_equal(totals(flags, task), expected)
+            np.testing.assert_array_equal(totals(flags.astype(object), task), expected)

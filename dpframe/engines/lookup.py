@@ -286,8 +286,8 @@ def _as_ticks(key: Any, kind: str, unit: str, aware: bool) -> int | None:
 def _integer_search(places: dict[int, int], size: int, unsigned: bool) -> Search:
     """Search 64-bit integers: in a table if the keys are close together, by hashing otherwise."""
     dtype = np.uint64 if unsigned else np.int64
-    limits = np.iinfo(dtype)
-    places = {key: place for key, place in places.items() if limits.min <= key <= limits.max}
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    places = {key: place for key, place in places.items() if least <= key <= most}
     low, high = min(places, default=0), max(places, default=0)
     span = high - low + 1
     if span > max(_SMALL_TABLE, _SPARSE * size):

@@ -1,0 +1,50 @@
+"""Choices within the rows that caps have kept: one row of each unit, few ones in each row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpframe import noise
+from dpframe.engines.capping import unit_codes
+
+__all__ = ["keep_few", "one_row_each"]
+
+
+def one_row_each(column: pd.Series, kept: np.ndarray) -> np.ndarray:
+    """Mark the first kept row of each privacy unit, so that units can be counted."""
+    codes, units = unit_codes(column)
+    rows = np.flatnonzero(kept)[::-1]
+    first = np.full(units + 1, -1)
+    first[codes[rows]] = rows  # the last one written is the first row
+    marked = np.zeros(len(column), bool)
+    marked[first[first >= 0]] = True
+    return marked
+
+
+def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
+    """Set ones to zero, in place, until every row has at most so many over all columns.
+
+    Which ones stay is a uniformly random choice in each row.
+
+    Parameters
+    ----------
+    columns
+        Integers 0 and 1, one array for each column.
+    most
+        How many ones a row may have.
+    """
+    total = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        total += column
+    over = np.flatnonzero(total > most)
+    if not len(over):
+        return
+    ones = np.stack([column[over] for column in columns], axis=1)
+    # zeros come last; 63 random bits order the ones, and a tie only makes the choice less random
+    order = noise.random_words(ones.size).reshape(ones.shape) >> np.uint64(1)
+    order = order | (ones == 0).astype(np.uint64) << np.uint64(63)
+    dropped = np.argpartition(order, most, axis=1)[:, most:]
+    np.put_along_axis(ones, dropped, 0, axis=1)
+    for place, column in enumerate(columns):
+        column[over] = ones[:, place]
