@@ -10,18 +10,20 @@ Laplace noise.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.calibration import gaussian_mu, pure_of_mu, round_up
+from dpframe.allocation import relative_variance, scale_designs
+from dpframe.calibration import gaussian_mu, pure_of_mu
+from dpframe.classical import classical_mu
 from dpframe.declaration import Declaration
 from dpframe.errors import CalibrationError
-from dpframe.noise import MAX_SCALE, standard_deviation
+from dpframe.noise import standard_deviation
 from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
 from dpframe.queries import Query
-from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction
-from dpframe.tables import Table, table_of
+from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
+from dpframe.tables import OutputColumn, Table, table_of
 
 __all__ = ["Plan", "TablePlan", "plan_release"]
 
@@ -34,6 +36,7 @@ class Allowance:
 
     mu_squared: Fraction
     epsilon: Fraction
+    delta: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,11 @@ class TablePlan:
     scales: tuple[float, ...]
     deviations: tuple[float, ...]
 
+    @property
+    def outputs(self) -> tuple[OutputColumn, ...]:
+        """The columns released: those asked for, and the number of rows where it comes for free."""
+        return self.table.outputs + (self.table.rows_column,) * self.design.extra
+
     def predictions(self) -> list[Prediction]:
         """Return the error of each output column."""
         return self.design.predict(self.deviations)
@@ -76,21 +84,26 @@ class Plan:
         How the amount was given.
     loss
         What the release costs.
-    compared
-        Predicted error of every mechanism that applies, relative to the chosen one.
+    others
+        Plans of the same release with the other mechanisms that were compared.
     """
 
     tables: Mapping[Hashable, TablePlan]
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
-    compared: Mapping[str, float]
+    others: tuple["Plan", ...] = ()
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
         labels = [label for planned in self.tables.values() for label in planned.table.columns]
         return tuple(dict.fromkeys(labels))
+
+    def error_relative_to(self, other: "Plan") -> float:
+        """Return the root mean square of all relative errors, as a multiple of another plan's."""
+        mine, theirs = _score(self), _score(other)
+        return math.sqrt(mine / theirs) if theirs else (1.0 if mine == 0 else math.inf)
 
     @property
     def how(self) -> Mechanism:
@@ -116,8 +129,8 @@ def plan_release(
         How much the release may use.
     mechanism
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
-        among those of the kind already spent where a ledger holds spends by share and this is one,
-        too.
+        among those that the budget allows, and those of the kind already spent where a ledger holds
+        spends by share and this is one, too.
 
     Raises
     ------
@@ -139,14 +152,11 @@ def plan_release(
             plans += [] if plan is None else [plan]
     if not plans:
         raise too_wide or _impossible(mechanism, allowance)
-    scores = [_score(plan) for plan in plans]
-    best = min(range(len(plans)), key=scores.__getitem__)
-    compared = {
-        plan.mechanism: _ratio(score, scores[best])
-        for plan, score in zip(plans, scores, strict=True)
-    }
-    chosen = plans[best]
-    return Plan(chosen.tables, chosen.mechanism, spend, chosen.loss, compared)
+    ledger = declaration.ledger
+    fitting = [plan for plan in plans if ledger is None or ledger.allows(plan.loss)]
+    best = min(fitting or plans, key=_score)  # the first of the best
+    others = tuple(plan for plan in plans if plan is not best)
+    return replace(best, others=others)
 
 
 def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
@@ -165,8 +175,8 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
         if entry.spend.kind == "share" and entry.mechanism in MECHANISMS
     }
     if spend.kind != "share" or not kinds:
-        return list(MECHANISMS)
-    return [name for name, how in MECHANISMS.items() if how.law in kinds]
+        return [name for name, how in MECHANISMS.items() if how.automatic]
+    return [name for name, how in MECHANISMS.items() if how.automatic and how.law in kinds]
 
 
 def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
@@ -190,8 +200,8 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
         return Allowance(amount * whole, amount * exact(budget.epsilon))
     below = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
-        mu = gaussian_mu(float(amount), _delta(spend, budget))
-        return Allowance(Fraction(mu) ** 2, below)
+        delta = _delta(spend, budget)
+        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, below, delta)
     mu_squared = below**2 if spend.kind == "mu" else 2 * below
     return Allowance(mu_squared, Fraction(pure_of_mu(math.sqrt(mu_squared) * (1 - 2.0**-52))))
 
@@ -202,21 +212,34 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     return 0.0 if budget is None else budget.delta
 
 
+def _classical(spend: Spend, allowance: Allowance) -> Fraction:
+    """Return mu^2 of the classical calibration, which knows epsilon and delta alone."""
+    if spend.kind != "epsilon" or allowance.delta is None:
+        raise CalibrationError(
+            f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
+        )
+    return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
+
+
 def _plan_with(
     name: str, tables: Mapping[Hashable, Table], spend: Spend, allowance: Allowance
 ) -> Plan | None:
     """Plan with one mechanism; `None` if it does not apply or its allowance is 0."""
     how = MECHANISMS[name]
     allowed = allowance.mu_squared if how.law == "gaussian" else allowance.epsilon
+    if how.classical:
+        allowed = _classical(spend, allowance)
     if allowed == 0:
         return None
-    designs: dict[Hashable, Design] = {}
-    for key, table in tables.items():
-        design = how.design(table.workload, how.norm)
-        if design is None:
-            return None
-        designs[key] = design
-    scales = _calibrate(list(designs.values()), how, allowed)
+    found = {key: how.design(table.workload, how.norm) for key, table in tables.items()}
+    if not any(found.values()):
+        return None
+    # a strategy may fit some tables of a release: the others are measured independently
+    designs = {
+        key: (table.workload, found[key] or independently(table.workload, how.norm))
+        for key, table in tables.items()
+    }
+    scales = scale_designs(list(designs.values()), how.norm, allowed)
     planned = {
         key: TablePlan(
             tables[key],
@@ -224,56 +247,19 @@ def _plan_with(
             own,
             tuple(standard_deviation(how.law, scale) for scale in own),
         )
-        for (key, design), own in zip(designs.items(), scales, strict=True)
+        for (key, (_, design)), own in zip(designs.items(), scales, strict=True)
     }
     spent = allowed if any(scale for own in scales for scale in own) else Fraction(0)
     loss = PrivacyLoss(mu_squared=spent) if how.law == "gaussian" else PrivacyLoss(epsilon=spent)
-    return Plan(planned, name, spend, loss, {})
-
-
-def _calibrate(
-    designs: Sequence[Design], how: Mechanism, allowed: Fraction
-) -> list[tuple[float, ...]]:
-    """Choose the common factor of all noise scales, in exact arithmetic."""
-
-    def scaled(factor: float) -> list[tuple[float, ...]]:
-        return [tuple(factor * scale for scale in design.scales) for design in designs]
-
-    def loss(scales: Sequence[tuple[float, ...]]) -> Fraction:
-        return sum(
-            (
-                design.movement([Fraction(scale) for scale in own], how.norm)
-                for design, own in zip(designs, scales, strict=True)
-            ),
-            start=Fraction(0),
-        )
-
-    moved = loss(scaled(1.0))
-    if moved == 0:
-        return scaled(1.0)
-    largest = Fraction(max(scale for design in designs for scale in design.scales))
-    if moved / allowed * largest**how.norm > Fraction(MAX_SCALE) ** how.norm:
-        raise CalibrationError(
-            "the noise needed has a scale above the limit of 2**60 on the integers measured. "
-            "Spend more, or declare tighter bounds or caps."
-        )
-    start = float(moved / allowed) ** (1 / how.norm)
-    return scaled(round_up(start, lambda factor: loss(scaled(factor)) <= allowed))
+    return Plan(planned, name, spend, loss)
 
 
 def _score(plan: Plan) -> float:
     """Predicted variance of all outputs, each relative to the range of what a row adds."""
-    total = 0.0
-    for planned in plan.tables.values():
-        work = planned.table.workload
-        for output, prediction in zip(work.outputs, planned.predictions(), strict=True):
-            total += (prediction.std_error / work.width(output)) ** 2
-    return total
-
-
-def _ratio(score: float, best: float) -> float:
-    """Root mean square error relative to the best one."""
-    return math.sqrt(score / best) if best else (1.0 if score == 0 else math.inf)
+    return sum(
+        relative_variance(planned.table.workload, planned.predictions())
+        for planned in plan.tables.values()
+    )
 
 
 def _impossible(mechanism: str, allowance: Allowance) -> CalibrationError:

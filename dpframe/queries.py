@@ -1,15 +1,16 @@
 """What to compute, as frozen values: counts, sums, means, histograms, and several at once."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-import numpy as np
 import pandas as pd
 
+from dpframe.bins import check_bins
 from dpframe.conditions import Condition
-from dpframe.declaration import check_size, is_label, shown
+from dpframe.declaration import is_label, shown
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
 
@@ -25,7 +26,6 @@ __all__ = [
     "Query",
     "Sum",
     "aggregate",
-    "check_bins",
     "count",
     "histogram",
     "labels_of",
@@ -37,6 +37,8 @@ By: TypeAlias = Hashable | Iterable[Hashable] | None
 Columns: TypeAlias = Hashable | Iterable[Hashable]
 Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
 Bounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
+KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
+Objective: TypeAlias = Literal["total", "worst"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,11 @@ class _OfColumns(_Grouped):
 class Sum(_OfColumns):
     """The sum of each of some columns in each group."""
 
+    max_true: int | None = None
+    n: KnownRows = None
+    n_weight: float = 0.0
+    objective: Objective = "total"
+
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
@@ -82,6 +89,8 @@ class Aggregate(_Grouped):
     """Several counts, sums and means by the same groups, measured together."""
 
     queries: Mapping[str, "Count | Sum | Mean"] = field(default_factory=dict)
+    n_weight: float = 0.0
+    objective: Objective = "total"
 
 
 Query: TypeAlias = Count | Sum | Mean | Histogram | Aggregate
@@ -131,6 +140,10 @@ def sum(
     where: str | None = None,
     keys: Keys = None,
     bounds: Bounds = None,
+    max_true: int | None = None,
+    n: KnownRows = None,
+    n_weight: float = 0.0,
+    objective: Objective = "total",
 ) -> Sum:
     """Describe the sum of one or several columns in each group.
 
@@ -146,14 +159,28 @@ def sum(
     bounds
         `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
         declared.
+    max_true
+        How many of the columns, all boolean, are true in a row at most. Of more, a uniformly random
+        choice is kept.
+    n
+        The number of rows of each group, where it is public: a number, or a series on the groups;
+        or a pair of it and its variance, where it is an estimate that was published before.
+    n_weight
+        Importance of an accurate number of rows, relative to that of a column. Correlated noise
+        releases it as column `n` in any case.
+    objective
+        "total": the sum of the columns' relative variances is as small as can be; "worst": the
+        largest of them is.
 
     Raises
     ------
     QueryError
         If an argument is not usable.
     """
-    labels = _labels("columns", columns)
-    return Sum(_labels("by", by), _condition(where), _kept(keys), _some(labels), bounds)
+    labels = _some(_labels("columns", columns))
+    given = _labels("by", by), _condition(where), _kept(keys), labels, bounds
+    options = _max_true(max_true), n, _n_weight(n_weight), _objective(objective)
+    return Sum(*given, *options)
 
 
 def mean(
@@ -215,7 +242,13 @@ def histogram(
 
 
 def aggregate(
-    by: By = None, *, where: str | None = None, keys: Keys = None, **queries: Count | Sum | Mean
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    n_weight: float = 0.0,
+    objective: Objective = "total",
+    **queries: Count | Sum | Mean,
 ) -> Aggregate:
     """Describe several counts, sums and means by the same groups, one output column each.
 
@@ -223,6 +256,8 @@ def aggregate(
     ----------
     by, where, keys
         As in `count`; `where` holds for all of them, beside their own.
+    n_weight, objective
+        As in `sum`.
     **queries
         Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`.
 
@@ -241,11 +276,12 @@ def aggregate(
         raise QueryError(
             "aggregate needs at least one named query, for instance n=dpf.count(); by, where, "
             "keys, "
-            "epsilon, delta, mu, rho, share and mechanism cannot be names."
+            "epsilon, delta, mu, rho, share, mechanism, n_weight and objective cannot be names."
         )
     for name, query in queries.items():
         _check_part(name, query, labels)
-    return Aggregate(labels, _condition(where), _kept(keys), MappingProxyType(dict(queries)))
+    given = labels, _condition(where), _kept(keys), MappingProxyType(dict(queries))
+    return Aggregate(*given, _n_weight(n_weight), _objective(objective))
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
@@ -266,6 +302,35 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
             f"{name}= must be of a single column, got {list(query.columns)!r}; name each on its "
             "own."
         )
+
+
+def _max_true(value: object) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = as_number(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(number, int) and number >= 1:
+        return number
+    raise QueryError(f"max_true must be a whole number >= 1, got max_true={value!r}.")
+
+
+def _n_weight(value: object) -> float:
+    try:
+        number = float(as_number(value))
+    except (TypeError, OverflowError):
+        number = math.nan
+    if 0 <= number < math.inf:
+        return number
+    raise QueryError(f"n_weight must be a finite number >= 0, got n_weight={value!r}.")
+
+
+def _objective(value: object) -> Objective:
+    for name in get_args(Objective):
+        if isinstance(value, str) and value == name:
+            return name  # type: ignore[no-any-return]
+    raise QueryError(f'objective must be "total" or "worst", got objective={value!r}.')
 
 
 def _condition(where: str | None) -> Condition | None:
@@ -303,47 +368,3 @@ def _some(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     if not columns:
         raise QueryError("columns must name at least one column.")
     return columns
-
-
-def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
-    """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
-    intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins)
-    if not len(intervals):
-        raise QueryError(f"bins of {column!r} must be at least one interval, got none.")
-    edges = np.asarray([intervals.left, intervals.right])
-    if edges.dtype.kind not in "iuf" or np.isnan(edges.astype(np.float64)).any():
-        raise QueryError(
-            f"bins of {column!r} must have numeric edges, none missing, got {shown(bins)}."
-        )
-    if intervals.is_overlapping or not intervals.is_monotonic_increasing or not intervals.is_unique:
-        raise QueryError(
-            f"bins of {column!r} must not overlap and must increase, got {shown(bins)}; sort "
-            "them, and merge those that overlap."
-        )
-    return intervals.rename(column)
-
-
-def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
-    if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
-        raise QueryError(
-            f"bins of {column!r} must be edges or a pandas.IntervalIndex, got {shown(bins)}: edges "
-            "taken from the data would leak. For equal widths, use "
-            "numpy.linspace(lower, upper, n + 1)."
-        )
-    if isinstance(bins, set | frozenset):
-        raise QueryError(
-            f"bins of {column!r} must have an order, and a set has none. Pass sorted(...) of it."
-        )
-    check_size(f"bins of {column!r}", bins)
-    try:
-        edges = np.asarray([as_number(edge) for edge in bins])
-        if edges.dtype.kind not in "iu":
-            edges = edges.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise QueryError(f"bins of {column!r} must be numbers, got {shown(bins)}.") from None
-    if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
-        raise QueryError(
-            f"bins of {column!r} must be at least two edges, each above the one before, got "
-            f"{shown(bins)}."
-        )
-    return pd.IntervalIndex.from_breaks(edges)

@@ -112,10 +112,12 @@ def record_of(
         },
         "columns": [
             _column(column, prediction, planned)
-            for column, prediction in zip(table.outputs, planned.predictions(), strict=True)
+            for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
         ],
         "mechanism": {"name": plan.mechanism, "title": how.title, "law": how.law},
-        "covariance": "Cells are independent. In a cell, two columns have as covariance the sum "
+        "common_blocks": [str(block) for block in sorted(planned.design.common)],
+        "covariance": "Cells are independent, but for common blocks. In a cell, two columns have "
+        "as covariance the sum "
         "over measured "
         "blocks of the products of their loadings.",
         "privacy_loss": {

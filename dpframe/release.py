@@ -64,7 +64,8 @@ def release(
         Part of the declared budget, in (0, 1]: of mu^2 for Gaussian noise, of epsilon for Laplace
         noise.
     mechanism
-        "auto" (least predicted error at that spend), "gaussian" or "laplace".
+        "auto" (least predicted error at that spend), or the name of a mechanism in
+        `dpframe.strategies.MECHANISMS`.
 
     Returns
     -------
@@ -159,7 +160,7 @@ def _released(
         for block, scale in zip(exact, planned.scales, strict=True)
     ]
     estimates = planned.design.decode(measured, planned.deviations)
-    outputs = planned.table.outputs
+    outputs = planned.outputs
     with np.errstate(over="ignore"):  # a warning could depend on private values
         columns = {
             position: _in_units(estimate, column)

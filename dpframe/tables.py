@@ -2,13 +2,15 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
+
+import numpy as np
 
 from dpframe.conditions import Condition
 from dpframe.declaration import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.grid import Grid
-from dpframe.keys import cells_of
+from dpframe.keys import cells_of, known_rows
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.queries import Aggregate, Count, Histogram, Mean, Query, Sum
 from dpframe.sensitivity import Reach, reach_of
@@ -104,12 +106,19 @@ class Table:
     caps: Caps
 
     @property
+    def rows_column(self) -> OutputColumn:
+        """The column of the number of rows, where a design gives it for free."""
+        names = {out.name for out in self.outputs}
+        free = next(name for name in ("n", "n_rows", "dpframe_n") if name not in names)
+        return OutputColumn(free, "count")
+
+    @property
     def columns(self) -> tuple[Hashable, ...]:
         """The private columns that are read."""
         terms = self.terms.values()
         conditions = [self.where, *(term.where for term in terms)]
         labels: list[Hashable] = [axis.column for axis in self.cells.axes]
-        labels += [term.column for term in terms if term.kind != "rows"]
+        labels += [term.column for term in terms if term.grid is not None]
         labels += [name for condition in conditions if condition for name in condition.columns]
         labels += [] if self.unit is None else [self.unit]
         return tuple(dict.fromkeys(labels))
@@ -117,7 +126,8 @@ class Table:
     def task(self, needs: Iterable[Need]) -> Task:
         """Ask an engine for some of the terms, in the order given."""
         wanted = tuple(self.terms[need] for need in needs)
-        return Task(self.cells, wanted, self.where, self.unit, self.caps)
+        most = self.workload.most
+        return Task(self.cells, wanted, self.where, self.unit, self.caps, most)
 
 
 def table_of(query: Query, declaration: Declaration) -> Table:
@@ -132,6 +142,7 @@ def table_of(query: Query, declaration: Declaration) -> Table:
     """
     cells = cells_of(query, declaration)
     where, outputs = _outputs(query, declaration)
+    unit = declaration.privacy_unit
     # the first source is all rows of a cell, whether they are wanted or not
     wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
     workload = Workload(
@@ -140,15 +151,48 @@ def table_of(query: Query, declaration: Declaration) -> Table:
         cells=cells.size,
         reach=_reach(declaration, cells, where),
         neighboring=declaration.neighboring,
+        has_units=unit is not None,
+        **_options(query, cells, outputs),
     )
-    unit = declaration.privacy_unit
     caps = ROW_CAPS if unit is None else declaration.caps
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
 
 
+class _Options(TypedDict, total=False):
+    most: int | None
+    rows_weight: float
+    worst: bool
+    known_rows: tuple[np.ndarray, float] | None
+
+
+def _options(query: Query, cells: Cells, outputs: Sequence[OutputColumn]) -> _Options:
+    """Read the options of a query that only strategies care for."""
+    if not isinstance(query, Sum | Aggregate):
+        return {}
+    options: _Options = {"rows_weight": query.n_weight, "worst": query.objective == "worst"}
+    if isinstance(query, Sum):
+        options["known_rows"] = known_rows(query, cells)
+        options["most"] = _most(query, outputs)
+    return options
+
+
+def _most(query: Sum, outputs: Sequence[OutputColumn]) -> int | None:
+    """Check that a limit on true columns is one on columns of zeros and ones."""
+    if query.max_true is None:
+        return None
+    for out in outputs:
+        if out.grid is None or (out.grid.exponent, out.grid.lower, out.grid.upper) != (0, 0, 1):
+            raise QueryError(
+                f"max_true={query.max_true} needs boolean columns, and {out.column!r} is not "
+                "declared as "
+                "one. Declare its dtype as bool in the schema."
+            )
+    return query.max_true if query.max_true < len(outputs) else None
+
+
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
-    """Terms that total the values and the rows of each source."""
-    terms: dict[Need, Term] = {}
+    """Terms that total the values, the rows and the units of each source."""
+    terms: dict[Need, Term] = {(0, "units"): Term("units")}
     for at, (column, grid, own) in enumerate(sources):
         if grid is None:
             terms[at, "rows"] = Term("rows", where=own)

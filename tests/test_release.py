@@ -197,7 +197,7 @@ WRONG = {
     "an unknown mechanism": (dpf.count(), {"epsilon": 0.1, "mechanism": "cauchy"}),
     "too little to spend": (dpf.count(), {"mu": 1e-30}),
     "too much to spend": (dpf.count(), {"epsilon": 1.01}),
-    "more than the budget": (dpf.count(), {"mu": 0.3}),
+    "more than the budget": (dpf.count(), {"mu": 30}),
 }
 
 

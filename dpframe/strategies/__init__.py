@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from dpframe.noise import Law
 from dpframe.sensitivity import Norm
-from dpframe.strategies import independent
+from dpframe.strategies import correlated, independent, sparse, spread
 from dpframe.strategies.base import Design, Estimate, Output, Prediction, Source, Workload
 
 __all__ = [
@@ -18,7 +18,11 @@ __all__ = [
     "Prediction",
     "Source",
     "Workload",
+    "independently",
 ]
+
+independently = independent.design
+"""Plans any workload, with independent noise on every total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,33 @@ class Mechanism:
         Plans a workload; answers `None` where the strategy does not apply to it.
     title
         The name of the mechanism in words.
+    automatic
+        Whether "auto" may take it.
+    classical
+        Whether the noise is calibrated in the classical way, for comparison.
     """
 
     law: Law
     norm: Norm
     design: Callable[[Workload, Norm], Design | None]
     title: str
+    automatic: bool = True
+    classical: bool = False
+
+
+def _correlated(workload: Workload, norm: Norm) -> Design | None:
+    """Take the strategy with shared noise that fits the workload, if one does."""
+    sparsely: Design | None = sparse.design(workload, norm)
+    return sparsely or spread.design(workload, norm) or correlated.design(workload, norm)
 
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
         "gaussian": Mechanism("gaussian", 2, independent.design, "analytic Gaussian"),
+        "correlated": Mechanism("gaussian", 2, _correlated, "correlated analytic Gaussian"),
         "laplace": Mechanism("laplace", 1, independent.design, "Laplace"),
+        "classical": Mechanism(
+            "gaussian", 2, independent.design, "classical Gaussian", automatic=False, classical=True
+        ),
     }
 )

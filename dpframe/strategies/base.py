@@ -17,8 +17,8 @@ from dpframe.sensitivity import Norm, Reach
 
 __all__ = ["Design", "Estimate", "Need", "Output", "Prediction", "Source", "Workload"]
 
-Need: TypeAlias = tuple[int, Literal["value", "rows"]]
-"""A total to compute: the position of a source, and which of its two totals."""
+Need: TypeAlias = tuple[int, Literal["value", "rows", "units"]]
+"""A total to compute: the position of a source, and which of its totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,17 @@ class Workload:
         How much of the cells one privacy unit can fill.
     neighboring
         The neighboring relation.
+    most
+        How many of the value sources, all with values 0 and 1, a row has at most; `None`: all of
+        them.
+    rows_weight
+        Importance of the variance of the number of rows, even if it is no output.
+    worst
+        Whether to minimize the worst relative variance of all outputs, in place of their sum.
+    known_rows
+        The number of rows of every cell and the variance of that number, if they are public.
+    has_units
+        Whether units are declared, so that they can be counted.
     """
 
     sources: tuple[Source, ...]
@@ -84,6 +95,16 @@ class Workload:
     cells: int
     reach: Reach
     neighboring: Neighboring
+    most: int | None = None
+    rows_weight: float = 0.0
+    worst: bool = False
+    known_rows: tuple[np.ndarray, float] | None = None
+    has_units: bool = False
+
+    @property
+    def everyone(self) -> Output:
+        """The number of all rows of the cell."""
+        return Output("rows", 0)
 
     def width(self, output: Output) -> int:
         """Return the range of what a row adds to an output, to which its error is compared.
@@ -142,6 +163,14 @@ class Design(Protocol):
     @property
     def scales(self) -> tuple[float, ...]:
         """Relative noise scale of each block; 0 for a block that no neighbor moves."""
+
+    @property
+    def common(self) -> frozenset[int]:
+        """Blocks of a single integer, whose noise all cells share."""
+
+    @property
+    def extra(self) -> int:
+        """How many numbers of rows come after the outputs wanted, free of charge: 0 or 1."""
 
     @property
     def needs(self) -> frozenset["Need"]:

@@ -23,11 +23,14 @@ def design(workload: Workload, norm: Norm) -> LinearDesign:
     norm
         2 for Gaussian noise, 1 for Laplace noise.
     """
-    needed = [_blocks(workload, output) for output in workload.outputs]
+    outputs = workload.outputs
+    if workload.rows_weight and workload.everyone not in outputs:
+        outputs += (workload.everyone,)  # where it matters, the number of rows is released
+    needed = [_blocks(workload, output) for output in outputs]
     blocks = tuple(dict.fromkeys(block for some in needed for block in some))
     readings = tuple(
         _reading(workload, output, [blocks.index(block) for block in some])
-        for output, some in zip(workload.outputs, needed, strict=True)
+        for output, some in zip(outputs, needed, strict=True)
     )
     return LinearDesign(workload, blocks, move_alone(workload, blocks, norm), readings)
 

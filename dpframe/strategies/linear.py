@@ -1,31 +1,42 @@
 """Designs in which measured integers and outputs are linear in the totals of a cell.
 
-A block measures, in every cell, an integer combination of the values and the rows of one source. An
-output reads a linear combination of blocks, or the ratio of two of them for a mean.
+A block measures, in every cell, an integer combination of the values and the rows of one source,
+and of all rows of the cell. An output reads a linear combination of blocks, or the ratio of two of
+them for a mean.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.sensitivity import Footprint, Norm, movement
+from dpframe.sensitivity import Footprint, Norm, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
 from dpframe.strategies.ratio import ratio
 
-__all__ = ["Block", "LinearDesign", "Quotient", "Reading", "move_alone"]
+__all__ = ["EVERYONE", "Block", "LinearDesign", "Quotient", "Reading", "corners", "move_alone"]
+
+EVERYONE = 0
+"""The source of all rows of a cell."""
+
+KNOWN = -1
+"""Stands for the block that a public number of rows is: nothing is measured for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The measured integer `value * values + row * rows` of a source, in every cell."""
+class Block(NamedTuple):
+    """The measured integer `value * values + row * rows` of a source, in every cell.
+
+    `everyone` times all rows of the cell are added to it.
+    """
 
     source: int
     value: int
     row: int
+    everyone: int = 0
 
     @property
     def parts(self) -> list[tuple[Need, int]]:
@@ -33,6 +44,7 @@ class Block:
         whole: list[tuple[Need, int]] = [
             ((self.source, "value"), self.value),
             ((self.source, "rows"), self.row),
+            ((EVERYONE, "rows"), self.everyone),
         ]
         return [(need, weight) for need, weight in whole if weight]
 
@@ -55,11 +67,19 @@ class Reading:
         """The block that this reading is, if it is one."""
         return next(iter(self.weights)) if list(self.weights.values()) == [1.0] else None
 
-    def loadings(self, deviations: Sequence[float]) -> dict[int, float]:
+    def times(self, factor: float) -> "Reading":
+        """Scale the reading."""
+        return Reading({k: factor * weight for k, weight in self.weights.items() if factor})
+
+    def plus(self, block: int, weight: float) -> "Reading":
+        """Add a multiple of one more block."""
+        return Reading({**self.weights, block: weight})
+
+    def loadings(self, deviations: Mapping[int, float]) -> dict[int, float]:
         """Return what the noise of each block does to the reading."""
         return {k: weight * deviations[k] for k, weight in self.weights.items()}
 
-    def of(self, measured: Sequence[np.ndarray]) -> np.ndarray:
+    def of(self, measured: Mapping[int, np.ndarray]) -> np.ndarray:
         """Read the measured blocks."""
         if self.block is not None:
             return measured[self.block]
@@ -78,7 +98,7 @@ class Quotient:
     bounds: tuple[int, int]
 
     def loadings(
-        self, deviations: Sequence[float]
+        self, deviations: Mapping[int, float]
     ) -> tuple[Mapping[int, float], Mapping[int, float]]:
         """Return what the noise of each block does to the sum and to the number of rows."""
         return self.centered.loadings(deviations), self.rows.loadings(deviations)
@@ -97,7 +117,7 @@ class LinearDesign:
     scales
         Relative noise scale of each block.
     readings
-        One for each output.
+        One for each output, and one for each extra output.
     """
 
     workload: Workload
@@ -106,9 +126,19 @@ class LinearDesign:
     readings: tuple[Reading | Quotient, ...]
 
     @cached_property
-    def footprints(self) -> tuple[Footprint, ...]:
+    def footprints(self) -> tuple[Footprint | Sparse, ...]:
         """What one row adds to the blocks of its cell."""
-        return _footprints(self.workload.sources, self.blocks)
+        return _footprints(self.workload, self.blocks)
+
+    @property
+    def common(self) -> frozenset[int]:
+        """No block: the noise of every cell is its own."""
+        return frozenset()
+
+    @property
+    def extra(self) -> int:
+        """How many numbers of rows come after the outputs wanted."""
+        return len(self.readings) - len(self.workload.outputs)
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -126,14 +156,24 @@ class LinearDesign:
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the error of each output, for the worst mean there can be."""
-        return [_predict(reading, deviations) for reading in self.readings]
+        own = self._deviations(deviations)
+        return [_predict(reading, own) for reading in self.readings]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
-        return [_decode(reading, measured, deviations) for reading in self.readings]
+        blocks = dict(enumerate(measured))
+        if self.workload.known_rows is not None:
+            blocks[KNOWN] = self.workload.known_rows[0]
+        own = self._deviations(deviations)
+        return [_decode(reading, blocks, own) for reading in self.readings]
+
+    def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
+        """Deviation of the noise of each block, and of a public number of rows."""
+        known = self.workload.known_rows
+        return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
 
 
-def _predict(reading: Reading | Quotient, deviations: Sequence[float]) -> Prediction:
+def _predict(reading: Reading | Quotient, deviations: Mapping[int, float]) -> Prediction:
     if isinstance(reading, Reading):
         error = math.hypot(*reading.loadings(deviations).values())
         return Prediction(error, block=reading.block)
@@ -147,7 +187,9 @@ def _predict(reading: Reading | Quotient, deviations: Sequence[float]) -> Predic
 
 
 def _decode(
-    reading: Reading | Quotient, measured: Sequence[np.ndarray], deviations: Sequence[float]
+    reading: Reading | Quotient,
+    measured: Mapping[int, np.ndarray],
+    deviations: Mapping[int, float],
 ) -> Estimate:
     if isinstance(reading, Reading):
         return Estimate(reading.of(measured), reading.loadings(deviations))
@@ -155,28 +197,42 @@ def _decode(
     return ratio(centered, rows, reading.loadings(deviations), reading.bounds)
 
 
-def _footprints(sources: Sequence[Source], blocks: Sequence[Block]) -> tuple[Footprint, ...]:
+def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+    """Return the corners of what a row of the cell adds to some blocks of one source."""
+    found = {
+        tuple(block.value * value + block.row + block.everyone for block in blocks)
+        for value in (source.lower, source.upper)
+    }
+    if source.optional:
+        found.add(tuple(block.everyone for block in blocks))
+    return tuple(sorted(found))
+
+
+def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint | Sparse, ...]:
     """Say what one row adds: blocks of one source move together, other sources on their own."""
-    parts = []
-    for position, source in enumerate(sources):
-        mine = [k for k, block in enumerate(blocks) if block.source == position]
-        corners = {
-            tuple(blocks[k].value * value + blocks[k].row for k in mine)
-            for value in (source.lower, source.upper)
-        }
-        if source.optional:
-            corners.add((0,) * len(mine))
-        if mine:
-            parts.append(Footprint(tuple(mine), tuple(sorted(corners))))
+    parts: list[Footprint | Sparse] = []
+    few = [k for k, block in enumerate(blocks) if block.value] if workload.most else []
+    if few and workload.most:
+        # all of one kind: queries of values 0 and 1 of which a row has at most a few
+        one = blocks[few[0]]
+        absent = one.row + one.everyone
+        parts.append(Sparse(few[0], len(few), absent, absent + one.value, workload.most))
+    together: dict[int, list[int]] = {}
+    for k in sorted({*range(len(blocks))} - {*few}):
+        together.setdefault(blocks[k].source, []).append(k)
+    for position, mine in together.items():
+        moved = corners(workload.sources[position], [blocks[k] for k in mine])
+        parts.append(Footprint(tuple(mine), moved))
     return tuple(parts)
 
 
 def move_alone(workload: Workload, blocks: Sequence[Block], norm: Norm) -> tuple[float, ...]:
     """Return how far a neighbor can move each block, in the norm, where only that block counts."""
-    unit = tuple(Fraction(1) for _ in blocks)
-    far = [Fraction(0)] * len(blocks)
-    for part in _footprints(workload.sources, blocks):
-        for at, k in enumerate(part.coordinates):
-            only = Footprint((k,), tuple(sorted({(corner[at],) for corner in part.corners})))
-            far[k] = movement([only], unit, norm, workload.reach, workload.neighboring)
-    return tuple(float(moved) if norm == 1 else math.sqrt(moved) for moved in far)
+
+    @cache  # many blocks have the same corners
+    def distance(moved: tuple[tuple[int, ...], ...]) -> float:
+        only = [Footprint((0,), moved)]
+        far = movement(only, (Fraction(1),), norm, workload.reach, workload.neighboring)
+        return float(far) if norm == 1 else math.sqrt(far)
+
+    return tuple(distance(corners(workload.sources[block.source], [block])) for block in blocks)

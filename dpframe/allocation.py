@@ -1,0 +1,100 @@
+"""Share an allowance among several designs, and scale their noise to it in exact arithmetic.
+
+A design whose relative variance is v when its movement is 1 has variance `v / m^(2 / p)` when its
+movement is m, with p = 2 for Gaussian and p = 1 for Laplace noise. The sum over designs is
+smallest, for a given total of the movements, where m is proportional to `v^(p / (p + 2))`.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpframe.calibration import round_up
+from dpframe.errors import CalibrationError
+from dpframe.noise import MAX_SCALE
+from dpframe.sensitivity import Norm
+from dpframe.strategies.base import Design, Prediction, Workload
+
+__all__ = ["relative_variance", "scale_designs"]
+
+
+def scale_designs(
+    designs: Sequence[tuple[Workload, Design]], norm: Norm, allowed: Fraction
+) -> list[tuple[float, ...]]:
+    """Return noise scales for every block of every design.
+
+    They are the relative scales of the designs, times a factor for each design that shares the
+    allowance, times the smallest common factor, up to a few ulps, for which the total movement is
+    at most the allowance.
+
+    Parameters
+    ----------
+    designs
+        Designs with the workloads that they are for.
+    norm
+        2 for Gaussian and 1 for Laplace noise.
+    allowed
+        mu^2 for Gaussian and epsilon for Laplace noise.
+
+    Raises
+    ------
+    CalibrationError
+        If a scale would be above 2**60.
+    """
+    balanced = _balanced(designs, norm)
+
+    def scaled(factor: float) -> list[tuple[float, ...]]:
+        return [tuple(factor * scale for scale in own) for own in balanced]
+
+    def loss(scales: Sequence[tuple[float, ...]]) -> Fraction:
+        return sum(
+            (
+                _movement(design, own, norm)
+                for (_, design), own in zip(designs, scales, strict=True)
+            ),
+            start=Fraction(0),
+        )
+
+    moved = loss(balanced)
+    if moved == 0:
+        return balanced
+    largest = Fraction(max(scale for own in balanced for scale in own))
+    if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
+        raise CalibrationError(
+            "the noise needed has a scale above the limit of 2**60 on the integers measured. "
+            "Spend more, or declare tighter bounds or caps."
+        )
+    start = float(moved / allowed) ** (1 / norm)
+    return scaled(round_up(start, lambda factor: loss(scaled(factor)) <= allowed))
+
+
+def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
+    """Return the variance of all outputs wanted, each relative to the range of what a row adds.
+
+    The number of rows counts with its weight, once more where it is an output itself.
+    """
+    outputs = (*workload.outputs, workload.everyone)
+    errors = {
+        output: prediction.std_error / workload.width(output)
+        for output, prediction in zip(outputs, predictions, strict=False)
+    }
+    wanted = sum(errors[output] ** 2 for output in workload.outputs)
+    return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
+
+
+def _movement(design: Design, scales: Sequence[float], norm: Norm) -> Fraction:
+    return design.movement([Fraction(scale) for scale in scales], norm)
+
+
+def _balanced(designs: Sequence[tuple[Workload, Design]], norm: Norm) -> list[tuple[float, ...]]:
+    """Relative scales at which every design moves in proportion to its best share."""
+    balanced = []
+    for workload, design in designs:
+        moved = float(_movement(design, design.scales, norm))
+        if len(designs) == 1 or moved == 0:
+            balanced.append(design.scales)
+            continue
+        deviations = [moved ** (1 / norm) * scale for scale in design.scales]
+        variance = relative_variance(workload, design.predict(deviations))
+        factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
+        balanced.append(tuple(factor * scale for scale in design.scales))
+    return balanced

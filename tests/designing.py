@@ -1,0 +1,70 @@
+"""Workloads made in one line, and the variances that designs predict for them at mu = 1."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.privacy import ROW_CAPS
+from dpframe.sensitivity import reach_of
+from dpframe.strategies import Output, Source, Workload
+
+EVERYONE = Source(0, 0, optional=False)
+
+
+def columns(*bounds):
+    """All rows, and one column for each pair of bounds, never missing."""
+    return (EVERYONE, *(Source(lower, upper, optional=False) for lower, upper in bounds))
+
+
+def workload(
+    sources, outputs=None, *, cells=1, caps=ROW_CAPS, neighboring="add_remove", always=False, **more
+):
+    """Sums of all columns, unless outputs are given."""
+    sums = tuple(Output("value", position) for position in range(1, len(sources)))
+    reach = reach_of(caps, cells, always=always)
+    return Workload(sources, outputs or sums, cells, reach, neighboring, **more)
+
+
+def counting(d, **options):
+    """D counting queries."""
+    return workload(columns(*[(0, 1)] * d), **options)
+
+
+def deviations(design, scales=None, norm=2):
+    """Noise of each block for mu = 1, or epsilon = 1 with norm 1; not rounded."""
+    scales = design.scales if scales is None else scales
+    moved = float(design.movement([Fraction(float(scale)) for scale in scales], norm))
+    return [moved ** (1 / norm) * scale for scale in scales]
+
+
+def variances(design, scales=None, norm=2):
+    """Predicted variance of every output, the number of rows last where it comes for free."""
+    own = deviations(design, scales, norm)
+    return [prediction.std_error**2 for prediction in design.predict(own)]
+
+
+def relative(work, design, scales=None, norm=2):
+    """Predicted variances of the outputs wanted, in units of their squared widths."""
+    own = variances(design, scales, norm)
+    return [v / work.width(out) ** 2 for v, out in zip(own, work.outputs, strict=False)]
+
+
+def covariances(design):
+    """Covariance matrix of the outputs in a cell without rows, for mu = 1."""
+    own = deviations(design)
+    totals = {need: np.zeros(1, np.int64) for need in design.needs}
+    estimates = design.decode(design.encode(totals), own)
+    loadings = np.array(
+        [
+            [float(estimate.loadings.get(block, 0.0)) for block in range(-1, len(own))]
+            for estimate in estimates
+        ]
+    )
+    return loadings @ loadings.T
+
+
+def perturbed(scales, rng):
+    """Scales near some others: a step of random size in a random direction."""
+    step = math.exp(rng.uniform(math.log(1e-3), math.log(0.5)))
+    return [scale * math.exp(step * rng.standard_normal()) for scale in scales]

@@ -1,0 +1,256 @@
+"""Shared noise: variances against closed forms, and against every other choice of scales."""
+
+import math
+
+import numpy as np
+import pytest
+from designing import (
+    EVERYONE,
+    columns,
+    counting,
+    covariances,
+    perturbed,
+    relative,
+    variances,
+    workload,
+)
+
+from dpframe.privacy import ROW_CAPS, Caps
+from dpframe.strategies import Output, Source, correlated, independently
+
+COUNT = Output("rows", 0)
+
+
+@pytest.mark.parametrize("d", [2, 3, 10, 100, 400])
+def test_counting_queries_have_the_variance_of_lebeda(d):
+    *queries, rows = variances(correlated.design(counting(d), 2))
+    assert queries == pytest.approx([((math.sqrt(d) + 1) / 2) ** 2] * d)
+    assert rows == pytest.approx(math.sqrt(d) + 1)
+    assert variances(independently(counting(d), 2)) == pytest.approx([d] * d)
+
+
+@pytest.mark.parametrize(("d", "variance"), [(10, 4.33), (100, 30.25)])
+def test_the_numbers_for_ten_and_a_hundred_queries(d, variance):
+    assert variances(correlated.design(counting(d), 2))[0] == pytest.approx(variance, abs=0.005)
+
+
+@pytest.mark.parametrize("d", [2, 10, 100])
+def test_queries_of_a_cell_share_the_error_of_its_rows(d):
+    # r = sqrt(d) / 2 and t = 1 / 2
+    matrix = covariances(correlated.design(counting(d), 2))
+    radius = math.sqrt(d) / 2
+    assert matrix[0, 1] == pytest.approx((radius + 0.5) / 2)
+    assert matrix[0, d] == pytest.approx(radius + 0.5)
+    assert matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1] == pytest.approx(
+        2 * radius * (radius + 0.5)
+    )
+
+
+@pytest.mark.parametrize("weight", [0, 0.1, 1, 22.5, 1000])
+def test_an_accurate_number_of_rows_costs_what_the_trade_off_says(weight):
+    d = 10
+    *queries, rows = variances(correlated.design(counting(d, rows_weight=weight), 2))
+    square = math.sqrt(d / 16 + weight / 4)  # gamma^2
+    assert queries == pytest.approx([(d / 4 + square) * (1 + 1 / (4 * square))] * d)
+    assert rows == pytest.approx(1 + d / (4 * square))
+
+
+@pytest.mark.parametrize("d", [2, 10, 100])
+def test_with_gamma_squared_d_over_4_the_number_of_rows_has_variance_2(d):
+    *queries, rows = variances(correlated.design(counting(d, rows_weight=(d * d - d) / 4), 2))
+    assert rows == pytest.approx(2)
+    assert queries == pytest.approx([(d + 1) / 2] * d)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(("variance", "extra"), [(0.0, 0.0), (3.0, 0.75)])
+def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
+    known = (np.array([100.0] * 3), variance)
+    options = {"known_rows": known, "cells": 3, "neighboring": neighboring}
+    made = correlated.design(counting(10, **options), 2)
+    assert made.extra == 0
+    assert len(made.scales) == 10
+    # a replaced row leaves one group and comes to another, or moves by 2 in its own
+    shared = 10 / 4 if neighboring == "add_remove" else 10
+    assert variances(made) == pytest.approx([shared + extra] * 10)
+    totals = {need: np.array([need[0], 50, 100 - need[0]]) for need in made.needs}
+    totals |= {need: np.array([100] * 3) for need in made.needs if need[1] == "rows"}
+    answers = [
+        estimate.values.tolist() for estimate in made.decode(made.encode(totals), [0.0] * 10)
+    ]
+    assert answers == [[k, 50, 100 - k] for k in range(1, 11)]
+
+
+@pytest.mark.parametrize("cells", [2, 5])
+@pytest.mark.parametrize("d", [2, 10, 100])
+def test_replaced_rows_of_groups_have_variance_d_plus_1(d, cells):
+    work = counting(d, cells=cells, neighboring="replace")
+    *queries, rows = variances(correlated.design(work, 2))
+    assert queries == pytest.approx([d + 1] * d)
+    assert rows == pytest.approx(4)  # s^2 / gamma^2 = d / (d / 4)
+    assert variances(independently(work, 2)) == pytest.approx([2 * d] * d)
+
+
+ALL_CAPS = [
+    # caps, K = q c^2 + rem^2
+    (Caps(5, 5, 5), 25),
+    (Caps(5, 5, 1), 5),
+    (Caps(4, 3, 2), 8),
+    (Caps(3, 2, 2), 5),
+    (Caps(None, 2, 3), 18),
+]
+
+
+@pytest.mark.parametrize(("caps", "k"), ALL_CAPS)
+@pytest.mark.parametrize("d", [2, 10])
+def test_units_with_caps_move_k_times_as_far(d, caps, k):
+    *queries, rows = variances(correlated.design(counting(d, cells=100, caps=caps), 2))
+    assert queries == pytest.approx([k * ((math.sqrt(d) + 1) / 2) ** 2] * d)
+    assert rows == pytest.approx(k * (math.sqrt(d) + 1))
+    replaced = counting(d, cells=100, caps=caps, neighboring="replace")
+    *queries, rows = variances(correlated.design(replaced, 2))
+    assert queries == pytest.approx([k * (d + 1)] * d)
+    assert rows == pytest.approx(4 * k)
+
+
+GENERAL = {
+    "one far from zero": [(0, 1), (100, 101)],
+    "mixed": [(0, 10), (5, 6), (-3, 3), (100, 101)],
+    "negative": [(-7, -2), (-9, 0), (-1, 0)],
+    "asymmetric": [(-2, 3), (-1, 8)],
+    "with a constant": [(0, 10), (4, 4), (-6, -6), (-2, 5)],
+}
+
+
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("name", GENERAL)
+def test_columns_with_any_bounds_have_the_total_of_the_closed_form(name, counted):
+    bounds = GENERAL[name]
+    sums = tuple(Output("value", position + 1) for position in range(len(bounds)))
+    work = workload(columns(*bounds), (COUNT, *sums) if counted else sums)
+    roots = [1 / ((upper - lower) or abs(upper)) for lower, upper in bounds]  # of omega
+    pairs = list(zip(roots, bounds, strict=True))
+    center = math.sqrt(sum((o * (lower + upper) / 2) ** 2 for o, (lower, upper) in pairs) + counted)
+    root = sum(o * (upper - lower) / 2 for o, (lower, upper) in pairs)
+    total = sum(relative(work, correlated.design(work, 2)))
+    assert total == pytest.approx((root + center) ** 2)
+    # the best that independent noise can do, with any scales
+    alone = sum(o * max(abs(lower), abs(upper)) for o, (lower, upper) in pairs)
+    assert total <= (alone + counted) ** 2 * (1 + 1e-9)
+    assert total < (alone + counted) ** 2 * (0.99 if max(map(max, bounds)) < 50 else 1)
+
+
+NULLABLE = Source(-20, 30, optional=True)
+POSITIVE = Source(5, 8, optional=True)
+FILTERED = Source(0, 0, optional=True)
+SOURCES = (*columns((0, 1), (-4, 9), (3, 3)), NULLABLE, POSITIVE, FILTERED)
+OUTPUTS = {
+    "sums": [Output("value", 1), Output("value", 2), Output("value", 3)],
+    "nullable sums": [Output("value", 4), Output("value", 5)],
+    "count and mean": [COUNT, Output("mean", 4)],
+    "sum and mean": [Output("value", 5), Output("mean", 5)],
+    "everything": [
+        COUNT,
+        Output("rows", 6),
+        *(Output(kind, position) for kind in ("value", "mean") for position in (2, 4)),
+        *(Output("value", position) for position in (3, 5)),
+    ],
+}
+
+
+@pytest.mark.parametrize("weight", [0, 2])
+@pytest.mark.parametrize("caps", [ROW_CAPS, Caps(5, 3, 2)])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_no_other_scales_have_a_smaller_total(name, neighboring, caps, weight):
+    outputs = tuple(OUTPUTS[name])
+    options = {"cells": 9, "caps": caps, "neighboring": neighboring, "rows_weight": weight}
+    work = workload(SOURCES, outputs, **options)
+    made = correlated.design(work, 2)
+    rows = (*outputs, COUNT).index(COUNT)
+
+    def total(scales):
+        own = variances(made, scales)
+        # means count for their two parts on their own, an upper bound on their worst variance
+        parts = sum(part * v for part, v in zip(shares, blocks(scales), strict=True))
+        return parts + weight * own[rows]
+
+    def blocks(scales):
+        moved = variances(made, scales)[rows] / scales[0] ** 2
+        return [moved * scale**2 for scale in scales]
+
+    shares = block_weights(work, made)
+    best = total(made.scales)
+    rng = np.random.default_rng(5)
+    others = [total(perturbed(made.scales, rng)) for _ in range(60)]
+    # the two integers of a nullable mean cannot both move by 2 h where a row is replaced: the
+    # scales do not make use of that
+    loose = neighboring == "replace" and name in ("sum and mean", "everything")
+    assert min(others) >= best * (0.88 if loose else 1 - 1e-9)
+    assert max(others) > best * 1.001
+
+
+def block_weights(work, made):
+    """What a unit of variance of each block adds to all relative variances, one at a time."""
+    weights = []
+    for k in range(len(made.scales)):
+        own = [float(k == other) for other in range(len(made.scales))]
+        errors = made.predict(own)
+        weights.append(
+            sum(
+                (error.std_error / work.width(out)) ** 2
+                for error, out in zip(errors, work.outputs, strict=False)
+            )
+        )
+    return weights
+
+
+def test_sharing_noise_beats_independent_noise_by_more_the_more_there_is():
+    gains = []
+    for d in (2, 10, 100, 400):
+        work = counting(d)
+        alone = sum(variances(independently(work, 2)))
+        gains.append(alone / sum(variances(correlated.design(work, 2))[:d]))
+    assert gains == sorted(gains)
+    assert 3.6 < gains[-1] < 4
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_one_column_alone_gains_nothing_unless_the_number_of_rows_matters(neighboring):
+    options = {"cells": 4, "neighboring": neighboring}
+    assert correlated.design(counting(1, **options), 2) is None
+    work = counting(1, rows_weight=1e-9, **options)
+    query, rows = variances(correlated.design(work, 2))
+    assert query == pytest.approx(variances(independently(counting(1, **options), 2))[0])
+    assert rows >= query
+    # independent noise releases the number of rows, too, where it matters
+    assert len(variances(independently(work, 2))) == 2
+    weighted = variances(correlated.design(counting(1, rows_weight=5, **options), 2))
+    assert weighted[1] < rows
+
+
+def test_rows_that_are_in_no_group_can_be_added_without_groups_too():
+    # only replacement makes the number of rows public
+    work = counting(10, always=True)
+    assert variances(correlated.design(work, 2))[0] == pytest.approx(4.33, abs=0.005)
+    assert correlated.design(counting(10, always=True, neighboring="replace"), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("work", "norm"),
+    [
+        (counting(10), 1),
+        (counting(10, most=3), 2),
+        (workload((EVERYONE,), (COUNT,)), 2),
+        (workload(columns((-3, 3), (-1, 1))), 2),
+        (workload(columns((-3, 3), (0, 0)), (COUNT, Output("value", 2))), 2),
+    ],
+    ids=["Laplace", "sparse", "a count", "centers at zero", "a column of zeros"],
+)
+def test_where_sharing_cannot_help_there_is_no_design(work, norm):
+    made = correlated.design(work, norm)
+    assert made is None or made.scales[1:] == (0.0,)
+
+
+def test_columns_with_their_centers_at_zero_and_a_count_do_not_share():
+    assert covariances(correlated.design(workload(columns((-3, 3), (0, 1))), 2))[0, 1] == 0

@@ -1,0 +1,189 @@
+"""Sparse counting queries: closed forms, optimality, and exact decoding."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from designing import columns, counting, covariances, variances, workload
+
+import dpframe as dpf
+from dpframe.declaration import Column, Declaration
+from dpframe.engines.pandas import PandasEngine
+from dpframe.errors import QueryError
+from dpframe.plan import plan_release
+from dpframe.privacy import ROW_CAPS, Caps, Spend
+from dpframe.strategies import MECHANISMS, Output, independently, sparse
+from dpframe.strategies.sparse import lift
+
+PAIRS = [(10, 2), (10, 3), (10, 5), (10, 6), (100, 5), (100, 20), (100, 54), (3, 2), (400, 7)]
+DENSE = [(10, 7), (10, 9), (100, 55), (100, 90), (4, 3)]
+
+
+def exact(d, k):
+    """The radius and the shift, not rounded."""
+    if k >= (d + math.sqrt(d)) / 2:
+        return math.sqrt(d) / 2, 0.5
+    radius = math.sqrt(k * (d - k) / (d - 1))
+    return radius, (k - radius) / d
+
+
+@pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
+def test_variances_are_those_of_the_closed_form(d, k):
+    *queries, rows = variances(sparse.design(counting(d, most=k), 2))
+    radius, shift = exact(d, k)
+    # the shift is a fraction with a small denominator: at most 1/2000 off
+    assert queries == pytest.approx([(radius + shift) ** 2] * d, rel=2e-3)
+    rounded = float(lift(d, k)[1])
+    assert rounded == pytest.approx(shift, abs=1 / 2000)
+    assert rows == pytest.approx((radius + rounded) / rounded, rel=2e-3)
+
+
+@pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
+def test_fewer_true_columns_never_have_more_noise(d, k):
+    work = counting(d, most=k)
+    alone, shared = independently(work, 2), sparse.design(work, 2)
+    assert variances(alone) == pytest.approx([k] * d)
+    assert variances(shared)[0] < 0.995 * k
+    dense = ((math.sqrt(d) + 1) / 2) ** 2
+    assert variances(shared)[0] <= dense * (1 + 2e-3)
+
+
+@pytest.mark.parametrize(("d", "k"), DENSE)
+def test_many_true_columns_are_as_good_as_all(d, k):
+    matrix = covariances(sparse.design(counting(d, most=k), 2))
+    assert matrix[0, 0] == pytest.approx(((math.sqrt(d) + 1) / 2) ** 2)
+    assert matrix[0, 1] == pytest.approx((math.sqrt(d) + 1) / 4)
+    assert matrix[d, d] == pytest.approx(math.sqrt(d) + 1)
+
+
+@pytest.mark.parametrize(("d", "k"), PAIRS)
+def test_no_other_shift_or_weight_of_the_rows_does_better(d, k):
+    # Var f = s^2 (1 + t^2 / gamma^2), with s^2 = max over j <= k of j (1 - t)^2 + (d - j) t^2 and
+    # gamma^2 more: the best gamma^2 is t times the root of that maximum
+    def variance(shift):
+        ends = [j * (1 - shift) ** 2 + (d - j) * shift**2 for j in (0, k)]
+        return (math.sqrt(max(ends)) + shift) ** 2
+
+    best = min(variance(shift) for shift in np.linspace(0, 1, 20_001))
+    assert variances(sparse.design(counting(d, most=k), 2))[0] == pytest.approx(best, rel=2e-3)
+
+
+@pytest.mark.parametrize("caps", [Caps(5, 5, 5), Caps(4, 3, 2)])
+def test_units_with_caps_move_k_times_as_far(caps):
+    one, many = (
+        variances(sparse.design(counting(10, most=3, cells=50, caps=each), 2))
+        for each in (ROW_CAPS, caps)
+    )
+    k = {5: 25, 4: 8}[caps.rows]
+    assert many == pytest.approx([k * variance for variance in one])
+
+
+def test_replaced_rows_change_twice_as_many_columns_at_most():
+    options = {"neighboring": "replace", "always": True}
+    assert variances(independently(counting(10, most=3, **options), 2)) == pytest.approx([6] * 10)
+    assert variances(independently(counting(10, most=7, **options), 2)) == pytest.approx([10] * 10)
+
+
+@pytest.mark.parametrize(
+    ("work", "norm"),
+    [
+        (counting(10, most=3), 1),
+        (counting(10, most=3, neighboring="replace"), 2),
+        (counting(10), 2),
+        (counting(10, most=1), 2),
+        (workload(columns((0, 1), (0, 1)), (Output("rows", 0), Output("mean", 1)), most=1), 2),
+    ],
+    ids=["Laplace", "replaced", "no limit", "one true column", "other outputs"],
+)
+def test_where_nothing_is_gained_there_is_no_design(work, norm):
+    assert sparse.design(work, norm) is None
+
+
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize(("d", "k"), [(10, 3), (4, 3)])
+def test_without_noise_the_estimates_are_the_answers(d, k, counted):
+    sums = tuple(Output("value", 1 + position) for position in range(d))
+    outputs = (*sums[:2], Output("rows", 0), *sums[2:]) if counted else sums
+    work = workload(columns(*[(0, 1)] * d), outputs, cells=2, most=k)
+    made = sparse.design(work, 2)
+    totals = {(at, "value"): np.array([7 * at, at - 1]) for at in range(1, d + 1)}
+    totals[0, "rows"] = np.array([100, 20])
+    read = made.decode(made.encode(totals), [0.0] * (d + 1))
+    expected = [[7 * at, at - 1] for at in range(1, d + 1)]
+    expected.insert(2 if counted else d, [100, 20])
+    assert made.extra == (not counted)
+    assert np.array([estimate.values for estimate in read]) == pytest.approx(np.array(expected))
+
+
+def test_the_movement_is_that_of_the_rows_there_can_be():
+    work = counting(5, most=2)
+    made = sparse.design(work, 2)
+    scales = [Fraction(scale) for scale in (1.25, *[0.75] * 5)]
+    farthest = max(
+        sum(
+            (Fraction(int(block[0])) / scale) ** 2
+            for block, scale in zip(made.encode(totals_of(bits)), scales, strict=True)
+        )
+        for bits in itertools.product((0, 1), repeat=5)
+        if sum(bits) <= 2
+    )
+    assert made.movement(scales, 2) == farthest
+
+
+def totals_of(bits):
+    """Totals of a single row."""
+    totals = {(at + 1, "value"): np.array([bit]) for at, bit in enumerate(bits)}
+    return totals | {(0, "rows"): np.array([1])}
+
+
+NAMES = [f"b{position}" for position in range(4)]
+BOOLEANS = {name: Column(bounds=(0, 1), integer=True) for name in NAMES}
+
+
+def planned(query, mechanism="correlated", **facts):
+    declaration = Declaration({**BOOLEANS, "x": Column(bounds=(0.0, 1.0))}, **facts)
+    return plan_release(declaration, {None: query}, Spend.of(mu=1), mechanism).tables[None]
+
+
+def test_a_limit_that_all_rows_keep_is_none():
+    for most in (4, 9):
+        assert planned(dpf.sum(NAMES, max_true=most)).scales == planned(dpf.sum(NAMES)).scales
+    assert planned(dpf.sum(NAMES, max_true=np.int64(2))).table.workload.most == 2
+
+
+def test_a_limit_is_one_on_boolean_columns():
+    with pytest.raises(QueryError, match="max_true=2 needs boolean columns, and 'x'"):
+        planned(dpf.sum([*NAMES, "x"], max_true=2))
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", np.nan, 2.0])
+def test_a_limit_is_a_whole_number(most):
+    with pytest.raises(QueryError, match="max_true must be a whole number >= 1"):
+        dpf.sum(NAMES, max_true=most)
+
+
+def test_rows_with_too_many_true_columns_keep_a_random_choice():
+    truth = np.zeros((900, 4), bool)
+    truth[:600] = True
+    truth[600:, 1] = True
+    part = planned(dpf.sum(NAMES, max_true=2), "gaussian")
+    needs = sorted(part.design.needs)
+    kept = PandasEngine().totals(pd.DataFrame(truth, columns=NAMES), part.table.task(needs))
+    answers = kept[:, 0] - np.array([0, 300, 0, 0])
+    assert answers.sum() == 1200
+    # each column stays in a row with probability 1/2: 7 deviations of a binomial of 600 rows are
+    # passed once in 10^11 runs
+    assert np.abs(answers - 300).max() < 7 * math.sqrt(150)
+    assert len(set(answers.tolist())) > 1 or answers[0] == 300
+
+
+def test_other_mechanisms_use_the_limit_too():
+    for mechanism, norm in (("gaussian", 2), ("laplace", 1)):
+        limited, free = (
+            planned(dpf.sum(NAMES, max_true=most), mechanism).scales[0] for most in (1, None)
+        )
+        assert free / limited == pytest.approx(4 ** (1 / norm))
+    assert MECHANISMS["correlated"].design(counting(4, most=1), 2) is None
