@@ -6,6 +6,7 @@ Importing the package registers the `.dp` accessor on `pandas.DataFrame`.
 from dpframe import errors
 from dpframe.accessor import DPAccessor
 from dpframe.certificate import Certificate, verify
+from dpframe.combining import combine
 from dpframe.declaring import declare
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.plotting import plot
@@ -23,6 +24,7 @@ __all__ = [
     "Ledger",
     "Query",
     "aggregate",
+    "combine",
     "count",
     "covariance",
     "declare",

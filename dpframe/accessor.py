@@ -7,13 +7,25 @@ import pandas as pd
 
 from dpframe import plotting, postprocess, queries
 from dpframe.certificate import Certificate, certificate_of
+from dpframe.combining import Weights, combine
 from dpframe.declaration import declaration_of
 from dpframe.declaring import declare
 from dpframe.errors import DeclarationError
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy import Budget, Neighboring
-from dpframe.queries import Bounds, By, Columns, Count, Keys, Mean, Query, Sum
+from dpframe.queries import (
+    Bounds,
+    By,
+    Columns,
+    Count,
+    Keys,
+    KnownRows,
+    Mean,
+    Objective,
+    Query,
+    Sum,
+)
 from dpframe.release import release
 
 __all__ = ["DPAccessor", "SpendOptions"]
@@ -96,10 +108,25 @@ class DPAccessor:
         where: str | None = None,
         keys: Keys = None,
         bounds: Bounds = None,
+        max_true: int | None = None,
+        n: KnownRows = None,
+        n_weight: float = 0.0,
+        objective: Objective = "total",
         **spend: Unpack[SpendOptions],
     ) -> pd.DataFrame:
         """Release sums of columns in each group; see `dpframe.sum` and `dpframe.release`."""
-        return self._one(queries.sum(columns, by, where=where, keys=keys, bounds=bounds), spend)
+        query = queries.sum(
+            columns,
+            by,
+            where=where,
+            keys=keys,
+            bounds=bounds,
+            max_true=max_true,
+            n=n,
+            n_weight=n_weight,
+            objective=objective,
+        )
+        return self._one(query, spend)
 
     def mean(
         self,
@@ -139,10 +166,14 @@ class DPAccessor:
         rho: float | None = None,
         share: float | None = None,
         mechanism: str = "auto",
+        n_weight: float = 0.0,
+        objective: Objective = "total",
         **named: Count | Sum | Mean,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        query = queries.aggregate(by, where=where, keys=keys, **named)
+        query = queries.aggregate(
+            by, where=where, keys=keys, n_weight=n_weight, objective=objective, **named
+        )
         spend: SpendOptions = {
             "epsilon": epsilon,
             "delta": delta,
@@ -158,10 +189,14 @@ class DPAccessor:
         return release(self._frame, query, **spend)
 
     def preview(
-        self, query: Query | Mapping[str, Query], **spend: Unpack[SpendOptions]
+        self,
+        query: Query | Mapping[str, Query],
+        *,
+        compare: bool = False,
+        **spend: Unpack[SpendOptions],
     ) -> pd.DataFrame:
         """Show cost and error of a release without making it; see `dpframe.preview`."""
-        return preview(self._frame, query, **spend)
+        return preview(self._frame, query, compare=compare, **spend)
 
     @property
     def ledger(self) -> Ledger:
@@ -197,6 +232,10 @@ class DPAccessor:
     def interval(self, level: float = 0.95) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
         return postprocess.interval(self._frame, level)
+
+    def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
+        """Return a linear combination of released cells with its error; see `dpframe.combine`."""
+        return combine(self._frame, weights, level)
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""

@@ -194,7 +194,7 @@ def _feed_values(seen: Any, values: Any) -> None:
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
-    kind = dtype.kind if isinstance(dtype, np.dtype) else "O"
+    kind = getattr(dtype, "kind", "O")  # nullable numbers come back as NumPy's from a file
     if kind in "iub":
         _feed(seen, b"integers", np.ascontiguousarray(values, dtype="<i8").tobytes())
     elif kind == "f":

@@ -72,7 +72,10 @@ def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the covariance of the columns within each row; different rows are independent.
+    """Return the covariance of the columns within each row.
+
+    Different rows are independent, but for blocks that all rows share, which the certificate names
+    as `common_blocks`; `combine` takes them into account.
 
     It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
     noise of the measured block b gives a column, with its sign. For means it is that of the

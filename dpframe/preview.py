@@ -30,6 +30,7 @@ def preview(
     rho: float | None = None,
     share: float | None = None,
     mechanism: str = "auto",
+    compare: bool = False,
 ) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
@@ -39,6 +40,8 @@ def preview(
         A declared frame. Only its declaration and its column labels are read.
     queries, epsilon, delta, mu, rho, share, mechanism
         As in `release`.
+    compare
+        Whether to show one row for each mechanism that "auto" would compare.
 
     Returns
     -------
@@ -46,7 +49,9 @@ def preview(
         One row per output column. `mechanism`; `sigma`, the scale of the noise in the units of the
         column; `std_error` and `half_width_95` of one cell, to be divided by the number of rows in
         the cell where `per` says "1 / rows" (means, for the worst they can be); the cost of the
-        whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it.
+        whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it. With
+        `compare`, one row per mechanism, the one chosen first: `relative_error`, the root mean
+        square of all errors relative to the chosen one's, and the standard error of each output.
 
     Raises
     ------
@@ -59,10 +64,12 @@ def preview(
     engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
+    if compare:
+        return _compared(plan, several=isinstance(queries, Mapping))
     rows = []
     labels: list[tuple[Hashable, Hashable]] = []
     for name, planned in plan.tables.items():
-        for column, prediction in zip(planned.table.outputs, planned.predictions(), strict=True):
+        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True):
             labels.append((name, column.name))
             rows.append(_previewed(plan, planned, column, prediction))
     table = pd.DataFrame(rows).assign(**cost(plan, declaration), fits=_fits(plan, declaration))
@@ -71,6 +78,22 @@ def preview(
     else:
         table.index = pd.Index([label for _, label in labels], name="column", tupleize_cols=False)
     return table
+
+
+def _compared(plan: Plan, *, several: bool) -> pd.DataFrame:
+    """One row per mechanism."""
+    plans = [plan, *plan.others]
+    rows = []
+    for each in plans:
+        row: dict[Hashable, float] = {"relative_error": each.error_relative_to(plan)}
+        for name, planned in each.tables.items():
+            for column, prediction in zip(planned.outputs, planned.predictions(), strict=True):
+                label = (name, column.name) if several else column.name
+                row[label] = prediction.std_error * column.step
+        rows.append(row)
+    index = pd.Index([each.mechanism for each in plans], name="mechanism")
+    table = pd.DataFrame(rows, index=index)
+    return table.sort_values("relative_error", kind="stable")
 
 
 def _previewed(

@@ -39,7 +39,7 @@ def test_a_preview_reads_no_data_and_spends_nothing(frame, monkeypatch):
 
 
 @pytest.mark.parametrize("spend", [{"epsilon": 0.5}, {"mu": 0.1}, {"share": 0.25}, {"rho": 0.01}])
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "correlated", "laplace"])
 def test_a_preview_is_what_the_certificate_then_says(frame, spend, mechanism):
     foreseen = frame.dp.preview(QUERY, **spend, mechanism=mechanism)
     released = frame.dp.release(QUERY, **spend, mechanism=mechanism)
@@ -51,7 +51,11 @@ def test_a_preview_is_what_the_certificate_then_says(frame, spend, mechanism):
     for column in record["columns"][:2]:
         row = foreseen.loc[column["name"]]
         assert row["std_error"] == column["std_error"]
-        assert row["sigma"] == column["noise"]["scale"] * column["noise"]["step"]
+        if column["noise"] is None:  # read off several integers
+            assert (record["mechanism"]["name"], column["name"]) == ("correlated", "s")
+            assert np.isnan(row["sigma"])
+        else:
+            assert row["sigma"] == column["noise"]["scale"] * column["noise"]["step"]
         width = released.dp.interval(0.95)[f"{column['name']}_high"] - released[column["name"]]
         assert row["half_width_95"] == pytest.approx(width.iloc[0])
         assert row["per"] == "cell"

