@@ -1,0 +1,97 @@
+"""Two errata of Balle and Wang (2018), shown in numbers.
+
+Borja Balle and Yu-Xiang Wang, "Improving the Gaussian Mechanism for Differential Privacy",
+arXiv 1805.06530.
+
+- Theorem 4 bounds sigma from below, by Delta / sqrt(2 epsilon), for a range of delta that is too
+  wide: the factor exp(-3 epsilon) in it must go.
+- Theorem 11, the mean squared error of James and Stein's estimator, has a ratio squared that must
+  not be.
+
+Run it with `python examples/papers/errata.py`; the exit code is 1 if a number is not as claimed.
+"""
+
+import math
+
+import numpy as np
+from checks import Checks
+from scipy.special import ndtr
+
+from dpframe.calibration import gaussian_delta, gaussian_sigma
+from dpframe.classical import least_sigma
+
+ROUNDS = 400_000
+
+
+def theorem_4(checks: Checks) -> None:
+    """Find noise below the bound, inside the range that the paper states."""
+    epsilon, delta = 1.0, 0.4
+    bound = 1 / math.sqrt(2 * epsilon)
+    stated = 0.5 - math.exp(-3 * epsilon) / math.sqrt(4 * math.pi * epsilon)
+    corrected = 0.5 - 1 / math.sqrt(4 * math.pi * epsilon)
+    enough = gaussian_sigma(epsilon, delta)
+    print("Theorem 4: no Gaussian noise below Delta / sqrt(2 epsilon) is private enough?")
+    checks.close("bound on sigma at epsilon = 1", bound, 0.7071, 1e-4)
+    checks.close("sigma that is enough at delta = 0.4", enough, 0.5872, 1e-4)
+    attained = gaussian_delta(epsilon, 1 / enough)
+    checks.true(f"its delta, from the exact curve, is {attained:.6f} <= 0.4", attained <= delta)
+    checks.true(f"delta = 0.4 is in the stated range, below {stated:.4f}", delta < stated)
+    checks.true(f"but not in the corrected range, below {corrected:.4f}", delta >= corrected)
+    checks.true("least_sigma claims no bound there", least_sigma(epsilon, delta) == 0)
+    checks.true("the corrected theorem holds on a grid", corrected_theorem_4_holds())
+
+
+def corrected_theorem_4_holds() -> bool:
+    """Compare the exact calibration with the bound, up to the end of the corrected range.
+
+    At sigma = Delta / sqrt(2 epsilon) the exact delta is 1/2 - e^epsilon Phi(-sqrt(2 epsilon)), and
+    Phi(-x) <= exp(-x^2 / 2) / (x sqrt(2 pi)) makes it at least 1/2 - 1 / sqrt(4 pi epsilon).
+    """
+    for epsilon in np.geomspace(0.33, 300, 60):  # below 1 / pi the range is empty
+        bound = 1 / math.sqrt(2 * epsilon)
+        end = 0.5 - 1 / math.sqrt(4 * math.pi * epsilon)
+        exact = 0.5 - math.exp(epsilon) * ndtr(-math.sqrt(2 * epsilon))
+        if exact < end:
+            return False
+        for delta in end * np.array([1e-12, 1e-6, 0.01, 0.5, 0.9, 0.999]):
+            if not least_sigma(epsilon, delta) == bound <= gaussian_sigma(epsilon, delta):
+                return False
+    return True
+
+
+def theorem_11(checks: Checks) -> None:
+    """Estimate the error of James and Stein's estimator under a Gaussian prior."""
+    d, prior, noise = 5, 1.0, 1.0
+    ratio = noise / (noise + prior)
+    paper = d * noise * (1 - ((d - 2) / d) ** 2 * ratio)
+    corrected = d * noise * (1 - (d - 2) / d * ratio)
+    errors = james_stein_errors(d, prior, noise)
+    realized, spread = errors.mean(), errors.std() / math.sqrt(ROUNDS)
+    print("\nTheorem 11: the mean squared error of James and Stein's estimator, d = 5, w = sigma")
+    print(f"       {ROUNDS} rounds: {realized:.4f} +- {spread:.4f}")
+    checks.close("realized, corrected formula", realized, corrected, 5 * spread / corrected)
+    checks.close("the formula of the paper", paper, 4.1, 1e-12)
+    far = abs(realized - paper) / spread
+    checks.true(f"which is {far:.0f} standard errors away", far > 50)
+
+
+def james_stein_errors(d: int, prior: float, noise: float) -> np.ndarray:
+    """Draw squared errors of `(1 - (d - 2) sigma^2 / |y|^2) y`, with y ~ N(f, sigma^2)."""
+    draw = np.random.default_rng(5)
+    truth = draw.normal(scale=math.sqrt(prior), size=(ROUNDS, d))
+    noisy = truth + draw.normal(scale=math.sqrt(noise), size=(ROUNDS, d))
+    shrunk = (1 - (d - 2) * noise / (noisy**2).sum(axis=1, keepdims=True)) * noisy
+    squares: np.ndarray = ((shrunk - truth) ** 2).sum(axis=1)
+    return squares
+
+
+def main() -> None:
+    """Print and check all numbers."""
+    checks = Checks()
+    theorem_4(checks)
+    theorem_11(checks)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
