@@ -1,5 +1,6 @@
 """Linear combinations of released cells, with the error that their covariance gives them."""
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -9,6 +10,7 @@ import pandas as pd
 from dpframe.accuracy import approximate_half_width, check_level
 from dpframe.certificate import Certificate, unpack, verify
 from dpframe.errors import QueryError
+from dpframe.privacy import as_number
 
 __all__ = ["Weights", "combine"]
 
@@ -56,35 +58,53 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     level = check_level(level)
     certificate = verify(released)
     numbers = _aligned(released, weights)
-    estimate = float(np.sum(numbers * released.to_numpy(np.float64), where=numbers != 0))
-    error = _std_error(certificate, numbers)
-    width = approximate_half_width(certificate["mechanism"]["law"], error, level)
-    row = {
-        "estimate": [estimate],
-        "std_error": [error],
-        "low": [estimate - width],
-        "high": [estimate + width],
-    }
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        parts = np.where(numbers == 0, 0.0, numbers * released.to_numpy(np.float64))
+        estimate = parts.sum()
+        error = _std_error(certificate, numbers)
+        width = approximate_half_width(certificate["mechanism"]["law"], error, level)
+        row = {
+            "estimate": [estimate],
+            "std_error": [error],
+            "low": [estimate - width],
+            "high": [estimate + width],
+        }
     return pd.DataFrame(row)
 
 
 def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     """Weights in the shape of the released frame."""
     table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
+    if table.index.nlevels != released.index.nlevels:
+        raise QueryError(
+            f"weights must name rows by all of {list(released.index.names)!r}, got keys of "
+            f"{table.index.nlevels} parts. For all rows of a group, give each of them its weight."
+        )
     unknown = [*table.columns.difference(released.columns, sort=False)]
     unknown += [*table.index.difference(released.index, sort=False)]
-    if unknown or not (table.index.is_unique and table.columns.is_unique):
+    again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
+    if unknown or again:
+        wrong = f"{unknown[:5]!r} is not in it" if unknown else f"{again[:5]!r} comes twice"
         raise QueryError(
-            f"weights must name cells of the release, each once; got {unknown[:5]!r} beside them. "
-            "Rows are named by the keys of the release and columns by its columns."
+            f"weights must name cells of the release, each once; {wrong}. Rows are named by the "
+            "keys "
+            "of the release, and columns by its columns."
         )
+    numbers = table.map(_number).to_numpy(np.float64)
+    if not np.isfinite(numbers).all():
+        raise QueryError(
+            "weights must be finite numbers, none missing; leave out cells that do not count."
+        )
+    known = pd.DataFrame(numbers, table.index, table.columns)
+    aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
+    return aligned.to_numpy(np.float64)  # type: ignore[no-any-return]
+
+
+def _number(value: object) -> float:
     try:
-        numbers = table.reindex(index=released.index, columns=released.columns).to_numpy(np.float64)
-    except (TypeError, ValueError):
-        raise QueryError("weights must be numbers.") from None
-    if np.isinf(numbers).any() or table.isna().to_numpy().any():
-        raise QueryError("weights must be finite numbers, none missing.")
-    return np.where(np.isnan(numbers), 0.0, numbers)
+        return float(as_number(value))
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float]) -> pd.DataFrame:
@@ -95,12 +115,15 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
             "released; or a series or dict by row, where a single column was."
         )
     if not isinstance(weights, pd.Series):
-        weights = pd.Series(list(weights.values()), index=_index(released.index, list(weights)))
+        rows = _index(released.index, list(weights))
+        weights = pd.Series(list(weights.values()), index=rows, dtype=object)
     return weights.to_frame(released.columns[0])
 
 
 def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     if isinstance(index, pd.MultiIndex):
+        if not all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys):
+            return pd.Index(keys, tupleize_cols=False)
         return pd.MultiIndex.from_tuples(keys, names=index.names)
     return pd.Index(keys, tupleize_cols=False)
 
@@ -112,8 +135,13 @@ def _std_error(certificate: Certificate, weights: np.ndarray) -> float:
     for weight, column in zip(weights.T, certificate.columns, strict=True):
         for block, loading in column["loadings"].items():
             moved[block] = moved.get(block, np.zeros(1)) + weight * unpack(loading)
-    parts = [
-        abs(part.sum()) if block in common else float(np.linalg.norm(part))
-        for block, part in moved.items()
-    ]
-    return float(np.linalg.norm(parts))
+    parts = [abs(part.sum()) if block in common else _norm(part) for block, part in moved.items()]
+    return _norm(np.array(parts, np.float64))
+
+
+def _norm(parts: np.ndarray) -> float:
+    """Root of the sum of squares, which may leave the range of floats where the root does not."""
+    largest = float(np.abs(parts).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    return largest * float(np.linalg.norm(parts / largest))

@@ -8,10 +8,10 @@ import pandas as pd
 
 from dpframe.declaration import MOST_GROUPS, Declaration, check_keys
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.queries import Histogram, Query, Sum
+from dpframe.queries import Histogram, Query
 from dpframe.totals import BinAxis, Cells, KeyAxis
 
-__all__ = ["cells_of", "known_rows"]
+__all__ = ["cells_of"]
 
 
 def cells_of(query: Query, declaration: Declaration) -> Cells:
@@ -117,35 +117,3 @@ def _with_bins(cells: Cells, bins: BinAxis) -> Cells:
     n = len(bins)
     chosen = (cells.chosen[:, None] * n + np.arange(n)).ravel()
     return Cells((*cells.axes, bins), chosen)
-
-
-def known_rows(query: Sum, cells: Cells) -> tuple[np.ndarray, float] | None:
-    """Resolve a public number of rows to one number per cell, and its variance.
-
-    Raises
-    ------
-    QueryError
-        If it is not a number, or misses a group.
-    """
-    if query.n is None:
-        return None
-    wrong = QueryError(
-        f"n must be a number, a series on the groups, or a pair of it and its variance; got "
-        f"{query.n!r}."
-    )
-    pair = query.n if isinstance(query.n, tuple) else (query.n, 0.0)
-    if len(pair) != 2:  # noqa: PLR2004
-        raise wrong
-    given, variance = pair
-    if isinstance(given, pd.Series):
-        if not given.index.is_unique or not cells.index.isin(given.index).all():
-            raise QueryError("n must give the number of rows of every group exactly once.")
-        given = given.reindex(cells.index)
-    try:
-        numbers = np.broadcast_to(np.asarray(given, np.float64), cells.size)
-        spread = float(variance)
-    except (TypeError, ValueError, OverflowError):
-        raise wrong from None
-    if not np.isfinite(numbers).all() or not 0 <= spread < math.inf:
-        raise QueryError(f"n must be finite and its variance >= 0, got n={query.n!r}.")
-    return numbers, spread

@@ -70,6 +70,12 @@ class Sum(_OfColumns):
     n_weight: float = 0.0
     objective: Objective = "total"
 
+    @property
+    def has_options(self) -> bool:
+        """Whether something is said about all its outputs together."""
+        several = (self.max_true, self.n, self.n_weight or None)
+        return any(option is not None for option in several) or self.objective != "total"
+
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
@@ -180,6 +186,7 @@ def sum(
     labels = _some(_labels("columns", columns))
     given = _labels("by", by), _condition(where), _kept(keys), labels, bounds
     options = _max_true(max_true), n, _n_weight(n_weight), _objective(objective)
+    _check_options(*options)
     return Sum(*given, *options)
 
 
@@ -297,10 +304,30 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         raise QueryError(
             f"{name}= has groups of its own; in aggregate, by= and keys= are given once for all."
         )
+    if isinstance(query, Sum) and query.has_options:
+        raise QueryError(
+            f"{name}= has options for several outputs; in aggregate, n_weight= and objective= are "
+            "given "
+            "once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
+        )
     if isinstance(query, Sum | Mean) and len(query.columns) != 1:
         raise QueryError(
             f"{name}= must be of a single column, got {list(query.columns)!r}; name each on its "
             "own."
+        )
+
+
+def _check_options(
+    max_true: int | None, n: KnownRows, n_weight: float, objective: Objective
+) -> None:
+    """Refuse options that have no meaning together."""
+    others = {"n": n is not None, "n_weight": n_weight, "objective": objective != "total"}
+    given = [name for name, value in others.items() if value]
+    if max_true is not None and given:
+        raise QueryError(f"max_true= has its own best noise: it cannot go with {given[0]}=.")
+    if n is not None and n_weight:
+        raise QueryError(
+            "n= says that the number of rows is public: n_weight= has no meaning then."
         )
 
 

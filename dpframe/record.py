@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dpframe.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.certificate import FORMAT
+from dpframe.certificate import FORMAT, pack
 from dpframe.conditions import Condition
 from dpframe.declaration import Declaration
 from dpframe.ledger import Entry, Ledger
@@ -34,8 +34,22 @@ def in_words(query: Query) -> str:
     words = _what(query)
     if query.by:
         words += " by " + ", ".join(str(label) for label in query.by)
+    words += _options_in_words(query)
     if query.where is not None:
         words += f" where {query.where.text}"
+    return words
+
+
+def _options_in_words(query: Query) -> str:
+    """Say what of a query's options changes what is measured."""
+    if not isinstance(query, Sum):
+        return ""
+    words = "" if query.max_true is None else f", at most {query.max_true} true in a row"
+    if query.n is not None:
+        estimated = isinstance(query.n, tuple)
+        words += (
+            ", given an estimate of the rows" if estimated else ", given the rows of each group"
+        )
     return words
 
 
@@ -79,6 +93,7 @@ def record_of(
     before.
     """
     table = planned.table
+    known = table.workload.known_rows
     how = plan.how
     caps = table.caps
     unit = declaration.privacy_unit
@@ -109,6 +124,12 @@ def record_of(
             ],
             "cells": table.cells.size,
             "where": _text(table.where),
+            "options": {
+                "max_true": table.workload.most,
+                "n_weight": table.workload.rows_weight,
+                "objective": "worst" if table.workload.worst else "total",
+                "n": None if known is None else {"rows": pack(known[0]), "variance": known[1]},
+            },
         },
         "columns": [
             _column(column, prediction, planned)

@@ -10,7 +10,8 @@ from dpframe.conditions import Condition
 from dpframe.declaration import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.grid import Grid
-from dpframe.keys import cells_of, known_rows
+from dpframe.keys import cells_of
+from dpframe.known import known_rows
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.queries import Aggregate, Count, Histogram, Mean, Query, Sum
 from dpframe.sensitivity import Reach, reach_of
@@ -171,7 +172,7 @@ def _options(query: Query, cells: Cells, outputs: Sequence[OutputColumn]) -> _Op
         return {}
     options: _Options = {"rows_weight": query.n_weight, "worst": query.objective == "worst"}
     if isinstance(query, Sum):
-        options["known_rows"] = known_rows(query, cells)
+        options["known_rows"] = known_rows(query.n, cells)
         options["most"] = _most(query, outputs)
     return options
 
@@ -184,8 +185,9 @@ def _most(query: Sum, outputs: Sequence[OutputColumn]) -> int | None:
         if out.grid is None or (out.grid.exponent, out.grid.lower, out.grid.upper) != (0, 0, 1):
             raise QueryError(
                 f"max_true={query.max_true} needs boolean columns, and {out.column!r} is not "
-                "declared as "
-                "one. Declare its dtype as bool in the schema."
+                "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
+                "and give "
+                "no other bounds."
             )
     return query.max_true if query.max_true < len(outputs) else None
 

@@ -1,0 +1,97 @@
+"""Numbers of rows that are public: given by whoever asks, and not measured."""
+
+import math
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+
+from dpframe.errors import QueryError
+from dpframe.privacy import as_number
+from dpframe.totals import Cells
+
+__all__ = ["known_rows"]
+
+
+def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
+    """Resolve a public number of rows to one number per cell, and its variance.
+
+    Parameters
+    ----------
+    given
+        A number, a series by group, or a pair of one of them and its variance; `None`: not known.
+    cells
+        The groups.
+
+    Raises
+    ------
+    QueryError
+        If it is something else, misses a group, is not finite, or is negative without a variance.
+    """
+    if given is None:
+        return None
+    rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
+    variance = _number("the variance of n", spread)
+    if isinstance(rows, pd.Series):
+        numbers = _by_group(rows, cells)
+    else:
+        if variance and cells.size > 1:
+            raise QueryError(
+                "n with a variance must be a series by group, since the estimates of several "
+                f"groups are not the same one; got a single number for {cells.size:,} groups."
+            )
+        numbers = np.full(cells.size, _number("n", rows))
+    if not np.isfinite(numbers).all() or (not variance and (numbers < 0).any()):
+        raise QueryError(
+            "n must be finite, and >= 0 unless it is an estimate with a variance: n=(series, "
+            "variance)."
+        )
+    return numbers, variance
+
+
+def _number(what: str, value: object) -> float:
+    """Read a finite number; the variance must not be negative."""
+    try:
+        number = float(as_number(value))
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or (what != "n" and number < 0):
+        raise QueryError(
+            f"{what} must be a finite number, not negative for a variance; n= takes a number, a "
+            "series by group, "
+            f"or a pair of it and its variance. Got a {type(value).__name__}."
+        )
+    return number
+
+
+def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
+    """Read a series with one number for each group, its levels in any order if they are named."""
+    dtype = rows.dtype
+    if getattr(dtype, "kind", "O") not in "iuf":
+        raise QueryError(f"n must be a series of numbers, got dtype {dtype}.")
+    by = [axis.column for axis in cells.axes]
+    index = _ordered(rows.index, by)
+    numbers = rows.set_axis(index)
+    try:
+        missing = cells.index.difference(index, sort=False)
+    except (TypeError, ValueError):
+        missing = cells.index
+    if len(missing) or not index.is_unique:
+        raise QueryError(
+            f"n must be a series with each group of by={by!r} once in its index; "
+            + (f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice.")
+        )
+    found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
+    return found
+
+
+def _ordered(index: pd.Index, by: list[Hashable]) -> pd.Index:
+    """Put the levels of an index in the order of the grouping columns."""
+    if index.nlevels != max(len(by), 1):
+        raise QueryError(f"n must be a series indexed by {by!r}, got {index.nlevels} levels.")
+    names = list(index.names)
+    if index.nlevels > 1 and None not in names:
+        if set(names) != set(by):
+            raise QueryError(f"n must be a series indexed by {by!r}, got levels {names!r}.")
+        return index.reorder_levels([names.index(label) for label in by])
+    return index
