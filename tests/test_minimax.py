@@ -1,5 +1,8 @@
 """The worst relative variance: no scales, and no other method, make it smaller."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from designing import columns, counting, perturbed, relative, variances, workload
@@ -106,3 +109,9 @@ def test_means_and_filtered_counts_are_among_the_outputs(neighboring):
     linear = [0, 1, 3]
     errors = [relative(work, design) for design in (made, least)]
     assert max(errors[0][k] for k in linear) < max(errors[1][k] for k in linear)
+
+
+def test_the_optimizer_is_imported_only_when_it_is_needed():
+    code = "import sys, dpframe; print('scipy.optimize' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]

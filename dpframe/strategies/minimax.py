@@ -1,10 +1,9 @@
 """Noise scales that make the worst relative variance of several outputs as small as it can be."""
 
+import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
-
-from scipy.optimize import brentq, minimize_scalar
 
 from dpframe.privacy import Neighboring
 
@@ -38,6 +37,8 @@ def worst_scales(
     neighboring
         The neighboring relation.
     """
+    # slow to import, and few releases need it
+    optimize = importlib.import_module("scipy.optimize")
     replaced = neighboring == "replace"
 
     def squares(g: float, v: float) -> list[float]:
@@ -65,10 +66,10 @@ def worst_scales(
             high *= 2
         if excess(low, g) <= 0:
             return low
-        return float(brentq(excess, low, high, args=(g,), xtol=1e-300, rtol=1e-14))
+        return float(optimize.brentq(excess, low, high, args=(g,), xtol=1e-300, rtol=1e-14))
 
     most = (0.5 if replaced else 1) - _LEAST
-    best = minimize_scalar(
+    best = optimize.minimize_scalar(
         smallest, bounds=(_LEAST, most), method="bounded", options={"xatol": 1e-10}
     )
     g = float(best.x)
