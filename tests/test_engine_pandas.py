@@ -169,7 +169,7 @@ def tasks(draw):
 
 
 @given(frames(), tasks())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_totals_are_those_of_the_oracle(frame, task):
     with mock.patch.object(engine_module, "_BLOCK", 5):
         found = totals(frame, task)
@@ -179,7 +179,7 @@ def test_totals_are_those_of_the_oracle(frame, task):
 
 
 @given(frames(), frames(), tasks())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added, task):
     both = pd.DataFrame(
         {
@@ -192,7 +192,7 @@ def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added
 
 
 @given(frames(), tasks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_caps_that_do_not_bind_only_drop_rows_without_a_unit(frame, task):
     frame["u"] = pd.Series([None, 1, 2.5, 1] * 3)[: len(frame)].to_numpy()
     caps = Caps(rows=20, groups=9, rows_per_group=19)

@@ -161,7 +161,7 @@ def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.floats(1e-12, 0.9))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_losses_never_exceed_what_was_said(epsilon, mu, delta):
     gaussian = plan(dpf.count(), "gaussian", epsilon=epsilon, delta=delta)
     assert gaussian_delta(epsilon, math.sqrt(float(cost_of(gaussian)))) <= delta * (1 + 1e-12)
