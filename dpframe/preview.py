@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy import approximate_half_width, exact_half_width
-from dpframe.declaration import Declaration, declaration_of
-from dpframe.engines import engine_for
-from dpframe.plan import Plan, TablePlan, plan_release
+from dpframe.declaration import Declaration
+from dpframe.plan import Plan, TablePlan
 from dpframe.privacy import Spend
-from dpframe.queries import Query, labels_of
+from dpframe.queries import Query
 from dpframe.record import cost
-from dpframe.release import named
+from dpframe.release import checked_plan
 from dpframe.strategies import Prediction
 from dpframe.tables import OutputColumn
 
@@ -59,11 +58,7 @@ def preview(
         As `release`.
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration = declaration_of(frame)
-    engine, asked = engine_for(frame), named(queries)
-    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
-    plan = plan_release(declaration, asked, spend, mechanism)
-    engine.check(frame, plan.columns)
+    declaration, _, plan = checked_plan(frame, queries, spend, mechanism)
     if compare:
         return _compared(plan, several=isinstance(queries, Mapping))
     rows = []

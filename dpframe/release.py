@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificate import attach, pack
-from dpframe.declaration import declaration_of
+from dpframe.declaration import Declaration, declaration_of
 from dpframe.engines import Engine, engine_for
 from dpframe.errors import QueryError
 from dpframe.ledger import Entry
@@ -25,7 +25,7 @@ from dpframe.record import in_words, record_of
 from dpframe.strategies import Estimate
 from dpframe.tables import OutputColumn
 
-__all__ = ["named", "release"]
+__all__ = ["checked_plan", "release"]
 
 SINGLE = None
 
@@ -91,13 +91,7 @@ def release(
     (['A', 'B', 'C'], ['count'])
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration = declaration_of(frame)
-    engine = engine_for(frame)
-    asked = named(queries)
-    # a misspelled label would otherwise be taken for one without keys or bounds
-    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
-    plan = plan_release(declaration, asked, spend, mechanism)
-    engine.check(frame, plan.columns)
+    declaration, engine, plan = checked_plan(frame, queries, spend, mechanism)
     indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
     entry = _entry(plan)
     if declaration.ledger is not None:
@@ -120,7 +114,27 @@ def release(
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
-def named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
+def checked_plan(
+    frame: pd.DataFrame, queries: Query | Mapping[str, Query], spend: Spend, mechanism: str
+) -> tuple[Declaration, Engine, Plan]:
+    """Check everything public about a release and plan it, without reading data or spending.
+
+    Returns
+    -------
+    declaration, engine, plan
+        What is declared about the frame, the engine that can read it, and the plan.
+    """
+    declaration = declaration_of(frame)
+    engine = engine_for(frame)
+    asked = _named(queries)
+    # a misspelled label would otherwise be taken for one without keys or bounds
+    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
+    plan = plan_release(declaration, asked, spend, mechanism)
+    engine.check(frame, plan.columns)
+    return declaration, engine, plan
+
+
+def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
     """Give a single query the name `None`."""
     named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
     if not named:
