@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy import approximate_half_width, check_level, exact_half_width
+from dpframe.accuracy import (
+    approximate_half_width,
+    check_level,
+    exact_half_width,
+    level_of_each,
+    pair_half_width,
+)
 from dpframe.certificate import unpack, verify
 from dpframe.noise import Law
 
@@ -14,10 +20,11 @@ __all__ = ["covariance", "interval", "std_error"]
 
 
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the standard error of every cell, in the shape of the released frame.
+    """Return the standard error of every released cell.
 
     For counts and sums it is the exact standard deviation of the noise, the same in all rows. For
-    means it is the first-order error of the ratio, from the released number of rows.
+    means it is the first-order error of the ratio, from the released number of rows. Denoised
+    columns have none: their error depends on what is not known.
 
     Raises
     ------
@@ -26,14 +33,16 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """
     certificate = verify(released)
     columns = [np.broadcast_to(_std_error(column), len(released)) for column in certificate.columns]
-    return _like(released, columns, list(released.columns))
+    return _like(released, columns, list(released.columns[: len(columns)]))
 
 
-def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """Return confidence intervals for the noise in every cell.
+def interval(
+    released: pd.DataFrame, level: float = 0.95, *, simultaneous: bool = False
+) -> pd.DataFrame:
+    """Return confidence intervals for the noise in every released cell.
 
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
-    no error bar can know by how much.
+    no error bar can know by how much. Denoised columns have none.
 
     Parameters
     ----------
@@ -41,6 +50,10 @@ def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         A released frame.
     level
         Probability that the interval of a cell holds the value before noise, in (0, 1).
+    simultaneous
+        Whether it is to be the probability that all intervals of the frame hold at once: those of
+        d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
+        Laplace noise.
 
     Returns
     -------
@@ -53,10 +66,22 @@ def interval(released: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         If the frame is not what was released.
     QueryError
         If the level is not in (0, 1).
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
+    >>> def width(bars):
+    ...     return int(bars["count_high"].iloc[0] - bars["count_low"].iloc[0])
+    >>> width(interval(released)), width(interval(released, simultaneous=True))
+    (12, 16)
     """
     level = check_level(level)
     certificate = verify(released)
     law: Law = certificate["mechanism"]["law"]
+    if simultaneous:
+        level = level_of_each(law, level, len(released) * len(certificate.columns))
     columns: list[np.ndarray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
@@ -102,10 +127,11 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     names = [*released.index.names, "column"]
     index = released.index
     levels = [index.get_level_values(level).repeat(len(loadings)) for level in range(index.nlevels)]
-    columns = pd.Index(list(released.columns) * n, tupleize_cols=False)
+    labels = released.columns[: len(loadings)]
+    columns = pd.Index(list(labels) * n, tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
     return pd.DataFrame(
-        products.reshape(n * len(loadings), len(loadings)), index=rows, columns=released.columns
+        products.reshape(n * len(loadings), len(loadings)), index=rows, columns=labels
     )
 
 
@@ -125,6 +151,9 @@ def _std_error(column: Mapping[str, Any]) -> np.ndarray:
 def _half_width(column: Mapping[str, Any], law: Law, level: float) -> float | int | np.ndarray:
     noise = column["noise"]
     if noise is None:
+        loadings = list(_loadings(column).values())
+        if law == "laplace" and len(loadings) == 2:  # noqa: PLR2004
+            return pair_half_width(loadings[0], loadings[1], level)
         return approximate_half_width(law, _std_error(column), level)
     width = exact_half_width(law, noise["scale"], noise["step"], level)
     return int(width) if noise["step"] == 1 and column["integer"] else width

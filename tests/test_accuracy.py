@@ -6,7 +6,13 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.accuracy import approximate_half_width, check_level, exact_half_width
+from dpframe.accuracy import (
+    approximate_half_width,
+    check_level,
+    exact_half_width,
+    level_of_each,
+    pair_half_width,
+)
 from dpframe.errors import QueryError
 
 LAWS = ["gaussian", "laplace"]
@@ -97,3 +103,49 @@ def test_intervals_of_means_cover_as_often_as_they_say(mechanism):
     bars = released.dp.interval(0.95)
     covered = bars["fare_low"].le(5) & bars["fare_high"].ge(5)
     assert 0.94 < covered.mean() < 0.98
+
+
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.95, 0.999, 1 - 1e-9])
+@pytest.mark.parametrize("ratio", [0, 1e-6, 0.3, 0.7, 0.999, 1])
+def test_a_half_width_of_two_laplace_noises_is_where_their_tail_is(level, ratio):
+    a, b = mp.mpf(3), mp.mpf(3) * ratio
+    widths = pair_half_width(float(a) * 2**0.5, np.array([1, -1]) * float(b) * 2**0.5, level)
+    assert widths[0] == widths[1] == pair_half_width(float(b) * 2**0.5, float(a) * 2**0.5, level)
+    with mp.workdps(40):
+        t = mp.mpf(float(widths[0]))
+        if ratio in (0, 1):
+            tail = mp.exp(-t / a) * (1 + ratio * t / (2 * a))
+        else:
+            tail = (a**2 * mp.exp(-t / a) - b**2 * mp.exp(-t / b)) / (a**2 - b**2)
+        assert tail == pytest.approx(1 - level, rel=1e-6)
+
+
+def test_no_noise_has_no_width():
+    assert pair_half_width(0.0, 0.0, 0.9) == 0
+
+
+@pytest.mark.parametrize("cells", [1, 2, 37, 10**6])
+def test_single_levels_hold_together(cells):
+    alone = level_of_each("gaussian", 0.95, cells)
+    assert alone**cells == pytest.approx(0.95, rel=1e-9)
+    beside = 1 - level_of_each("laplace", 0.95, cells)
+    assert beside * cells == pytest.approx(0.05, rel=1e-9)
+    assert 1 - beside >= alone  # Bonferroni is never narrower
+
+
+def test_single_levels_stay_below_one():
+    assert level_of_each("gaussian", 1 - 1e-15, 10**6) < 1
+    assert level_of_each("laplace", 0.5, 0) == 0.5
+
+
+def test_simultaneous_intervals_use_the_level_of_all_cells():
+    frame = pd.DataFrame({"zone": ["A", "B"], "fare": [1.0, 2]})
+    query = dpf.aggregate(
+        "zone", keys=["A", "B", "C"], n=dpf.count(), s=dpf.sum("fare", bounds=(0, 3))
+    )
+    for mechanism in ("gaussian", "laplace"):
+        made = dpf.release(frame, query, epsilon=0.1, delta=1e-6, mechanism=mechanism)
+        each = level_of_each(mechanism, 0.9, 6)
+        pd.testing.assert_frame_equal(
+            made.dp.interval(0.9, simultaneous=True), dpf.interval(made, each)
+        )
