@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import CertificateError, DPFrameError
+from dpframe.certificate import attach
+from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
+from matplotlib.patches import StepPatch
 
 plotting = importlib.import_module("dpframe.plotting")
 
@@ -28,6 +30,35 @@ def trips():
     return pd.DataFrame(
         {"zone": zone, "day": rows % 11 % 3, "paid": rows % 5 > 2, "fare": rows % 60}
     )
+
+
+def denoised(made, **columns):
+    """Put denoised values behind the released ones, as a denoised release has them."""
+    wide = made.assign(**{f"{name}_denoised": values for name, values in columns.items()})
+    return attach(wide, made.dp.certificate.to_dict())
+
+
+def ink(axes):
+    """Return how many pixels the figure has drawn on."""
+    figure = axes.figure
+    figure.canvas.draw()
+    return int((np.asarray(figure.canvas.buffer_rgba())[..., :3] != 255).any(axis=-1).sum())
+
+
+def steps(axes):
+    """Return lines and bands, each as (values, edges, baseline)."""
+    patches = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    lines = [patch.get_data() for patch in patches if not patch.get_fill()]
+    return lines, [patch.get_data() for patch in patches if patch.get_fill()]
+
+
+def segments(axes):
+    """Return the ends of all error bars of the first container."""
+    return np.array([part[:, 1] for part in axes.containers[0].lines[2][0].get_segments()])
+
+
+def entries(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def heights(axes):
@@ -54,7 +85,7 @@ def test_one_bar_for_each_group():
 @pytest.mark.parametrize("level", [0.5, 0.99])
 def test_error_bars_are_the_intervals(level):
     made = trips().dp.mean("fare", "zone", keys=["A", "B"], bounds=(0, 60), epsilon=1)
-    axes = made.dp.plot(level)
+    axes = made.dp.plot(level=level)
     (bars,) = axes.containers[-1:] if hasattr(axes.containers[-1], "errorbar") else axes.containers
     segments = bars.errorbar.lines[2][0].get_segments()
     drawn = np.array([segment[:, 1] for segment in segments])
@@ -68,28 +99,247 @@ def test_outer_keys_are_series_and_the_innermost_are_places(by):
     axes = made.dp.plot()
     places = keys[by[-1]]
     assert labels(axes) == [str(place) for place in places]
-    named = {
-        text.get_text(): row
-        for text, row in zip(axes.get_legend().get_texts(), heights(axes), strict=True)
-    }
+    named = dict(zip(entries(axes), heights(axes), strict=True))
     assert len(named) == len(made) // len(places)
     for outer, row in named.items():
-        expected = [
-            made["count"].loc[key]
-            for key in made.index
-            if outer in (str(key[:-1]), str(key[0]) if len(by) == 2 else None)
-        ]
-        assert row == expected
+        rows = [key for key in made.index if outer == ", ".join(map(str, key[:-1]))]
+        assert row == made["count"].loc[rows].tolist()
     assert axes.get_legend().get_title().get_text() == ", ".join(by[:-1])
 
 
-def test_histograms_have_a_bar_for_each_bin():
-    made = trips().dp.histogram("fare", [-np.inf, 0, 20, 40, np.inf], epsilon=1)
-    axes = made.dp.plot()
+def test_more_series_than_colors_are_one_series_of_all_rows():
+    by = {"fare": range(12), "zone": ["A", "B"]}
+    made = trips().dp.count(list(by), keys=by, epsilon=1)
+    axes = dpf.plot(made)
+    assert heights(axes) == [made["count"].tolist()]
+    assert labels(axes) == [f"{fare}, {zone}" for fare, zone in made.index]
+    assert axes.get_xlabel() == "fare, zone"
+    assert axes.get_legend() is None
+
+
+def test_any_released_column_can_be_drawn():
+    made = trips().dp.sum(["fare", "day"], "zone", keys=["A", "B"], bounds=(0, 60), epsilon=1)
+    axes = dpf.plot(made, column="day", level=0.999)
+    assert heights(axes) == [made["day"].tolist()]
+    assert axes.get_ylabel() == "day (99.9% error bars)"
+    bars = made.dp.interval(0.999)[["day_low", "day_high"]]
+    assert segments(axes) == pytest.approx(bars.to_numpy())
+
+
+def test_unknown_columns_and_kinds_are_refused():
+    made = trips().dp.sum(["fare", "day"], bounds=(0, 60), epsilon=1)
+    wide = denoised(made, fare=made["fare"])
+    for name in ("zone", "fare_denoised"):
+        with pytest.raises(UnknownColumnError, match=rf"\['fare', 'day'\], got '{name}'"):
+            dpf.plot(wide, column=name)
+    with pytest.raises(QueryError, match="auto, bars, histogram, denoised, got 'lines'"):
+        dpf.plot(wide, kind="lines")
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("kind", ["auto", "histogram"])
+def test_histograms_stand_on_the_edges_of_their_bins(kind):
+    made = trips().dp.histogram("fare", [0, 5, 20, 60], epsilon=0.1)
+    record = made.dp.certificate.to_dict()
+    made = attach(made.assign(count=[-90, 7, 400]), record)  # one bar ends below zero
+    axes = dpf.plot(made, kind=kind, level=0.9)
+    (line,), (band,) = steps(axes)
+    assert line.edges.tolist() == band.edges.tolist() == [0, 5, 20, 60]
+    assert line.values.tolist() == made["count"].tolist()
+    bars = made.dp.interval(0.9)
+    assert band.baseline.tolist() == bars["count_low"].tolist()
+    assert band.values.tolist() == bars["count_high"].tolist()
+    assert axes.get_xlabel() == "fare"
+    assert axes.get_ylabel() == "count (90% error band)"
+    assert axes.get_legend() is None
+    low, high = axes.get_ylim()
+    assert low < bars["count_low"].min()
+    assert high > bars["count_high"].max()
+
+
+def test_open_bins_end_in_a_finite_stub_named_infinity():
+    made = trips().dp.histogram("fare", [-np.inf, 0, 24, 48, np.inf], epsilon=1)
+    axes = dpf.plot(made)
+    (line,), _ = steps(axes)
+    assert line.edges.tolist() == [-24, 0, 24, 48, 72]
+    assert line.values.tolist() == made["count"].tolist()
+    shown = dict(zip(axes.get_xticks().tolist(), labels(axes), strict=True))
+    assert (shown.pop(-24), shown.pop(72)) == (r"$-\infty$", r"$\infty$")
+    assert all(0 <= place <= 48 and float(text) == place for place, text in shown.items())
+    assert len(shown) > 2
+
+
+@pytest.mark.parametrize(
+    ("edges", "drawn"),
+    [([-np.inf, 3], [2, 3]), ([3, np.inf], [3, 4]), ([-np.inf, 3, np.inf], [2, 3, 4])],
+)
+def test_stubs_have_a_width_where_no_bin_has_one(edges, drawn):
+    made = trips().dp.histogram("fare", edges, epsilon=1)
+    (line,), _ = steps(dpf.plot(made))
+    assert line.edges.tolist() == drawn
+
+
+def test_bins_apart_leave_a_gap():
+    bins = pd.IntervalIndex.from_tuples([(0, 10), (30, 60)])
+    made = trips().dp.histogram("fare", bins, epsilon=1)
+    (line,), (band,) = steps(dpf.plot(made))
+    assert line.edges.tolist() == band.edges.tolist() == [0, 10, 30, 60]
+    assert line.values == pytest.approx(
+        [made["count"].iloc[0], np.nan, made["count"].iloc[1]], nan_ok=True
+    )
+
+
+def test_keys_that_are_intervals_are_put_in_their_order():
+    keys = [pd.Interval(20, 60), pd.Interval(0, 20)]
+    frame = trips().assign(range=pd.cut(trips()["fare"], [0, 20, 60]))
+    made = frame.dp.count("range", keys=keys, epsilon=1)
+    (line,), _ = steps(dpf.plot(made))
+    assert line.edges.tolist() == [0, 20, 60]
+    assert line.values.tolist() == made["count"].tolist()[::-1]
+
+
+def test_few_groups_share_axes():
+    made = trips().dp.histogram("fare", [0, 20, 60], "zone", keys=list("CAB"), epsilon=1)
+    axes = dpf.plot(made)
+    lines, bands = steps(axes)
+    bars = made.dp.interval()
+    for zone, line, band in zip("CAB", lines, bands, strict=True):
+        assert line.values.tolist() == made["count"].loc[zone].tolist()
+        assert band.baseline.tolist() == bars["count_low"].loc[zone].tolist()
+        assert band.values.tolist() == bars["count_high"].loc[zone].tolist()
+    assert entries(axes) == ["C", "A", "B"]
+    assert axes.get_legend().get_title().get_text() == "zone"
+    colors = [patch.get_edgecolor() for patch in axes.patches if not patch.get_fill()]
+    assert len(set(colors)) == 3
+
+
+def test_many_groups_have_panels_of_their_own():
+    made = trips().dp.histogram("fare", [0, 20, 60], "day", keys=range(7), epsilon=1)
+    panels = dpf.plot(made)
+    assert len(panels) == len(panels[0].figure.axes) == 7
+    assert len({panel.get_ylim() for panel in panels}) == 1
+    for day, panel in enumerate(panels):
+        (line,), (band,) = steps(panel)
+        assert line.values.tolist() == made["count"].loc[day].tolist()
+        assert band.values.tolist() == made.dp.interval()["count_high"].loc[day].tolist()
+        assert panel.get_title() == f"day = {day}"
+    figure = panels[0].figure
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("fare", "count (95% error band)")
+    # numbers stand below the lowest panel of each column
+    below = [panel.xaxis.get_tick_params()["labelbottom"] for panel in panels]
+    assert below == [False, False, False, False, True, True, True]
+
+
+def test_more_groups_than_panels_are_bars_or_share_axes_that_are_given():
+    made = trips().dp.histogram("fare", [0, 20, 60], "day", keys=range(70), epsilon=1)
+    assert heights(dpf.plot(made)) == [made["count"].tolist()]
+    with pytest.raises(QueryError, match="at most 64 panels, got 70 groups"):
+        dpf.plot(made, kind="histogram")
+    axes = plt.subplots()[1]
+    assert dpf.plot(made, ax=axes) is axes
+    assert len(steps(axes)[0]) == 70
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["A", "B"],
+        [pd.Interval(0, 20), pd.Interval(10, 30)],
+        [pd.Interval(0, 20), "B"],
+        [pd.Interval(0, 1, "left"), pd.Interval(1, 2, "right")],
+        [pd.Interval(-np.inf, np.inf)],
+        [pd.Interval(pd.Timestamp(0), pd.Timestamp(1))],
+    ],
+)
+def test_keys_that_are_no_bins_are_bars(keys):
+    made = pd.DataFrame({"key": keys}, dtype=object).dp.count("key", keys=keys, epsilon=1)
+    assert heights(dpf.plot(made)) == [made["count"].tolist()]
+    with pytest.raises(QueryError, match=r"intervals that do not overlap, got 'key' without"):
+        dpf.plot(made, kind="histogram")
+
+
+@pytest.mark.parametrize("kind", ["auto", "denoised"])
+def test_denoised_values_stand_over_the_released_ones(kind):
+    made = trips().dp.sum(["fare", "day"], "zone", keys=list("CAB"), bounds=(0, 60), epsilon=1)
+    wide = denoised(made, day=[50.5, 1.25, 30])
+    axes = dpf.plot(wide, column="day", kind=kind, level=0.8)
+    bars = made.dp.interval(0.8)[["day_low", "day_high"]]
+    assert axes.containers[0].lines[0].get_ydata().tolist() == made["day"].tolist()
+    assert segments(axes) == pytest.approx(bars.to_numpy())
+    marks = axes.collections[-1].get_offsets()
+    assert marks.tolist() == [[0, 50.5], [1, 1.25], [2, 30]]
+    assert labels(axes) == ["C", "A", "B"]
+    assert entries(axes) == ["released", "denoised"]
+    assert axes.containers[0].lines[0].get_alpha() < 0.5
+    assert axes.collections[-1].get_alpha() is None
+
+
+def test_released_values_can_be_drawn_alone():
+    made = trips().dp.histogram("fare", [-np.inf, 0, 20, 60], epsilon=1)
+    wide = denoised(made, count=[1, 2, 3])
+    axes = dpf.plot(wide, kind="bars")
     assert labels(axes) == [str(interval) for interval in made.index]
-    made = trips().dp.histogram("fare", [0, 20, 40], "paid", keys=[False, True], epsilon=1)
-    axes = made.dp.plot()
-    assert heights(axes) == [made["count"].loc[key].tolist() for key in (False, True)]
+    assert heights(axes) == [made["count"].tolist()]
+    axes = dpf.plot(wide, kind="histogram")
+    assert len(steps(axes)[0]) == 1
+    assert len(axes.collections) == 0
+
+
+def test_many_denoised_rows_are_sorted():
+    by = {"fare": range(30), "paid": [True, False]}
+    made = trips().dp.count(list(by), keys=by, epsilon=1)
+    guess = np.arange(60) * 7 % 60 / 2
+    axes = dpf.plot(denoised(made, count=guess))
+    order = np.argsort(-guess)
+    assert axes.collections[-1].get_offsets()[:, 1].tolist() == guess[order].tolist()
+    raw = axes.containers[0].lines[0].get_ydata()
+    assert raw.tolist() == made["count"].iloc[order].tolist()
+    assert segments(axes) == pytest.approx(made.dp.interval().to_numpy()[order])
+    assert axes.get_xlabel() == "rank by denoised value, 60 rows of fare, paid"
+
+
+def test_denoised_histograms_have_a_dot_in_each_bin():
+    made = trips().dp.histogram("fare", [0, 20, 60], "zone", keys=list("CA"), epsilon=1)
+    axes = dpf.plot(denoised(made, count=[1.5, 2, 3, 4]))
+    values = [line.values.tolist() for line in steps(axes)[0]]
+    assert values == [made["count"].loc[zone].tolist() for zone in "CA"]
+    dots = [part.get_offsets() for part in axes.collections[:2]]
+    assert [part[:, 1].tolist() for part in dots] == [[1.5, 2], [3, 4]]
+    assert 0 < dots[0][0, 0] < dots[1][0, 0] < 20 < dots[0][1, 0] < dots[1][1, 0] < 60
+    assert entries(axes) == ["C", "A", "denoised"]
+
+
+def test_panels_of_denoised_histograms_share_a_legend():
+    made = trips().dp.histogram("fare", [0, 20, 60], "day", keys=range(5), epsilon=1)
+    panels = dpf.plot(denoised(made, count=np.arange(10)))
+    for day, panel in enumerate(panels):
+        offsets = panel.collections[0].get_offsets()
+        assert offsets.tolist() == [[10, 2 * day], [40, 2 * day + 1]]
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["released", "denoised"]
+
+
+def test_denoised_values_must_be_there():
+    made = trips().dp.sum(["fare", "day"], bounds=(0, 60), epsilon=1)
+    with pytest.raises(QueryError, match="no column 'day_denoised'"):
+        dpf.plot(denoised(made, fare=[1.0]), column="day", kind="denoised")
+
+
+def test_a_released_column_with_such_a_name_is_no_denoised_one():
+    query = dpf.aggregate(count=dpf.count(), count_denoised=dpf.sum("day", bounds=(0, 2)))
+    made = trips().dp.release(query, epsilon=1)
+    assert heights(dpf.plot(made)) == [[made["count"].iloc[0]]]
+    assert heights(dpf.plot(made, column="count_denoised")) == [[made["count_denoised"].iloc[0]]]
+
+
+@pytest.mark.parametrize("kind", ["bars", "histogram", "denoised"])
+def test_figures_are_not_blank(kind):
+    made = trips().dp.histogram(
+        "fare", [-np.inf, 20, 40, 60], "paid", keys=[True, False], epsilon=1
+    )
+    axes = dpf.plot(denoised(made, count=range(6)), kind=kind)
+    blank = plt.subplots(layout="constrained")[1]
+    assert ink(axes) > ink(blank) + 2000
 
 
 def test_combinations_that_are_not_there_leave_gaps():
