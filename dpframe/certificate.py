@@ -79,7 +79,7 @@ class Certificate:
             lines.append(
                 f"  ledger        {record['ledger']['id']}: {_spent_in_words(record['ledger'])}"
             )
-        lines += [f"  afterwards    {step}" for step in record["steps"]]
+        lines += [f"  afterwards    {_step_in_words(step)}" for step in record["steps"]]
         lines.append(f"  digest        {record['digest']}")
         return "\n".join(lines)
 
@@ -113,6 +113,17 @@ def _column_in_words(column: Mapping[str, Any]) -> str:
     shown = "one for each row" if error is None else f"{error:.6g}"
     about = "" if column["column"] is None else f" of {column['column']}, bounds {column['bounds']}"
     return f"  column        {column['name']}: {column['kind']}{about}, standard error {shown}"
+
+
+def _step_in_words(step: Mapping[str, Any]) -> str:
+    if step["method"] == "none":
+        return f"{step['into']}: no denoiser is expected to help, values as released"
+    gain = step["tried"].get(step["method"])
+    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    how = " (chosen automatically)" if step["asked"] == "auto" else ""
+    members = ", ".join(step["members"])
+    method = f"the average of {members}" if len(step["members"]) > 1 else members
+    return f"{step['into']}: {step['column']} denoised by {method}{how}{expected}"
 
 
 def attach(frame: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:

@@ -1,0 +1,90 @@
+"""What all denoisers share: what they return, and the checks of what they are given."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpframe.errors import QueryError
+
+__all__ = ["Denoised", "check_edges", "check_sigma", "check_values"]
+
+
+class Denoised(NamedTuple):
+    """Denoised values, and how good they are expected to be."""
+
+    values: np.ndarray
+    """Estimates in the order of the values given, float64."""
+    risk: float
+    """Estimated mean squared error of a value, in squared units; `nan` where no estimate exists."""
+    chosen: dict[str, float]
+    """What was chosen by looking at the values, such as a threshold, by name."""
+
+
+def check_values(values: object) -> np.ndarray:
+    """Return finite values as a one-dimensional array of float64, which may be empty.
+
+    Raises
+    ------
+    QueryError
+        If they are not numbers in one dimension, or one of them is missing or infinite.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise QueryError("values to denoise must be numbers in a one-dimensional array.") from None
+    if array.ndim != 1:
+        raise QueryError(
+            f"values to denoise must be a one-dimensional array, got {array.ndim} dimensions. "
+            "Denoise one column, or one row, at a time."
+        )
+    if not np.isfinite(array).all():
+        raise QueryError(
+            "values to denoise must be finite, and some are missing or infinite. A release has no "
+            "missing values; denoise it before it is joined with other tables."
+        )
+    return array
+
+
+def check_sigma(sigma: object) -> float:
+    """Return the standard deviation of the noise as a positive float.
+
+    Raises
+    ------
+    QueryError
+        If it is not a positive finite number.
+    """
+    if isinstance(sigma, int | float | np.integer | np.floating) and not isinstance(sigma, bool):
+        number = float(sigma)
+        if math.isfinite(number) and number > 0:
+            return number
+    raise QueryError(
+        f"sigma must be the standard deviation of the noise, a positive number; got sigma={sigma!r}"
+    )
+
+
+def check_edges(edges: object, n: int) -> np.ndarray:
+    """Return the edges of a simple graph on n nodes as an (m, 2) array of positions.
+
+    Each row is sorted, no edge comes twice, and an edge from a node to itself is left out.
+
+    Raises
+    ------
+    QueryError
+        If they are not pairs of positions below n.
+    """
+    array = np.asarray(edges)
+    if array.size == 0:
+        return np.empty((0, 2), np.intp)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":  # noqa: PLR2004
+        raise QueryError(
+            "edges must be an array of shape (m, 2) of positions of nodes, got "
+            f"{array.dtype} of shape {array.shape}."
+        )
+    if array.min() < 0 or array.max() >= n:
+        raise QueryError(
+            f"edges must join positions from 0 to {n - 1}, got {array.min()} to {array.max()}."
+        )
+    pairs = np.sort(array.astype(np.intp), axis=1)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return np.unique(pairs, axis=0)

@@ -1,0 +1,266 @@
+"""Shrinkage of all values by one factor: James-Stein, and the Gaussian prior.
+
+An estimate of the form `h(y) = c + (1 - p) (y - c)` pulls the values y toward a center c, by a
+share p of their offsets. Where the noise in y is Gaussian, Stein's identity tells the mean squared
+error of h from y alone, and both functions here report it: see `stein_risk`.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.errors import QueryError
+
+__all__ = ["gaussian_prior", "james_stein", "stein_risk"]
+
+_NUMBER = int | float | np.integer | np.floating
+
+
+class _Offsets(NamedTuple):
+    """Values as offsets from a center, in a unit in which nothing overflows."""
+
+    unit: float
+    center: float
+    offsets: np.ndarray
+    deviation: float  # root mean square of the offsets
+    fitted: bool  # whether the center is the mean of the values
+
+
+@np.errstate(over="ignore", under="ignore")
+def james_stein(
+    values: object,
+    sigma: float,
+    *,
+    toward: Literal["mean", "zero"] = "mean",
+    positive_part: bool = True,
+) -> Denoised:
+    """Shrink values toward their mean or zero by the James-Stein factor.
+
+    With y the d values, s = `sigma` and r = y:
+
+        h(y) = (1 - (d - 2) s^2 / |r|^2)_+ r                    toward zero, for d >= 3
+        h(y) = m + (1 - (d - 3) s^2 / |r|^2)_+ r                toward the mean m, for d >= 4
+
+    where r = y - m in the second. For Gaussian noise and any true values, the expected total
+    squared error is below the `d s^2` of the values themselves. Fewer values come back as they are,
+    with risk `s^2`. Where `|r|^2` is 0 the center comes back.
+
+    Parameters
+    ----------
+    values
+        The noisy values, shape (d,).
+    sigma
+        Standard deviation of the noise in each value, in their units. Where values share a common
+        noise term, only that of their differences counts, and only `toward="mean"` makes sense.
+    toward
+        "mean" or "zero".
+    positive_part
+        Whether a negative factor is replaced by 0, which never has a larger expected error.
+
+    Returns
+    -------
+    Denoised
+        `risk` is Stein's unbiased estimate per value for independent Gaussian noise:
+        `s^2 - (k s^2)^2 / (d |r|^2)`, where k is d - 2 or d - 3. Where the factor is replaced by 0,
+        it is `|r|^2 / d - s^2` toward zero, and `(|r|^2 - (d - 2) s^2) / d` toward the mean. It can
+        be negative. `chosen` holds the factor, "weight".
+
+    Raises
+    ------
+    QueryError
+        If the values are not finite numbers in one dimension, sigma is not positive or `toward` is
+        unknown.
+
+    References
+    ----------
+    W. James and C. Stein, "Estimation with quadratic loss", Berkeley Symposium 1961.
+    B. Efron and C. Morris, "Stein's estimation rule and its competitors", JASA 68, 1973 (Lindley's
+    version, toward the mean).
+    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
+    section 4.
+
+    Examples
+    --------
+    >>> denoised = james_stein([4.0, 1.0, 0.0, 3.0, 7.0], 2.0)
+    >>> denoised.values
+    array([3.73333333, 1.53333333, 0.8       , 3.        , 5.93333333])
+    >>> round(denoised.risk, 4), round(denoised.chosen["weight"], 4)
+    (3.5733, 0.7333)
+    """
+    y, s = check_values(values), check_sigma(sigma)
+    if toward not in ("mean", "zero"):
+        raise QueryError(f'toward must be "mean" or "zero", got toward={toward!r}.')
+    factor = y.size - (3 if toward == "mean" else 2)
+    if factor < 1:
+        return Denoised(y.copy(), s * s, {"weight": 1.0})
+    offsets = _offsets(y, None if toward == "mean" else 0.0)
+    pull = _james_stein_pull(offsets, s, factor, positive_part)
+    return _pulled(offsets, s, pull, {"weight": 1 - pull.share})
+
+
+@np.errstate(over="ignore", under="ignore")
+def gaussian_prior(
+    values: object, sigma: float, *, mean: float | None = None, variance: float | None = None
+) -> Denoised:
+    """Return the posterior mean of the true values under a Gaussian prior.
+
+    With y the d values, s = `sigma`, and a prior N(m, w^2) on each true value:
+
+        h(y) = m + w^2 / (w^2 + s^2) (y - m)
+
+    What is not given is estimated by maximum likelihood: m by the mean of y, and w^2 by
+    `max(0, |y - m|^2 / d - s^2)`.
+
+    Parameters
+    ----------
+    values
+        The noisy values, shape (d,).
+    sigma
+        Standard deviation of the noise in each value, in their units.
+    mean
+        m, known from elsewhere than these values.
+    variance
+        w^2 >= 0, known from elsewhere than these values, in squared units.
+
+    Returns
+    -------
+    Denoised
+        `risk` is Stein's unbiased estimate per value for independent Gaussian noise and fixed true
+        values; it accounts for what was estimated, and can be negative. It is
+        `p^2 |y - m|^2 / d + s^2 (2 D / d - 1)`, where `p = s^2 / (w^2 + s^2)`, and the divergence D
+        of h is `d (1 - p)`, plus `p` if m was estimated, plus `2 p` if w^2 was estimated and is not
+        0. `chosen` holds "mean" and "variance" where they were estimated. An empty array comes back
+        as it is, with risk `s^2`.
+
+    Raises
+    ------
+    QueryError
+        If the values are not finite numbers in one dimension, sigma is not positive, the mean not
+        finite or the variance negative or not finite.
+
+    References
+    ----------
+    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
+    Theorem 10 (with m = 0).
+    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
+    9, 1981.
+
+    Examples
+    --------
+    >>> gaussian_prior([4.0, 1.0, -2.0], 2.0, mean=0.0, variance=12.0).values
+    array([ 3.  ,  0.75, -1.5 ])
+    >>> gaussian_prior([9.0, 1.0, 5.0], 2.0).chosen
+    {'mean': 5.0, 'variance': 6.66...}
+    """
+    y, s = check_values(values), check_sigma(sigma)
+    _check_prior(mean, variance)
+    if y.size == 0:
+        return Denoised(y.copy(), s * s, {})
+    offsets = _offsets(y, mean)
+    if variance is None:
+        # the maximum likelihood estimate is James-Stein's, positive part, with d for d - 2
+        pull = _james_stein_pull(offsets, s, y.size, positive_part=True)
+    else:
+        ratio = math.sqrt(variance) / s
+        pull = _Pull(1 / (1 + ratio * ratio), adaptive=False)
+    chosen = {}
+    if mean is None:
+        chosen["mean"] = offsets.center * offsets.unit
+    if variance is None:
+        deviation = offsets.deviation * offsets.unit
+        chosen["variance"] = deviation * (deviation * (1 - pull.share))
+    return _pulled(offsets, s, pull, chosen)
+
+
+@np.errstate(over="ignore", under="ignore")
+def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
+    """Return Stein's unbiased estimate of the mean squared error of denoised values.
+
+    It is `|h(y) - y|^2 / d + s^2 (2 q - 1)`, where h maps the d values y to denoised ones, s is
+    `sigma` and q the slope. Where the result fits in a float, no step on the way overflows. An
+    infinite change makes it infinite.
+
+    Parameters
+    ----------
+    changes
+        `h(y) - y`, of either sign, shape (d,), not empty.
+    sigma
+        Standard deviation of the noise in each value; the noise is independent.
+    slope
+        `q`, the divergence of h at y divided by d: the mean of the derivatives `d h_i / d y_i`. For
+        a law of noise other than the Gaussian, a number with the same expectation as
+        `W . h(y) / (d s^2)`, W the noise.
+
+    References
+    ----------
+    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
+    9, 1981.
+
+    Examples
+    --------
+    >>> stein_risk(np.array([-1.0, 1.0]), 2.0, 0.75)
+    3.0
+    """
+    unit = max(float(np.abs(changes).max()), sigma)
+    if math.isinf(unit):
+        return math.inf
+    relative = float(np.mean(np.square(changes / unit))) + (sigma / unit) ** 2 * (2 * slope - 1)
+    return unit * (unit * relative)
+
+
+class _Pull(NamedTuple):
+    """The share of the offsets that is taken away."""
+
+    share: float
+    adaptive: bool  # whether it is inversely proportional to the square of the offsets
+
+
+def _offsets(values: np.ndarray, center: float | None) -> _Offsets:
+    """Measure values from a center, or from their mean."""
+    largest = max(float(np.abs(values).max()), abs(center or 0.0))
+    # a power of two: dividing by it is exact
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+    scaled = values / unit
+    # rounding must not give equal values a mean that differs from them
+    middle = np.clip(scaled.mean(), scaled.min(), scaled.max()) if center is None else center / unit
+    offsets = scaled - middle
+    deviation = math.sqrt(float(np.mean(np.square(offsets))))
+    return _Offsets(unit, float(middle), offsets, deviation, fitted=center is None)
+
+
+def _james_stein_pull(offsets: _Offsets, sigma: float, factor: int, positive_part: bool) -> _Pull:
+    """Return the share `factor sigma^2 / |r|^2`, or 1 where it is cut off or no finite number."""
+    if offsets.deviation == 0:
+        return _Pull(1.0, adaptive=False)
+    ratio = sigma / offsets.unit / offsets.deviation
+    share = factor / offsets.offsets.size * (ratio * ratio)
+    if (positive_part and share >= 1) or math.isinf(share):
+        return _Pull(1.0, adaptive=False)
+    return _Pull(share, adaptive=True)
+
+
+def _pulled(offsets: _Offsets, sigma: float, pull: _Pull, chosen: dict[str, float]) -> Denoised:
+    """Apply a pull and estimate its risk."""
+    d = offsets.offsets.size
+    free = d - 1 if offsets.fitted else d
+    # a share a / |r|^2 adds -r . grad(share) = 2 share to the divergence
+    divergence = (d - free) + free * (1 - pull.share) + (2 * pull.share if pull.adaptive else 0)
+    values = (offsets.center + (1 - pull.share) * offsets.offsets) * offsets.unit
+    changes = pull.share * offsets.offsets * offsets.unit
+    return Denoised(values, stein_risk(changes, sigma, divergence / d), chosen)
+
+
+def _check_prior(mean: object, variance: object) -> None:
+    """Validate the parameters of the prior that are given."""
+    if mean is not None and not (isinstance(mean, _NUMBER) and math.isfinite(mean)):
+        raise QueryError(
+            "mean must be a finite number, or None to estimate it from the values; "
+            f"got mean={mean!r}."
+        )
+    if variance is not None and not (isinstance(variance, _NUMBER) and 0 <= variance < math.inf):
+        raise QueryError(
+            "variance must be a finite number >= 0, or None to estimate it from the values; "
+            f"got variance={variance!r}."
+        )

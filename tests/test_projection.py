@@ -1,0 +1,400 @@
+"""Projections against a convex solver, optimality conditions, and the errors that they realize."""
+
+import functools
+import itertools
+import math
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import integrate, sparse, stats
+
+from dpframe.denoise.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
+from dpframe.errors import QueryError
+
+SIZE = 7.5
+PROJECTIONS = {
+    "nonnegative": nonnegative,
+    "simplex": lambda y, s: simplex(y, s, total=SIZE),
+    "simplex of their total": simplex,
+    "l1_ball": lambda y, s: l1_ball(y, s, radius=SIZE),
+    "increasing": monotone,
+    "decreasing": lambda y, s: monotone(y, s, increasing=False),
+    "consistent": lambda y, s: consistent(y, s, parents=forest(len(y))),
+}
+EACH = pytest.mark.parametrize("name", PROJECTIONS)
+
+DRAWS = 4_000
+# a mean of 4,000 draws is off by more than 5 of its standard errors less than once in 10^6 times
+STANDARD_ERRORS = 5
+
+
+@functools.cache
+def forest(n):
+    """Parents of a forest of irregular trees whose nodes come in no order."""
+    rng = np.random.default_rng(5)
+    above = np.array([max(-1, i - 1 - int(rng.integers(0, 4))) for i in range(n)])
+    place = rng.permutation(n)
+    parents = np.empty(n, int)
+    parents[place] = np.where(above < 0, -1, place[above]) if n else above
+    return parents
+
+
+def lineage(parents):
+    """Ones where the node of a row is the leaf of a column or above it."""
+    leaves = sorted(set(range(len(parents))) - set(parents.tolist()))
+    table = np.zeros((len(parents), len(leaves)))
+    for column, leaf in enumerate(leaves):
+        node = leaf
+        while node >= 0:
+            table[node, column] = 1
+            node = parents[node]
+    return table
+
+
+def noisy_values(n):
+    rng = np.random.default_rng(n)
+    return 4 * rng.standard_normal(n) + 2 + np.arange(n) / 9
+
+
+def solved(noisy, equal, below, extra=0):
+    """Minimize |x - y|^2 where rows of (matrix, right side) are equal to it or below it."""
+    n = len(noisy)
+    quadratic = sparse.diags([1.0] * n + [0.0] * extra, format="csc")
+    linear = np.concatenate([-noisy, np.zeros(extra)])
+    matrix = sparse.csc_matrix(np.vstack([equal[0], below[0]]))
+    right = np.concatenate([equal[1], below[1]])
+    cones = [clarabel.ZeroConeT(len(equal[1])), clarabel.NonnegativeConeT(len(below[1]))]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    solver = clarabel.DefaultSolver(quadratic, linear, matrix, right, cones, settings)
+    return np.array(solver.solve().x)[:n]
+
+
+def nearest(name, y):
+    """Solve for the projection with no use of its structure."""
+    n = len(y)
+    one, free = np.eye(n), (np.empty((0, n)), np.empty(0))
+    positive = (-one, np.zeros(n))
+    if name == "nonnegative":
+        return solved(y, free, positive)
+    if name.startswith("simplex"):
+        total = SIZE if name == "simplex" else max(y.sum(), 0)
+        return solved(y, (np.ones((1, n)), [total]), positive)
+    if name == "l1_ball":
+        sides = np.block([[one, -one], [-one, -one], [np.zeros(n), np.ones(n)]])
+        right = np.append(np.zeros(2 * n), SIZE)
+        return solved(y, (np.empty((0, 2 * n)), np.empty(0)), (sides, right), n)
+    if name in ("increasing", "decreasing"):
+        steps = (one[:-1] - one[1:]) * (1 if name == "increasing" else -1)
+        return solved(y, free, (steps, np.zeros(n - 1)))
+    parents = forest(n)
+    inner = np.unique(parents[parents >= 0])
+    sums = one[inner] - (parents == inner[:, None])
+    return solved(y, (sums, np.zeros(len(inner))), free)
+
+
+@EACH
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 40])
+def test_projections_are_what_a_convex_solver_finds(name, n):
+    y = noisy_values(n)
+    assert PROJECTIONS[name](y, 1.0).values == pytest.approx(nearest(name, y), abs=1e-6)
+
+
+@EACH
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 300])
+def test_what_was_projected_stays(name, n):
+    once = PROJECTIONS[name](noisy_values(n), 1.0).values
+    again = PROJECTIONS[name](once, 1.0).values
+    assert again == pytest.approx(once, abs=1e-12)
+
+
+@EACH
+def test_values_given_are_left_alone(name):
+    for y in (noisy_values(9), np.ones(9)):
+        before = y.copy()
+        PROJECTIONS[name](y, 1.0).values[:] += 1
+        assert np.array_equal(y, before)
+
+
+def divergence(project, y, step=1e-6):
+    total = 0.0
+    for i in range(len(y)):
+        high, low = y.copy(), y.copy()
+        high[i] += step
+        low[i] -= step
+        total += (project(high, 1.0).values[i] - project(low, 1.0).values[i]) / (2 * step)
+    return total
+
+
+@EACH
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 40])
+@pytest.mark.parametrize("shift", [-30.0, -3.0, 0.0, 5.0])
+def test_the_risk_counts_the_divergence(name, n, shift):
+    y, s, project = noisy_values(n) + shift, 1.5, PROJECTIONS[name]
+    found = project(y, s)
+    df = ((found.risk - np.mean((found.values - y) ** 2)) / s**2 + 1) * n / 2
+    assert df == pytest.approx(divergence(project, y), abs=1e-5)
+
+
+TRUTHS = {
+    "nonnegative": np.array([0.0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 9, 0]),
+    "simplex": np.array([SIZE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+    "simplex of their total": np.array([40.0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0]),
+    "l1_ball": np.array([4.0, 0, 0, -3, 0, 0, 0, 0.5, 0, 0, 0, 0]),
+    "increasing": np.array([0.0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]),
+    "decreasing": np.array([5.0, 5, 5, 4, 4, 4, 4, 4, 4, 4, 4, 4]),
+    "consistent": lineage(forest(12)) @ np.arange(lineage(forest(12)).shape[1]),
+}
+
+
+def bias_of_risk(project, truth, noise, sigma):
+    """Mean of estimated risk minus loss, in its standard errors."""
+    excess = []
+    for draw in noise:
+        found = project(truth + draw, sigma)
+        excess.append(found.risk - np.mean((found.values - truth) ** 2))
+    return np.mean(excess) / (np.std(excess) / math.sqrt(len(excess)))
+
+
+@EACH
+def test_risks_are_unbiased_and_not_with_a_wrong_sigma(name):
+    truth, s = TRUTHS[name], 2.0
+    noise = s * np.random.default_rng(11).standard_normal((DRAWS, len(truth)))
+    project = PROJECTIONS[name]
+    assert abs(bias_of_risk(project, truth, noise, s)) < STANDARD_ERRORS
+    assert abs(bias_of_risk(project, truth, noise, 1.2 * s)) > STANDARD_ERRORS
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_the_risk_of_consistent_values_is_unbiased_for_any_noise(kind):
+    truth, s = TRUTHS["consistent"] + np.eye(12)[3], 2.0  # need not be consistent itself
+    law = stats.norm(0, s) if kind == "gaussian" else stats.laplace(0, s / math.sqrt(2))
+    noise = law.rvs((DRAWS, len(truth)), random_state=12)
+    project = PROJECTIONS["consistent"]
+    assert abs(bias_of_risk(project, truth, noise, s)) < STANDARD_ERRORS
+    assert abs(bias_of_risk(project, truth, noise, 1.2 * s)) > STANDARD_ERRORS
+
+
+def mean_over_noise(law, sigma, truth, f):
+    noise = stats.norm(0, sigma) if law == "gaussian" else stats.laplace(0, sigma / math.sqrt(2))
+    edges = sorted([-40 * sigma, -truth, 0.0, 40 * sigma])
+    return sum(
+        integrate.quad(lambda w: noise.pdf(w) * f(truth + w), *ends, epsabs=1e-11, limit=200)[0]
+        for ends in itertools.pairwise(edges)
+    )
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.4, 1.3, 5.0])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_the_risk_of_clipping_is_unbiased_for_its_law(law, truth):
+    s = 1.7
+    loss = mean_over_noise(law, s, truth, lambda y: (max(y, 0.0) - truth) ** 2)
+    risk = mean_over_noise(law, s, truth, lambda y: nonnegative([y], s, law=law).risk)
+    assert risk == pytest.approx(loss, abs=1e-8)
+    if law == "laplace" and truth:
+        other = mean_over_noise(law, s, truth, lambda y: nonnegative([y], s).risk)
+        assert abs(other - loss) > 0.01
+
+
+def test_clipping_makes_totals_too_high():
+    for truth, gain in ((40.0, 0.58), (20.0, 1.53)):
+        mean = mean_over_noise("gaussian", 100, truth, lambda y: nonnegative([y], 1).values[0])
+        assert mean / truth - 1 == pytest.approx(gain, abs=0.005)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50, 2_000])
+@pytest.mark.parametrize("total", [1e-9, 0.3, SIZE, 1e4])
+def test_the_simplex_is_met_where_it_is_nearest(n, total):
+    y = noisy_values(n)
+    x = simplex(y, 1.0, total=total).values
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(total, rel=1e-12)
+    moved, tolerance = (y - x)[x > 0], 1e-11 * max(1, total)
+    assert moved == pytest.approx(moved[0], abs=tolerance)
+    assert (y[x == 0] <= moved[0] + tolerance).all()
+
+
+def test_the_total_of_values_below_zero_is_zero():
+    found = simplex([-3.0, 1.0, -4.0], 1.0)
+    assert (found.values.tolist(), found.chosen) == ([0, 0, 0], {"total": 0.0})
+    assert found.risk == pytest.approx((9 + 1 + 16) / 3 - 1)
+    assert simplex([-3.0, 1.0, 4.0], 1.0).chosen == {"total": 2.0}
+    assert simplex([1.0], 1.0, total=2).chosen == {}
+
+
+def test_a_total_is_kept_next_to_huge_values():
+    assert simplex([1e300, 3, -1e300], 1.0, total=1).values.tolist() == [1, 0, 0]
+    found = l1_ball([-3, -1e300, -1e300], 1.0, radius=1).values
+    assert found.tolist() == [0, -0.5, -0.5]
+    assert np.signbit(found).tolist() == [False, True, True]
+
+
+def test_values_inside_the_ball_stay():
+    y = noisy_values(5)
+    found = l1_ball(y, 1.5, radius=np.abs(y).sum() + 1e-9)
+    assert np.array_equal(found.values, y)
+    assert found.risk == 1.5**2
+
+
+def test_monotone_blocks_are_balanced():
+    y = noisy_values(200)
+    x = monotone(y, 1.0).values
+    held, ends = np.cumsum(y - x), np.append(np.diff(x) != 0, True)
+    assert (np.diff(x) >= 0).all()
+    assert held[ends] == pytest.approx(0, abs=1e-10)
+    assert held.min() > -1e-10
+    assert held.max() > 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 200])
+def test_trees_are_fitted_by_least_squares(n):
+    parents, y = forest(n), noisy_values(n)
+    table = lineage(parents)
+    x = consistent(y, 1.0, parents=parents).values
+    assert x == pytest.approx(table @ np.linalg.lstsq(table, y)[0], abs=1e-10)
+    assert table.T @ (y - x) == pytest.approx(0, abs=1e-10)
+
+
+@pytest.mark.parametrize(("k", "height"), [(2, 2), (2, 5), (3, 4), (7, 3)])
+def test_regular_trees_follow_the_closed_formula(k, height):
+    n = (k**height - 1) // (k - 1)
+    parents, y = (np.arange(n) - 1) // k, noisy_values(n)
+    z, x = y.copy(), np.empty(n)
+    firsts = [(k**depth - 1) // (k - 1) for depth in range(height + 1)]
+    for depth in reversed(range(height - 1)):
+        p = k ** (height - depth)
+        for node in range(firsts[depth], firsts[depth + 1]):
+            children = z[k * node + 1 : k * node + k + 1].sum()
+            z[node] = ((p - p // k) * y[node] + (p // k - 1) * children) / (p - 1)
+    x[0] = z[0]
+    for node in range(1, n):
+        above = parents[node]
+        x[node] = z[node] + (x[above] - z[parents == above].sum()) / k
+    assert consistent(y, 1.0, parents=parents).values == pytest.approx(x, abs=1e-11)
+
+
+def test_chains_are_averaged_and_roots_alone_stay():
+    y = noisy_values(500)
+    chain = consistent(y, 1.0, parents=np.arange(500) - 1).values
+    assert chain == pytest.approx(y.mean(), rel=1e-11)
+    assert np.array_equal(consistent(y, 1.0, parents=np.full(500, -1)).values, y)
+
+
+@pytest.mark.parametrize(
+    ("parents", "message"),
+    [
+        ([0, 0, 0], r"from \[0, 1, 2\] they lead around"),
+        ([-1, 2, 1], r"from \[1, 2\] they lead around"),
+        ([-1, 0, 3], "got -1 to 3"),
+        ([-2, 0, 0], "got -2 to 0"),
+        ([-1, 0], "parents must be 3 integers"),
+        ([-1.0, 0.0, 0.0], "float64"),
+        ([True, False, False], "bool"),
+        (None, "parents must be 3 integers"),
+    ],
+)
+def test_parents_make_a_forest(parents, message):
+    with pytest.raises(QueryError, match=message):
+        consistent([1, 2, 3], 1.0, parents=parents)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_rounding_is_the_nearest_with_its_total(n):
+    y = noisy_values(n) - 3
+    choices = np.array(list(itertools.product(*zip(np.floor(y), np.ceil(y), strict=True))))
+    for total in range(int(np.floor(y).sum()), int(np.ceil(y).sum()) + 1):
+        kept = choices[choices.sum(axis=1) == total]
+        best = kept[np.argmin(((kept - y) ** 2).sum(axis=1))]
+        assert np.array_equal(whole(y, total=total).values, best)
+        if total == round(y.sum()):
+            assert np.array_equal(whole(y).values, best)
+
+
+@pytest.mark.parametrize(
+    ("values", "rounded"),
+    [
+        ([0.5, 0.25] * 20, [1, 0] * 15 + [0] * 10),
+        ([0.5, 1.0], [1, 1]),
+        ([0.5, -0.0], [0, 0]),
+        ([-0.5, 0.25, -1.25], [-1, 0, -1]),
+        ([-1e-20, 3.0], [0, 3]),
+        ([2.0**53, 0.5, 0.5], [2.0**53, 1, 0]),
+        ([1e300, -1e300, 0.75], [1e300, -1e300, 1]),
+        ([1.7e308, 1.7e308, 0.75], [1.7e308, 1.7e308, 1]),
+    ],
+)
+def test_ties_go_to_the_first_and_halves_to_even_totals(values, rounded):
+    found = whole(values)
+    assert found.values.tolist() == rounded
+    assert not np.signbit(found.values[found.values == 0]).any()
+    assert math.isnan(found.risk)
+
+
+@pytest.mark.parametrize("total", [4, 7, 5.5, True, "5", math.nan, math.inf, 10**400])
+def test_totals_out_of_reach_are_refused(total):
+    with pytest.raises(QueryError, match=r"from 5 to 6, got total=.* simplex"):
+        whole([2.0, 3.25], total=total)
+
+
+@pytest.mark.parametrize("total", [6, 6.0, np.int64(6), np.float32(6)])
+def test_totals_within_reach_are_kept(total):
+    assert whole([2.0, 3.25], total=total).values.tolist() == [2, 4]
+
+
+def test_the_simplex_brings_totals_within_reach():
+    y = noisy_values(30)
+    x = whole(simplex(y, 1.0, total=11).values, total=11).values
+    assert x.sum() == 11
+    assert x.min() == 0
+
+
+@EACH
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 1000])
+@pytest.mark.parametrize("value", [0.0, 2.5, -2.5, 1e300, -1e300])
+def test_constant_values_of_any_size_are_fine(name, n, value):
+    if name == "simplex" and n == 0:
+        return
+    y = np.full(n, value)
+    y[: n // 3] *= -1
+    found = PROJECTIONS[name](y, 1e-3)
+    assert (found.values.shape, found.values.dtype) == ((n,), np.float64)
+    assert np.isfinite(found.values).all()
+    assert math.isnan(found.risk) == (n == 0)
+    assert whole(y).values.shape == (n,)
+
+
+def test_no_values_have_no_total():
+    assert len(simplex([], 1.0, total=0).values) == len(whole([], total=0).values) == 0
+    with pytest.raises(QueryError, match="total must be 0"):
+        simplex([], 1.0, total=1)
+    with pytest.raises(QueryError, match="from 0 to 0"):
+        whole([], total=1)
+
+
+@EACH
+def test_values_and_sigma_are_checked(name):
+    for wrong in ([1.0, math.nan], [[1.0]], ["a"]):
+        with pytest.raises(QueryError, match="values to denoise"):
+            PROJECTIONS[name](wrong, 1.0)
+    for sigma in (0, -1, math.inf, "1", None):
+        with pytest.raises(QueryError, match="sigma must be"):
+            PROJECTIONS[name]([1.0], sigma)
+
+
+@pytest.mark.parametrize("size", [-1, math.nan, math.inf, True, "1", 10**400])
+def test_sizes_are_checked(size):
+    with pytest.raises(QueryError, match="total must be a finite number"):
+        simplex([1.0], 1.0, total=size)
+    with pytest.raises(QueryError, match="radius must be a finite number"):
+        l1_ball([1.0], 1.0, radius=size)
+
+
+def test_options_are_checked():
+    with pytest.raises(QueryError, match="law must be one of"):
+        nonnegative([1.0], 1.0, law="cauchy")
+    with pytest.raises(QueryError, match="increasing must be True or False"):
+        monotone([1.0], 1.0, increasing="down")
+    with pytest.raises(QueryError, match="values to denoise"):
+        whole([math.inf])

@@ -1,0 +1,298 @@
+"""James-Stein and the Gaussian prior: closed forms, and risks by differences and Monte Carlo."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpframe.denoise.shrinkage import gaussian_prior, james_stein, stein_risk
+from dpframe.errors import QueryError
+
+FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million
+VALUES = np.array([9.3, -2.1, 4.7, 0.4, 6.6, -1.5, 14.2])
+
+ESTIMATORS = {
+    "to the mean": james_stein,
+    "to zero": lambda y, s: james_stein(y, s, toward="zero"),
+    "to the mean, plain": lambda y, s: james_stein(y, s, positive_part=False),
+    "to zero, plain": lambda y, s: james_stein(y, s, toward="zero", positive_part=False),
+    "prior": gaussian_prior,
+    "prior, mean": lambda y, s: gaussian_prior(y, s, mean=1.7 * s),
+    "prior, variance": lambda y, s: gaussian_prior(y, s, variance=variance(s)),
+    "prior, all": lambda y, s: gaussian_prior(y, s, mean=1.7 * s, variance=variance(s)),
+}
+each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+
+
+def variance(sigma):
+    """Return a variance of the prior for which a share 3/4 of the offsets stays."""
+    return min(3 * sigma * sigma, 1e307)
+
+
+def helmert(d):
+    """An orthonormal basis whose first vector is constant."""
+    rows = [np.full(d, 1 / math.sqrt(d))]
+    for j in range(1, d):
+        row = np.r_[np.ones(j), -j, np.zeros(d - j - 1)]
+        rows.append(row / math.sqrt(j * (j + 1)))
+    return np.array(rows)
+
+
+def risk_by_differences(estimator, y, sigma):
+    """Stein's estimate with each partial derivative from a central difference."""
+    step = 1e-6 * sigma
+    slopes = []
+    for i in range(y.size):
+        moved = np.zeros(y.size)
+        moved[i] = step
+        rise = estimator(y + moved, sigma).values - estimator(y - moved, sigma).values
+        slopes.append(rise[i] / (2 * step))
+    return np.mean((estimator(y, sigma).values - y) ** 2 + sigma**2 * (2 * np.array(slopes) - 1))
+
+
+@each
+@pytest.mark.parametrize("sigma", [0.3, 2.0, 4.1, 30.0])
+def test_the_risk_is_steins_estimate(estimator, sigma):
+    risk = estimator(VALUES, sigma).risk
+    assert risk == pytest.approx(risk_by_differences(estimator, VALUES, sigma), rel=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 4.1, 30.0])
+def test_toward_zero_in_closed_form(sigma):
+    norm2 = float(VALUES @ VALUES)
+    pull = 5 * sigma**2 / norm2
+    plain = james_stein(VALUES, sigma, toward="zero", positive_part=False)
+    assert plain.values == pytest.approx((1 - pull) * VALUES, rel=1e-12)
+    assert plain.risk == pytest.approx(sigma**2 - 25 * sigma**4 / (7 * norm2), rel=1e-12)
+    cut = james_stein(VALUES, sigma, toward="zero")
+    assert cut.values == pytest.approx(max(0, 1 - pull) * VALUES, rel=1e-12)
+    assert cut.risk == pytest.approx(plain.risk if pull < 1 else norm2 / 7 - sigma**2, rel=1e-12)
+    assert cut.chosen == {"weight": pytest.approx(max(0, 1 - pull))}
+
+
+@pytest.mark.parametrize("positive_part", [True, False])
+@pytest.mark.parametrize("sigma", [0.3, 4.1, 30.0])
+def test_toward_the_mean_is_toward_zero_for_the_other_contrasts(sigma, positive_part):
+    # one coordinate of an orthonormal basis is the mean and stays; its share of the risk is sigma^2
+    basis = helmert(VALUES.size)
+    turned = basis @ VALUES
+    contrasts = james_stein(turned[1:], sigma, toward="zero", positive_part=positive_part)
+    found = james_stein(VALUES, sigma, toward="mean", positive_part=positive_part)
+    expected = basis.T @ np.r_[turned[0], contrasts.values]
+    assert found.values == pytest.approx(expected, rel=1e-10)
+    assert found.risk == pytest.approx((6 * contrasts.risk + sigma**2) / 7, rel=1e-10)
+
+
+def test_the_prior_gives_the_posterior_mean():
+    # by summing the posterior over a fine grid of true values
+    mean, variance, sigma = -1.3, 5.2, 2.2
+    truth = np.linspace(-60, 60, 200_001)
+    for y, value in zip(
+        VALUES, gaussian_prior(VALUES, sigma, mean=mean, variance=variance).values, strict=True
+    ):
+        log = -((y - truth) ** 2) / (2 * sigma**2) - (truth - mean) ** 2 / (2 * variance)
+        posterior = np.exp(log - log.max())
+        assert value == pytest.approx(posterior @ truth / posterior.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 3.0, 9.0])
+@pytest.mark.parametrize("mean", [None, 1.9])
+def test_what_is_not_given_has_the_largest_likelihood(sigma, mean):
+    chosen = gaussian_prior(VALUES, sigma, mean=mean).chosen
+    assert set(chosen) == ({"variance"} if mean is not None else {"mean", "variance"})
+
+    def log_likelihood(m, variance):
+        total = variance + sigma**2
+        return -np.sum((VALUES - m) ** 2) / (2 * total) - VALUES.size * math.log(total) / 2
+
+    best = log_likelihood(chosen.get("mean", mean), chosen["variance"])
+    for variance in np.linspace(0, 120, 1000):
+        for m in np.linspace(-3, 10, 40) if mean is None else [mean]:
+            assert log_likelihood(m, variance) <= best + 1e-12
+    assert (chosen["variance"] == 0) == (sigma == 9.0)
+
+
+def test_an_estimated_prior_pulls_as_the_same_prior_given():
+    chosen = gaussian_prior(VALUES, 3.0).chosen
+    given = gaussian_prior(VALUES, 3.0, **chosen)
+    assert given.values == pytest.approx(gaussian_prior(VALUES, 3.0).values, rel=1e-12)
+    assert given.chosen == {}
+    # but it knows no doubt of its parameters
+    assert given.risk < gaussian_prior(VALUES, 3.0).risk
+
+
+def z_score(estimator, truth, sigma, draws=4_000):
+    """Mean of (estimated risk - real squared error) in standard errors, for noise of scale 1."""
+    rng = np.random.default_rng(20180611)
+    excess = np.empty(draws)
+    for i in range(draws):
+        found = estimator(truth + rng.normal(size=truth.size), sigma)
+        excess[i] = found.risk - np.mean((found.values - truth) ** 2)
+    return excess.mean() / (excess.std() / math.sqrt(draws))
+
+
+@each
+@pytest.mark.parametrize("spread", [0.5, 1.5])
+def test_the_risk_is_unbiased(estimator, spread):
+    truth = spread * np.array([2.0, -0.4, 0.1, 0.9, 1.1, -2.2]) + 0.3
+    assert abs(z_score(estimator, truth, 1.0)) < FALSE_ALARM
+
+
+@each
+def test_the_risk_under_a_wrong_sigma_is_biased(estimator):
+    # the test above can fail: a sigma 10 % too large shows
+    truth = 3 * np.array([2.0, -0.4, 0.1, 0.9, 1.1, -2.2]) + 0.3
+    assert z_score(estimator, truth, 1.1) > FALSE_ALARM
+
+
+def losses(d, prior_variance, draws=20_000):
+    """Total squared errors of plain James-Stein toward zero, true values and noise both drawn."""
+    rng = np.random.default_rng(11)
+    truth = rng.normal(scale=math.sqrt(prior_variance), size=(draws, d))
+    noisy = truth + rng.normal(size=(draws, d))
+    return np.array(
+        [
+            np.sum((james_stein(y, 1.0, toward="zero", positive_part=False).values - f) ** 2)
+            for y, f in zip(noisy, truth, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("d", "variance"), [(5, 1.0), (9, 0.4)])
+def test_the_mean_squared_error_under_a_prior_is_that_of_balle_and_wang(d, variance):
+    # Theorem 11 with (d - 2) / d in place of its square: d (1 - ((d - 2) / d) / (1 + w^2))
+    found = losses(d, variance)
+    error = found.std() / math.sqrt(found.size)
+    ratio = (d - 2) / d
+    assert abs(found.mean() - d * (1 - ratio / (1 + variance))) < FALSE_ALARM * error
+    # what is printed there, 4.1 for d = 5 and w = 1, is refuted
+    assert abs(found.mean() - d * (1 - ratio**2 / (1 + variance))) > 3 * FALSE_ALARM * error
+    if d == 5:
+        assert found.mean() == pytest.approx(3.5, abs=0.1)
+
+
+@each
+@pytest.mark.parametrize("sigma", [2.0, 4.1, 30.0])
+def test_results_scale_with_the_unit(estimator, sigma):
+    found = estimator(VALUES, sigma)
+    for unit, accuracy in ((2.0**70, 0), (2.0**-300, 0), (1 / 3, 1e-11)):
+        scaled = estimator(VALUES * unit, sigma * unit)
+        assert scaled.values == pytest.approx(found.values * unit, rel=accuracy, abs=0)
+        assert scaled.risk == pytest.approx(found.risk * unit**2, rel=accuracy, abs=0)
+
+
+@pytest.mark.parametrize("denoise", [james_stein, gaussian_prior])
+def test_results_move_with_the_values(denoise):
+    found, moved = denoise(VALUES, 4.1), denoise(VALUES + 1000, 4.1)
+    assert moved.values - 1000 == pytest.approx(found.values, abs=1e-10)
+    assert moved.risk == pytest.approx(found.risk, rel=1e-10)
+
+
+@pytest.mark.parametrize(("toward", "fewest"), [("zero", 3), ("mean", 4)])
+def test_too_few_values_come_back_as_they_are(toward, fewest):
+    for d in range(fewest):
+        found = james_stein(VALUES[:d], 4.1, toward=toward)
+        assert (found.values == VALUES[:d]).all()
+        assert found.values is not VALUES
+        assert found.risk == 4.1 * 4.1
+    assert (james_stein(VALUES[:fewest], 4.1, toward=toward).values != VALUES[:fewest]).any()
+
+
+def test_few_values_under_a_prior():
+    assert gaussian_prior([], 3.0).values.shape == (0,)
+    assert gaussian_prior([], 3.0, mean=1.0, variance=4.0).risk == 9
+    # one value tells only its own mean
+    assert gaussian_prior([7.5], 3.0).values == [7.5]
+    assert gaussian_prior([7.5], 3.0).risk == 9
+    assert gaussian_prior([7.5, 8.5], 3.0).values == pytest.approx([8, 8])
+
+
+@each
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e300, 5e-324])
+@pytest.mark.parametrize("sigma", [1.0, 1e-3, 5e-324, 1e300])
+def test_equal_values_are_no_trouble(estimator, value, sigma):
+    for d in (4, 7, 10):
+        found = estimator(np.full(d, value), sigma)
+        assert np.isfinite(found.values).all()
+        assert not math.isnan(found.risk)
+
+
+@pytest.mark.parametrize("positive_part", [True, False])
+@pytest.mark.parametrize("value", [0.1, -7e300, 5e-324])
+def test_equal_values_come_back_from_their_mean(value, positive_part):
+    for d in (4, 7, 10):
+        found = james_stein(np.full(d, value), 2.0, positive_part=positive_part)
+        assert (found.values == value).all()
+        assert found.risk == pytest.approx(-(d - 2) / d * 4)
+        assert gaussian_prior(np.full(d, value), 2.0).values == pytest.approx(value, abs=0)
+
+
+@each
+@pytest.mark.parametrize("sigma", [5e-324, 1e-200, 1.0])
+def test_huge_values_do_not_overflow(estimator, sigma):
+    with np.errstate(all="raise"):  # the caller's settings do not matter
+        found = estimator(VALUES * 1e306, sigma)
+    assert np.isfinite(found.values).all()
+    assert not math.isnan(found.risk)
+
+
+@pytest.mark.parametrize("toward", ["mean", "zero"])
+def test_little_noise_leaves_values_and_risk(toward):
+    for y in (VALUES * 1e306, VALUES, VALUES * 1e-10):
+        found = james_stein(y, 1e-50, toward=toward)
+        assert found.values == pytest.approx(y, rel=1e-14, abs=0)
+        assert found.risk == pytest.approx(1e-100, rel=1e-12, abs=0)
+
+
+def test_a_prior_for_huge_values():
+    assert gaussian_prior(VALUES * 1e306, 1e307).chosen["variance"] == 0
+    assert gaussian_prior(VALUES * 1e306, 1.0).chosen["variance"] == math.inf
+
+
+@each
+@pytest.mark.parametrize("scale", [1e306, 1e200, 1.0, 1e-200, 1e-320])
+def test_huge_noise_gives_no_missing_number(estimator, scale):
+    found = estimator(VALUES * scale, 1e300)
+    assert not np.isnan(found.values).any()
+    assert not math.isnan(found.risk)
+
+
+def test_steins_estimate_does_not_overflow_on_the_way():
+    assert stein_risk(np.array([3e-200, 4e-200]), 1e-200, 0.5) == 0.0
+    assert stein_risk(np.array([2e153, 0.0]), 1e153, 0.25) == pytest.approx(1.5e306)
+    # infinite terms of either sign, whose sum is not: 1.25e308
+    assert stein_risk(np.array([1.5e154]), 1e154, 0.0) == pytest.approx(1.25e308)
+    assert stein_risk(np.array([1e300]), 5e-324, 1.0) == math.inf
+    assert stein_risk(np.array([math.inf, 1.0]), 1.0, -math.inf) == math.inf
+
+
+def test_values_given_are_not_changed():
+    given = VALUES.copy()
+    for estimator in ESTIMATORS.values():
+        estimator(given, 2.0)
+    assert (given == VALUES).all()
+
+
+@pytest.mark.parametrize("sigma", [0, -1.0, math.nan, math.inf, "1", None])
+def test_sigma_is_checked(sigma):
+    for estimator in (james_stein, gaussian_prior):
+        with pytest.raises(QueryError, match="sigma must be the standard deviation"):
+            estimator(VALUES, sigma)
+
+
+@pytest.mark.parametrize("denoise", [james_stein, gaussian_prior])
+@pytest.mark.parametrize("values", [[1.0, math.nan, 2, 3], [1.0, math.inf, 2, 3], [[1.0]], "abc"])
+def test_values_are_checked(denoise, values):
+    with pytest.raises(QueryError, match="values to denoise must be"):
+        denoise(values, 1.0)
+
+
+def test_other_arguments_are_checked():
+    with pytest.raises(QueryError, match=r"toward must be .*got toward='median'"):
+        james_stein(VALUES, 1.0, toward="median")
+    for mean in (math.nan, math.inf, "0"):
+        with pytest.raises(QueryError, match="mean must be a finite number, or None"):
+            gaussian_prior(VALUES, 1.0, mean=mean)
+    for variance in (-1.0, math.nan, math.inf, "1"):
+        with pytest.raises(QueryError, match="variance must be a finite number >= 0, or None"):
+            gaussian_prior(VALUES, 1.0, variance=variance)
