@@ -8,7 +8,9 @@ from dpframe.accessor import DPAccessor
 from dpframe.certificate import Certificate, verify
 from dpframe.combining import combine
 from dpframe.declaring import declare
+from dpframe.denoising import denoised, denoising_report
 from dpframe.ledger import BudgetStatus, Ledger
+from dpframe.mapping import plot_map
 from dpframe.plotting import plot
 from dpframe.postprocess import covariance, interval, std_error
 from dpframe.preview import preview
@@ -28,11 +30,14 @@ __all__ = [
     "count",
     "covariance",
     "declare",
+    "denoised",
+    "denoising_report",
     "errors",
     "histogram",
     "interval",
     "mean",
     "plot",
+    "plot_map",
     "preview",
     "release",
     "std_error",

@@ -5,11 +5,13 @@ from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
-from dpframe import plotting, postprocess, queries
+from dpframe import mapping, plotting, postprocess, queries
 from dpframe.certificate import Certificate, certificate_of
 from dpframe.combining import Weights, combine
 from dpframe.declaration import declaration_of
 from dpframe.declaring import declare
+from dpframe.denoise_plan import Across
+from dpframe.denoising import denoised, denoising_report
 from dpframe.errors import DeclarationError
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
@@ -28,7 +30,7 @@ from dpframe.queries import (
 )
 from dpframe.release import release
 
-__all__ = ["DPAccessor", "SpendOptions"]
+__all__ = ["DPAccessor", "ReleaseOptions", "SpendOptions"]
 
 
 class SpendOptions(TypedDict, total=False):
@@ -40,6 +42,13 @@ class SpendOptions(TypedDict, total=False):
     rho: float | None
     share: float | None
     mechanism: str
+
+
+class ReleaseOptions(SpendOptions, total=False):
+    """How much to spend, and whether and how to denoise; see `dpframe.release`."""
+
+    denoise: str | None
+    graph: object
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -95,7 +104,7 @@ class DPAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        **spend: Unpack[SpendOptions],
+        **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release the number of rows in each group; see `dpframe.count` and `dpframe.release`."""
         return self._one(queries.count(by, where=where, keys=keys), spend)
@@ -112,7 +121,7 @@ class DPAccessor:
         n: KnownRows = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
-        **spend: Unpack[SpendOptions],
+        **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release sums of columns in each group; see `dpframe.sum` and `dpframe.release`."""
         query = queries.sum(
@@ -136,7 +145,7 @@ class DPAccessor:
         where: str | None = None,
         keys: Keys = None,
         bounds: Bounds = None,
-        **spend: Unpack[SpendOptions],
+        **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release means of columns in each group; see `dpframe.mean` and `dpframe.release`."""
         return self._one(queries.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
@@ -149,7 +158,7 @@ class DPAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        **spend: Unpack[SpendOptions],
+        **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release the number of rows in each bin; see `dpframe.histogram` and `dpframe.release`."""
         return self._one(queries.histogram(column, bins, by, where=where, keys=keys), spend)
@@ -166,6 +175,8 @@ class DPAccessor:
         rho: float | None = None,
         share: float | None = None,
         mechanism: str = "auto",
+        denoise: str | None = None,
+        graph: object = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
         **named: Count | Sum | Mean,
@@ -174,17 +185,19 @@ class DPAccessor:
         query = queries.aggregate(
             by, where=where, keys=keys, n_weight=n_weight, objective=objective, **named
         )
-        spend: SpendOptions = {
+        spend: ReleaseOptions = {
             "epsilon": epsilon,
             "delta": delta,
             "mu": mu,
             "rho": rho,
             "share": share,
             "mechanism": mechanism,
+            "denoise": denoise,
+            "graph": graph,
         }
         return self._one(query, spend)
 
-    def release(self, query: Query | Mapping[str, Query], **spend: Unpack[SpendOptions]) -> Any:
+    def release(self, query: Query | Mapping[str, Query], **spend: Unpack[ReleaseOptions]) -> Any:
         """Release a query, or a dict of them at once; see `dpframe.release`."""
         return release(self._frame, query, **spend)
 
@@ -229,18 +242,56 @@ class DPAccessor:
         """Covariance of the columns within each row; see `dpframe.covariance`."""
         return postprocess.covariance(self._frame)
 
-    def interval(self, level: float = 0.95) -> pd.DataFrame:
+    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
-        return postprocess.interval(self._frame, level)
+        return postprocess.interval(self._frame, level, simultaneous=simultaneous)
+
+    def denoise(
+        self,
+        method: str = "auto",
+        *,
+        columns: Hashable | list[Hashable] | None = None,
+        graph: object = None,
+        across: Across | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Add denoised columns beside the released ones; see `dpframe.denoised`."""
+        return denoised(self._frame, method, columns=columns, graph=graph, across=across, **options)
+
+    @property
+    def denoising(self) -> pd.DataFrame:
+        """What the denoised columns were made with; see `dpframe.denoising_report`."""
+        return denoising_report(self._frame)
 
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level)
 
-    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+    def plot(
+        self,
+        *,
+        column: Hashable | None = None,
+        kind: plotting.Kind = "auto",
+        level: float = 0.95,
+        ax: Any = None,
+    ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
-        return plotting.plot(self._frame, level=level, ax=ax)
+        return plotting.plot(self._frame, column=column, kind=kind, level=level, ax=ax)
 
-    def _one(self, query: Query, spend: SpendOptions) -> pd.DataFrame:
+    def plot_map(
+        self,
+        coords: mapping.Coords,
+        *,
+        column: Hashable | None = None,
+        edges: pd.DataFrame | None = None,
+        ax: Any = None,
+        denoised: bool | None = None,
+    ) -> Any:
+        """Draw the release on a map; see `dpframe.plot_map`."""
+        return mapping.plot_map(
+            self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised
+        )
+
+    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
         released: pd.DataFrame = release(self._frame, query, **spend)
         return released

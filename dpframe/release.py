@@ -12,8 +12,10 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import attach, pack
+from dpframe.certificate import attach, certificate_of, pack
 from dpframe.declaration import Declaration, declaration_of
+from dpframe.denoise_plan import Denoising, Described, check_denoising
+from dpframe.denoising import apply_denoising
 from dpframe.engines import Engine, engine_for
 from dpframe.errors import QueryError
 from dpframe.ledger import Entry
@@ -40,6 +42,8 @@ def release(
     rho: float | None = None,
     share: float | None = None,
     mechanism: str = "auto",
+    denoise: str | None = None,
+    graph: object = None,
 ) -> Any:
     """Release a query, or several planned and charged together.
 
@@ -66,6 +70,11 @@ def release(
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`.
+    denoise
+        Add a denoised column beside each count and sum, at no privacy cost: "auto" or the name of a
+        method, see `dpframe.denoised`.
+    graph
+        Which groups are neighbors, for `denoise`.
 
     Returns
     -------
@@ -93,6 +102,7 @@ def release(
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration, engine, plan = checked_plan(frame, queries, spend, mechanism)
     indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
+    denoisings = _denoisings(plan, indexes, denoise, graph)
     entry = _entry(plan)
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
@@ -111,6 +121,8 @@ def release(
         )
         for name, planned in plan.tables.items()
     }
+    for name, how in denoisings.items():
+        frames[name] = apply_denoising(frames[name], certificate_of(frames[name]), how)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
@@ -148,6 +160,31 @@ def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
                 f"got {type(query).__name__}{where}."
             )
     return named
+
+
+def _denoisings(
+    plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
+) -> dict[Hashable, Denoising]:
+    """Check how each table is to be denoised, before anything is charged."""
+    if method is None:
+        if graph is not None:
+            raise QueryError('graph is for denoising: give denoise="auto" as well.')
+        return {}
+    return {
+        name: check_denoising(method, indexes[name], _described(planned), graph=graph)
+        for name, planned in plan.tables.items()
+    }
+
+
+def _described(planned: TablePlan) -> list[Described]:
+    return [
+        Described(
+            column.name,
+            column.kind,
+            None if prediction.per_row else prediction.std_error * column.step,
+        )
+        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+    ]
 
 
 def _entry(plan: Plan) -> Entry:

@@ -1,0 +1,391 @@
+"""Nonparametric empirical Bayes: posterior means under the prior that the values make likeliest.
+
+Inside, distances are in standard deviations of the noise, from the origin of the grid. The grid is
+regular, and so is the histogram of the values: a row is one step of the grid, in `parts` bins. What
+a bin says about a point of the grid depends on how far apart they are alone, so one small table,
+the kernel, holds all likelihoods. Only points within reach of a value are stored.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, get_args
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.errors import QueryError
+from dpframe.noise import Law
+
+__all__ = ["Grid", "Prior", "empirical_bayes", "fit_prior", "posterior"]
+
+_SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
+_COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
+_PARTS = 16  # bins to a standard deviation: they add 1/3,072 to the variance of the noise
+_MOST_PARTS = 32
+
+# Farther apart, a likelihood is below exp(-32) of its peak. The likeliest prior gives every value
+# at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a posterior.
+_REACH: dict[Law, float] = {"gaussian": 8.0, "laplace": 32 / math.sqrt(2)}
+# How far below the smallest truth a value counts as it is. From below all values say the same where
+# the noise is Laplace; Gaussian noise goes farther once in 3,000,000 values.
+_BELOW: dict[Law, float] = {"gaussian": 5.0, "laplace": 0.0}
+_FAR_BELOW = 30.0  # the same for posterior means: no value is, and nothing overflows
+_RESOLVED = 2.0**45  # from here on, float64 places a value to no better than 1/256
+
+_GAIN = 0.02  # in the log-likelihood of all values: a step that gains less follows the noise
+_GAIN_PER_VALUE = 1e-6
+_MOST_STEPS = 300
+_FEWEST_STEPS = 10  # where values lie so far apart that they share little, and steps are slow
+_WORK = 1e8  # likelihoods of all steps, beyond the fewest
+
+_ROWS = 1 << 14  # values at a time: bounds the memory
+_PRODUCT = 1 << 18  # multiplications in a product of matrices: threads slow larger ones down
+_EXACT = 32  # up to so many values the trace is taken value by value
+_PROBED = 1024  # beyond, it is estimated from so many signs, or one for each value
+_LEAST = 1e-300  # stands for a likelihood of 0, of bins without values
+_NOTHING = 1e-100  # weights below are 0: arithmetic with denormal numbers is slow
+
+
+class Grid(NamedTuple):
+    """Where truths can be, and the noise around them."""
+
+    law: Law
+    """Law of the noise."""
+    step: float
+    """Spacing of the points, in standard deviations of the noise."""
+    bounded: bool
+    """Whether the origin is the smallest truth."""
+
+
+class Prior(NamedTuple):
+    """A discrete prior."""
+
+    points: np.ndarray
+    """Points in increasing order, in standard deviations of the noise from the origin."""
+    weights: np.ndarray
+    """Their probabilities."""
+    steps: int
+    """Steps of EM that led to it."""
+
+
+class _Bins(NamedTuple):
+    """The histogram of the values, and the part of the grid that it sees."""
+
+    counts: np.ndarray  # values by row and part
+    flat: np.ndarray  # of each value: its bin in the raveled counts
+    start: np.ndarray  # of each row: where its window begins among the stored points
+    place: np.ndarray  # of each stored point: the multiple of the step
+    allowed: np.ndarray  # stored points that may have weight
+    offsets: np.ndarray  # of the points of a window from their row
+    kernel: np.ndarray  # likelihood by point of the window and part, as a share of its peak
+    slope: np.ndarray  # its derivative by the value
+
+
+class _State(NamedTuple):
+    """Weights of the stored points, and how they move with the values in some directions."""
+
+    weights: np.ndarray
+    tangents: np.ndarray
+
+
+def empirical_bayes(
+    values: object,
+    sigma: float,
+    *,
+    law: Law = "gaussian",
+    lower: float | None = 0.0,
+    integer: bool = True,
+) -> Denoised:
+    """Return posterior means under the prior, on a grid, that makes the values likeliest.
+
+    With p the density of the noise and w_j the prior probability of the grid point g_j, the values
+    y_i have the log-likelihood `sum_i log sum_j w_j p(y_i - g_j)`. EM raises it, starting from a
+    flat prior, and the estimates are
+
+        x_i = sum_j w_j p(y_i - g_j) g_j / sum_j w_j p(y_i - g_j)
+
+    Parameters
+    ----------
+    values
+        The noisy values, shape (n,).
+    sigma
+        Standard deviation of the noise in each value, in their units.
+    law
+        "gaussian", or "laplace" with scale `sigma / sqrt(2)`.
+    lower
+        The smallest value that the truth can have, from which the grid starts; `None`: there is
+        none, and the grid starts at the smallest value.
+    integer
+        Whether the truth is whole. The grid then has integers only.
+
+    Returns
+    -------
+    Denoised
+        `risk` is `mean Var(g | y_i) + 2 sigma^2 e / n`, with e the part of `sum_i dx_i / dy_i` that
+        goes through the prior; see Notes. `chosen` holds the "spacing" of the grid, in the units of
+        the values, its "grid_points", and the "steps" of EM.
+
+    Raises
+    ------
+    QueryError
+        If the values are not finite numbers in one dimension, sigma is not positive, the law is
+        unknown or lower not finite.
+
+    Notes
+    -----
+    The grid has a spacing of .35 sigma, rounded to an integer of at least 1 where truths are whole.
+    EM stops at a step that gains less than .02 in all, or 1e-6 per value: the likeliest prior
+    itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
+    come back as they are.
+
+    The mean posterior variance is too small as a risk, for two reasons. By Tweedie's formula
+    `x_i = y_i + sigma^2 d log f(y_i) / dy_i`, so a prior whose parameters are estimated with
+    information H is off by enough to add `sigma^4 sum_i v_i' H^-1 v_i` to the squared error, where
+    v_i is the mixed second derivative of `log f(y_i)`; that is `sigma^2 e`. And the prior is too
+    narrow by what it learned from the noise, which is about as much. Here e is the derivative of EM
+    itself as far as it went; beyond 32 values its trace is estimated from random directions, always
+    the same (Hutchinson 1989). On a grid coarser than sigma / 2 it is that of a finer one.
+
+    References
+    ----------
+    H. Robbins, "An empirical Bayes approach to statistics", Berkeley Symposium 1956.
+    J. Kiefer and J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence of
+    infinitely many incidental parameters", Annals of Mathematical Statistics 27(4), 1956.
+    B. Efron, "Tweedie's formula and selection bias", JASA 106(496), 2011.
+    M. F. Hutchinson, "A stochastic estimator of the trace of the influence matrix for Laplacian
+    smoothing splines", Communications in Statistics 18(3), 1989.
+
+    Examples
+    --------
+    >>> values = [-6, 4, 1, -2, 97, 3, 0, -3, 5, -1]
+    >>> empirical_bayes(values, 4.0).values.round(1)
+    array([ 0.4,  0.7,  0.6,  0.5, 96.9,  0.7,  0.6,  0.5,  0.8,  0.5])
+    """
+    y, sigma = check_values(values), check_sigma(sigma)
+    origin = _check_origin(law, lower, integer)
+    step = max(1.0, float(round(_SPACING * sigma))) if integer else _SPACING * sigma
+    chosen = {"spacing": step, "grid_points": 0.0, "steps": 0.0}
+    with np.errstate(over="ignore", under="ignore"):  # of values too far away to be resolved
+        z = (y - origin) / sigma
+        z = z if lower is None else np.maximum(z, -_FAR_BELOW)
+        near = np.abs(z) < _RESOLVED
+        if not near.any():
+            return Denoised(y.copy(), sigma * sigma, chosen)
+        z = z[near]
+        # where the noise is next to nothing, so is what a farther point has to say
+        grid = Grid(law, min(step / sigma, _RESOLVED), bounded=lower is not None)
+        whole = integer and step <= _PARTS and bool((y[near] == np.rint(y[near])).all())
+        prior = fit_prior(z, grid, int(step) if whole else None)
+        unique, inverse = np.unique(z, return_inverse=True)
+        estimates = y.copy()
+        estimates[near] = (origin + sigma * posterior(unique, prior, law)[0])[inverse]
+        risk = near.mean() * _risk(z, grid) + 1 - near.mean()
+    chosen |= {"grid_points": float(len(prior.points)), "steps": float(prior.steps)}
+    return Denoised(estimates, float(risk) * sigma * sigma, chosen)
+
+
+def fit_prior(
+    values: np.ndarray,
+    grid: Grid,
+    parts: int | None = None,
+    *,
+    gain: float | None = None,
+    most_steps: int = _MOST_STEPS,
+) -> Prior:
+    """Return the prior to which EM leads from a flat one.
+
+    Parameters
+    ----------
+    values
+        At least one value, in standard deviations of the noise from the origin.
+    grid
+        The grid.
+    parts
+        Bins of the histogram in one step of the grid; `None`: 16 in a standard deviation.
+    gain
+        In the log-likelihood of all values: EM stops at a step that gains less. `None`: .02, or
+        1e-6 per value.
+    most_steps
+        Steps after which EM stops anyway.
+    """
+    bins = _bins(values, grid, parts)
+    state, steps = _climb(bins, np.zeros((0, *bins.counts.shape)), gain, most_steps)
+    known = state.weights > 0
+    return Prior(bins.place[known] * grid.step, state.weights[known], steps)
+
+
+def posterior(values: np.ndarray, prior: Prior, law: Law) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means and variances, shape (n,) each, in standard deviations of the noise.
+
+    They take in the points within 8 standard deviations of a value where the noise is Gaussian, and
+    within 32 scales where it is Laplace; and the next ones to both sides, so that there are some.
+    """
+    reach = _REACH[law]
+    first = np.searchsorted(prior.points, values - reach) - 1
+    width = int((np.searchsorted(prior.points, values + reach) - first).max()) + 1
+    width = min(width, len(prior.points))
+    first = np.clip(first, 0, len(prior.points) - width)
+    points = sliding_window_view(prior.points, width)
+    weights = sliding_window_view(prior.weights, width)
+    means, variances = np.empty(len(values)), np.empty(len(values))
+    for rows in _blocks(len(values)):
+        near = points[first[rows]]
+        exponents = _exponent(values[rows, None] - near, law)
+        shares = weights[first[rows]] * np.exp(exponents - exponents.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        means[rows] = (shares * near).sum(1)
+        variances[rows] = (shares * (near - means[rows, None]) ** 2).sum(1)
+    return means, variances
+
+
+def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
+    """Return the origin of the grid, which is its smallest point if lower is given."""
+    if law not in get_args(Law):
+        raise QueryError(f'law must be "gaussian" or "laplace", got law={law!r}.')
+    if lower is None:
+        return 0.0
+    if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
+        raise QueryError(
+            f"lower must be the smallest value that the truth can have, a finite number, or None "
+            f"where there is none; got lower={lower!r}."
+        )
+    return float(math.ceil(lower)) if integer else float(lower)
+
+
+def _exponent(distances: np.ndarray, law: Law) -> np.ndarray:
+    """Log-likelihoods at distances in standard deviations, up to a constant."""
+    found: np.ndarray = np.square(distances) / -2
+    return found if law == "gaussian" else np.abs(distances) * -math.sqrt(2)
+
+
+def _exponent_slope(distances: np.ndarray, law: Law) -> np.ndarray:
+    found: np.ndarray = np.negative(distances)
+    return found if law == "gaussian" else np.sign(distances) * -math.sqrt(2)
+
+
+def _blocks(n: int, size: int = _ROWS) -> Iterator[slice]:
+    return (slice(begin, begin + size) for begin in range(0, n, size))
+
+
+def _row_blocks(bins: _Bins) -> Iterator[slice]:
+    return _blocks(len(bins.start), max(_PRODUCT // bins.kernel.size, 1))
+
+
+def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
+    """Count values in bins, and find the points of the grid that they see."""
+    parts = parts or min(math.ceil(_PARTS * grid.step), _MOST_PARTS)
+    if grid.bounded:
+        values = np.maximum(values, -_BELOW[grid.law])
+    fine = np.rint(values * (parts / grid.step)).astype(np.int64)
+    rows, row = np.unique(fine // parts, return_inverse=True)
+    flat = row * parts + fine % parts
+    counts = np.bincount(flat, minlength=len(rows) * parts).reshape(-1, parts)
+    half = math.ceil(_REACH[grid.law] / grid.step)
+    window = np.arange(-half, half + 2)
+    # windows of rows that lie apart stand side by side
+    start = np.concatenate([[0], np.cumsum(np.minimum(np.diff(rows), len(window)))])
+    place = np.zeros(start[-1] + len(window), np.int64)
+    for k, offset in enumerate(window):
+        place[start + k] = rows + offset
+    first = max(rows[0], 0) if grid.bounded else rows[0]
+    allowed = (place >= first) & (place <= max(rows[-1] + 1, first))
+    distances = (np.arange(parts) / parts - window[:, None]) * grid.step
+    exponents = _exponent(distances, grid.law)
+    kernel = np.exp(exponents - exponents.max(0))
+    slope = kernel * _exponent_slope(distances, grid.law)
+    return _Bins(counts, flat, start, place, allowed, window * grid.step, kernel, slope)
+
+
+def _climb(
+    bins: _Bins, directions: np.ndarray, gain: float | None, most_steps: int = _MOST_STEPS
+) -> tuple[_State, int]:
+    """Take steps of EM from flat weights, and say how many."""
+    if gain is None:
+        gain = max(_GAIN, _GAIN_PER_VALUE * len(bins.flat))
+    affordable = int(_WORK / (len(bins.start) * len(bins.kernel)))
+    most_steps = min(most_steps, max(affordable, _FEWEST_STEPS))
+    flat = bins.allowed / bins.allowed.sum()
+    state = _State(flat, np.zeros((len(directions), len(flat))))
+    last = -math.inf
+    for step in range(1, most_steps + 1):
+        state, found = _em_step(bins, state, directions)
+        if found - last < gain:
+            return state, step
+        last = found
+    return state, most_steps
+
+
+def _em_step(bins: _Bins, state: _State, directions: np.ndarray) -> tuple[_State, float]:
+    """Take a step of EM, differentiated; also return the log-likelihood that it started from.
+
+    The new weight is `w_j / n sum_b c_b k_jb / f_b`, for counts c, kernel k and likelihoods
+    `f_b = sum_j w_j k_jb`. A direction moves some values of a bin up and others down.
+    """
+    raised, bent = np.zeros_like(state.weights), np.zeros_like(state.tangents)
+    likelihood = 0.0
+    for rows in _row_blocks(bins):
+        start, counts, moved = bins.start[rows], bins.counts[rows], directions[:, rows]
+        seen = _windows(state.weights, bins, rows)
+        f = np.maximum(seen @ bins.kernel, _LEAST)
+        likelihood += float((counts * np.log(f)).sum())
+        _scatter(raised, start, bins.kernel @ (counts / f).T)
+        if len(directions):
+            change = counts * (_windows(state.tangents, bins, rows) @ bins.kernel)
+            change += moved * (seen @ bins.slope)
+            pull = bins.slope @ (moved / f).swapaxes(1, 2)
+            _scatter(bent, start, pull - bins.kernel @ (change / f / f).swapaxes(1, 2))
+    n = len(bins.flat)
+    weights = state.weights * raised / n
+    tangents = (state.tangents * raised + state.weights * bent) / n
+    known = weights > _NOTHING
+    return _State(np.where(known, weights, 0.0), np.where(known, tangents, 0.0)), likelihood
+
+
+def _windows(weights: np.ndarray, bins: _Bins, rows: slice) -> np.ndarray:
+    """Weights that each row sees, along a new last axis."""
+    return sliding_window_view(weights, len(bins.kernel), axis=-1)[..., bins.start[rows], :]
+
+
+def _scatter(totals: np.ndarray, start: np.ndarray, parts: np.ndarray) -> None:
+    """Add what each point of each window gets, shape (..., window, rows), to the stored points."""
+    for k in range(parts.shape[-2]):
+        totals[..., start + k] += parts[..., k, :]
+
+
+def _risk(values: np.ndarray, grid: Grid) -> float:
+    """Mean squared error that posterior means are expected to have, as a share of sigma^2."""
+    grid = grid._replace(step=grid.step if grid.step <= _COARSE else _SPACING)
+    bins = _bins(np.sort(values), grid, None)
+    directions = _directions(bins)
+    state, _ = _climb(bins, directions, None)
+    spread, through = 0.0, np.zeros(len(directions))
+    first = bins.kernel * bins.offsets[:, None]
+    second = first * bins.offsets[:, None]
+    for rows in _row_blocks(bins):
+        seen, tangents = (_windows(part, bins, rows) for part in state)
+        f = np.maximum(seen @ bins.kernel, _LEAST)
+        mean = seen @ first / f
+        spread += float((bins.counts[rows] * (seen @ second / f - mean * mean)).sum())
+        slope = (tangents @ first - mean * (tangents @ bins.kernel)) / f
+        through += (directions[:, rows] * slope).sum((1, 2))
+    n = len(values)
+    trace = through.sum() if n <= _EXACT else through.mean()
+    return (max(spread, 0.0) + 2 * max(float(trace), 0.0)) / n
+
+
+def _directions(bins: _Bins) -> np.ndarray:
+    """Directions in which values move, summed in bins: each value, or signs that are at random."""
+    n = len(bins.flat)
+    signs: np.ndarray
+    if n <= _EXACT:
+        signs = np.eye(n)
+    else:
+        wanted = max(_PROBED // n, 1)
+        # pseudorandom and always the same: the risk is a function of the values
+        pool = np.frombuffer(hashlib.shake_128(b"").digest(wanted * n), np.uint8)
+        signs = 1.0 - 2.0 * (pool.reshape(wanted, n) & 1)
+    size = bins.counts.size
+    binned = [np.bincount(bins.flat, weights, minlength=size) for weights in signs]
+    return np.stack(binned).reshape(-1, *bins.counts.shape)

@@ -1,0 +1,169 @@
+"""What to denoise and how, checked against public facts before there are values."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.denoise.methods import METHODS
+from dpframe.errors import QueryError
+from dpframe.graphs import edges_of, is_ordered
+
+__all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "label_of"]
+
+Across: TypeAlias = Literal["rows", "columns"]
+
+_SAME = 1e-9
+
+
+class Described(NamedTuple):
+    """What is public about a released column before it has values."""
+
+    name: Hashable
+    kind: str
+    std_error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Denoising:
+    """A denoiser that fits a release, checked before there are values.
+
+    Parameters
+    ----------
+    method
+        A name in `METHODS`, or "auto".
+    options
+        Options of the method.
+    columns
+        Positions of the released columns to denoise.
+    edges
+        Pairs of positions of neighbors; `None`: not given.
+    across
+        Whether the rows of a column, or the columns of a row, are denoised together.
+    """
+
+    method: str
+    options: Mapping[str, Any]
+    columns: tuple[int, ...]
+    edges: np.ndarray | None
+    across: Across
+
+
+def described(columns: Sequence[Mapping[str, Any]], names: pd.Index) -> list[Described]:
+    """Describe released columns from their certificate."""
+    return [
+        Described(name, column["kind"], column["std_error"])
+        for name, column in zip(names, columns, strict=False)
+    ]
+
+
+def check_denoising(
+    method: object,
+    index: pd.Index,
+    released: Sequence[Described],
+    *,
+    columns: Hashable | Sequence[Hashable] | None = None,
+    graph: object = None,
+    across: Across | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Denoising:
+    """Check that a denoiser fits the public shape of a release; see `denoised`.
+
+    Parameters
+    ----------
+    method, columns, graph, across, options
+        As for `denoised`.
+    index
+        The index of the release.
+    released
+        Its columns.
+
+    Raises
+    ------
+    QueryError
+        If it does not.
+    """
+    if not isinstance(method, str) or method not in {"auto", *METHODS}:
+        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {method!r}.")
+    if across not in (None, "rows", "columns"):
+        raise QueryError(f"across must be 'rows' or 'columns', got across={across!r}.")
+    chosen = _positions(released, columns)
+    across = across or ("rows" if len(index) > 1 or len(chosen) == 1 else "columns")
+    if across == "columns":
+        _check_same_noise([released[position] for position in chosen])
+        index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
+    given = dict(options or {})
+    _check_options(method, given)
+    edges = _edges(method, index, graph)
+    return Denoising(method, given, chosen, edges, across)
+
+
+def _positions(
+    released: Sequence[Described], columns: Hashable | Sequence[Hashable] | None
+) -> tuple[int, ...]:
+    """Find the columns to denoise."""
+    names = [column.name for column in released]
+    if columns is None:
+        wanted = [column.name for column in released if column.kind != "mean"]
+    else:
+        wanted = list(columns) if isinstance(columns, list) else [columns]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise QueryError(f"columns must be among {names!r}; {unknown[0]!r} is not.")
+    chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
+    if not chosen or any(released[position].kind == "mean" for position in chosen):
+        raise QueryError(
+            "the noise of a mean differs from row to row, and no denoiser here makes use of that. "
+            "Release the count and the sum in one aggregate, and denoise these."
+        )
+    labels = [*names, *(label_of(names[position]) for position in chosen)]
+    if len(set(labels)) < len(labels):
+        raise QueryError(
+            f"the denoised columns would have names that are taken: {labels!r}. Release the "
+            "columns under other names."
+        )
+    return chosen
+
+
+def label_of(name: Hashable) -> str:
+    """Return the label of the denoised column beside a released one."""
+    return f"{name}_denoised"
+
+
+def _check_same_noise(released: Sequence[Described]) -> None:
+    errors = [column.std_error or 0.0 for column in released]
+    if max(errors) - min(errors) > _SAME * max(errors):
+        raise QueryError(
+            "columns of a row can be denoised together only where their noise is of the same size; "
+            f"the standard errors are {errors[:5]!r}. Name those that are alike with columns=[...]."
+        )
+
+
+def _check_options(method: str, options: Mapping[str, Any]) -> None:
+    allowed = METHODS[method].options if method != "auto" else frozenset()
+    required = METHODS[method].required if method != "auto" else frozenset()
+    unknown = sorted(options.keys() - allowed)
+    if unknown:
+        raise QueryError(
+            f"{unknown[0]!r} is no option of method={method!r}, which takes {sorted(allowed)!r}."
+        )
+    missing = sorted(required - options.keys())
+    if missing:
+        raise QueryError(f"method={method!r} needs {missing[0]}=.")
+
+
+def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
+    if graph is None and method == "auto" and is_ordered(index):
+        graph = "ordered"
+    if graph is not None:
+        if method != "auto" and not METHODS[method].needs_graph:
+            raise QueryError(f"method={method!r} takes no graph. Leave it out, or use 'auto'.")
+        return edges_of(graph, index)
+    if method != "auto" and METHODS[method].needs_graph:
+        raise QueryError(
+            f"method={method!r} needs to know which rows are neighbors: give graph=, for instance "
+            '"ordered" where the keys follow each other.'
+        )
+    return None

@@ -1,0 +1,137 @@
+"""The automatic choice, and what every method is told of the noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpframe.denoise.base import check_edges, check_sigma, check_values
+from dpframe.denoise.choice import choose
+from dpframe.denoise.methods import METHODS, Facts, denoise_array
+from dpframe.errors import QueryError
+
+PATH = np.column_stack([np.arange(199), np.arange(1, 200)])
+SIGMA = 8.0
+# fixed draws: nothing here can fail by chance
+NOISE = SIGMA * np.random.default_rng(5).standard_normal(200)
+TRUTHS = {
+    "flat": np.full(200, 70.0),
+    "steps": np.repeat([20.0, 150, 60, 90], 50),
+    "sparse": np.where(np.arange(200) % 40 == 7, 300.0, 0.0),
+    "far apart": 1000.0 * (np.arange(200) * 37 % 200),
+}
+
+
+def error(values, truth):
+    return float(np.mean((values - truth) ** 2))
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("edges", [None, PATH])
+def test_the_choice_is_nearly_the_best(truth, edges):
+    truth = TRUTHS[truth]
+    facts = Facts("gaussian", SIGMA, lower=0.0, edges=edges)
+    found = choose(truth + NOISE, facts)
+    errors = [error(each.values, truth) for each in found.tried.values()]
+    nothing = error(NOISE, 0)
+    assert error(found.denoised.values, truth) <= 1.02 * nothing
+    assert error(found.denoised.values, truth) <= min(*errors, nothing) + 0.1 * nothing
+
+
+def test_an_average_has_the_average_risk_less_its_spread():
+    found = choose(TRUTHS["flat"] + NOISE, Facts("gaussian", SIGMA, edges=PATH))
+    assert len(found.methods) > 1
+    assert found.name == "average"
+    parts = [found.tried[name] for name in found.methods]
+    mean = np.mean([part.values for part in parts], axis=0)
+    assert found.denoised.values == pytest.approx(mean)
+    spread = np.mean([error(part.values, mean) for part in parts])
+    assert found.denoised.risk == pytest.approx(np.mean([part.risk for part in parts]) - spread)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_too_few_values_are_left_alone_or_shrunk_without_complaint(n):
+    found = choose(np.arange(n) + 0.5, Facts("laplace", 2.0))
+    assert found.denoised.values.shape == (n,)
+    assert np.isfinite(found.denoised.values).all()
+
+
+def test_values_far_apart_are_left_alone():
+    values = TRUTHS["far apart"] + NOISE
+    found = choose(values, Facts("gaussian", SIGMA))
+    assert found.methods == ()
+    assert found.name == "none"
+    assert found.denoised.values.tolist() == values.tolist()
+    assert found.denoised.risk == SIGMA**2
+    assert found.tried
+
+
+def test_what_does_not_apply_is_not_tried():
+    values = TRUTHS["steps"] + NOISE
+    anywhere = choose(values, Facts("gaussian", SIGMA)).tried
+    assert "simplex" not in anywhere
+    assert "tree_wavelets" not in anywhere
+    on_a_path = choose(values, Facts("gaussian", SIGMA, lower=0.0, edges=PATH)).tried
+    assert {"simplex", "tree_wavelets", "trend_filter order=1"} < set(on_a_path)
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drifts])
+def test_methods_that_drift_leave_common_noise_and_count_it(method):
+    values = TRUTHS["steps"] + NOISE
+    alone = denoise_array(values, method, Facts("gaussian", SIGMA, edges=PATH), {})
+    moved = denoise_array(values + 500, method, Facts("gaussian", SIGMA, 3.0, edges=PATH), {})
+    assert moved.values == pytest.approx(alone.values + 500)
+    assert moved.risk == pytest.approx(alone.risk + 9)
+
+
+def test_anchored_methods_are_given_all_the_noise():
+    values = TRUTHS["sparse"] + NOISE
+    for method, options in (
+        ("soft_threshold", {}),
+        ("james_stein", {"toward": "zero"}),
+        ("gaussian_prior", {"mean": 0.0}),
+    ):
+        apart = denoise_array(values, method, Facts("gaussian", 6.0, 4.5), options)
+        whole = denoise_array(values, method, Facts("gaussian", 7.5), options)
+        assert apart.values.tolist() == whole.values.tolist()
+        assert apart.risk == whole.risk
+
+
+def test_results_stay_above_the_smallest_truth_but_for_projections():
+    values = np.array([-30.0, 2, -5, 11, 0, 7, -2, 40])
+    for method in ("james_stein", "soft_threshold", "gaussian_prior"):
+        made = denoise_array(values, method, Facts("gaussian", 1.0, lower=0.0), {})
+        assert made.values.min() == 0
+        assert denoise_array(values, method, Facts("gaussian", 1.0), {}).values.min() < 0
+    whole = denoise_array(values, "whole", Facts("gaussian", 1.0, lower=0.0), {})
+    assert whole.values.tolist() == values.tolist()
+
+
+def test_graphs_are_needed_where_they_are_used():
+    for method in ("tree_wavelets", "trend_filter"):
+        with pytest.raises(QueryError, match="give graph="):
+            denoise_array([1.0, 2], method, Facts("gaussian", 1.0), {})
+
+
+@pytest.mark.parametrize("values", [["a"], [[1.0, 2]], [math.nan], [1, math.inf], [None], 3.0])
+def test_values_are_checked(values):
+    with pytest.raises(QueryError, match="values to denoise must"):
+        check_values(values)
+
+
+@pytest.mark.parametrize("sigma", [0, -1, math.nan, math.inf, "1", None, True])
+def test_sigmas_are_checked(sigma):
+    with pytest.raises(QueryError, match="sigma must be"):
+        check_sigma(sigma)
+
+
+@pytest.mark.parametrize(
+    "edges", [[[0, 5]], [[-1, 2]], [[0.0, 1]], [0, 1], [[0, 1, 2]], [["a", "b"]]]
+)
+def test_edges_are_checked(edges):
+    with pytest.raises(QueryError, match="edges must"):
+        check_edges(edges, 4)
+
+
+def test_edges_become_simple():
+    assert check_edges([[2, 1], [1, 2], [3, 3], [0, 3]], 4).tolist() == [[0, 3], [1, 2]]
