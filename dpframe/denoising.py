@@ -217,7 +217,9 @@ def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> dict[str, 
     for result in results:
         # an average stands beside its members
         for name, each in {**result.tried, result.name: result.denoised}.items():
-            tried.setdefault(name, []).append(1 - each.risk / noise if noise else 0.0)
+            # an estimated risk can be negative, but no more than all noise can be removed
+            gain = 1 - max(each.risk, 0.0) / noise if noise else 0.0
+            tried.setdefault(name, []).append(gain)
     return {
         "method": "; ".join(names),
         "members": members,

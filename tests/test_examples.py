@@ -1,6 +1,7 @@
 """Scripts of `examples/` run and agree with themselves; the Python of the pages runs as written.
 
-`lebeda_2024.py` draws noise: its checks raise a false alarm in fewer than one run in a million.
+`lebeda_2024.py` and `balle_wang_2018.py` draw noise: their checks raise a false alarm in fewer than
+one run in 100,000.
 """
 
 import importlib.util
@@ -69,6 +70,42 @@ lebeda_2024.main()
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert failed
     assert all("simulated" in line for line in failed)
+
+
+def test_figures_of_balle_and_wang_hold(tmp_path):
+    done = run(PAPERS / "balle_wang_2018.py", "--quick", "--output", "figures", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout
+    assert [n for n in range(1, 7) if f"\nFigure {n}: " in done.stdout] == [1, 2, 3, 4, 5, 6]
+    assert done.stdout.count("aGM: mean squared error") >= 15
+    assert "differs: delta=1e-08: a third of the variance is saved, 30.2%" in done.stdout
+    assert len(list((tmp_path / "figures").glob("*.png"))) == 6
+
+
+def test_single_figures_can_be_asked_for(tmp_path):
+    done = run(PAPERS / "balle_wang_2018.py", "--figure", "1", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nFigure 1: " in done.stdout
+    assert "\nFigure 3: " not in done.stdout
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_figures_find_noise_that_is_too_small(tmp_path):
+    (tmp_path / "wrong.py").write_text(
+        f"""import sys
+sys.path.insert(0, {str(PAPERS)!r})
+import bw18_arrays
+rounded = bw18_arrays.rounded
+bw18_arrays.rounded = lambda law, s, n: rounded(law, 0.9 * s, n)
+import balle_wang_2018
+balle_wang_2018.main()
+"""
+    )
+    done = run(tmp_path / "wrong.py", "--quick", "--figure", "3", folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert failed
+    assert all("aGM: mean squared error" in line for line in failed)
 
 
 def test_picture_of_mechanisms_is_drawn(tmp_path):

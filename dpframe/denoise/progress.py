@@ -13,9 +13,9 @@ DELAY = 2.0
 
 
 def show_progress(items: Iterable[T], description: str, total: int, *, shown: bool) -> Iterable[T]:
-    """Return the items, with a bar on standard error that follows them once they take long.
+    """Return the items, with a bar that follows them in a terminal once they take long.
 
-    Without tqdm there is no bar.
+    Without tqdm, or where standard error goes to a file, there is no bar.
 
     Parameters
     ----------
@@ -39,5 +39,6 @@ def show_progress(items: Iterable[T], description: str, total: int, *, shown: bo
         tqdm = importlib.import_module("tqdm")
     except ImportError:  # it is optional
         return items
-    bar: Iterable[T] = tqdm.tqdm(items, description, total, leave=False, delay=DELAY)
+    # None: no bar but in a terminal
+    bar: Iterable[T] = tqdm.tqdm(items, description, total, leave=False, delay=DELAY, disable=None)
     return bar
