@@ -287,6 +287,9 @@ def test_a_bar_appears_only_where_it_takes_long_and_is_wanted(monkeypatch, capsy
     trend_filter(noisy(9), 1.0, line(9), progress=False)
     assert capsys.readouterr().err == ""
     shown = trend_filter(noisy(9), 1.0, line(9))
+    assert capsys.readouterr().err == ""  # no terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    trend_filter(noisy(9), 1.0, line(9))
     assert "trend filtering" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm", None)  # as if it was not installed
     assert trend_filter(noisy(9), 1.0, line(9)).values.tolist() == shown.values.tolist()
@@ -304,5 +307,6 @@ def test_bars_know_what_they_count(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", lambda name: {"tqdm": Bars}[name])
     assert list(progress.show_progress([5, 7], "doing", 2, shown=True)) == [5, 7]
-    assert seen == {"description": "doing", "total": 2, "leave": False, "delay": 2.0}
+    shown = {"leave": False, "delay": 2.0, "disable": None}
+    assert seen == {"description": "doing", "total": 2, **shown}
     assert trend._POINTS == 24
