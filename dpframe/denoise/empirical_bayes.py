@@ -1,9 +1,8 @@
 """Nonparametric empirical Bayes: posterior means under the prior that the values make likeliest.
 
-Inside, distances are in standard deviations of the noise, from the origin of the grid. The grid is
-regular, and so is the histogram of the values: a row is one step of the grid, in `parts` bins. What
-a bin says about a point of the grid depends on how far apart they are alone, so one small table,
-the kernel, holds all likelihoods. Only points within reach of a value are stored.
+Inside, distances are in standard deviations of the noise, from the origin of a regular grid. A row
+of the histogram of the values is one step of the grid, in `parts` bins. Then one small table, the
+kernel, holds all likelihoods. Only points of the grid within reach of a value are stored.
 """
 
 import hashlib
@@ -23,7 +22,6 @@ __all__ = ["Grid", "Prior", "empirical_bayes", "fit_prior", "posterior"]
 _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
 _PARTS = 16  # bins to a standard deviation: they add 1/3,072 to the variance of the noise
-_MOST_PARTS = 32
 
 # Farther apart, a likelihood is below exp(-32) of its peak. The likeliest prior gives every value
 # at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a posterior.
@@ -37,15 +35,15 @@ _RESOLVED = 2.0**45  # from here on, float64 places a value to no better than 1/
 _GAIN = 0.02  # in the log-likelihood of all values: a step that gains less follows the noise
 _GAIN_PER_VALUE = 1e-6
 _MOST_STEPS = 300
-_FEWEST_STEPS = 10  # where values lie so far apart that they share little, and steps are slow
-_WORK = 1e8  # likelihoods of all steps, beyond the fewest
+_WORK = 1e8  # likelihoods of all steps
+_SPREAD = 1 << 15  # steps of the grid with values: more are denoised in pieces, to save memory
+_FEW_STEPS = 10  # in pieces: values so far apart share little
 
 _ROWS = 1 << 14  # values at a time: bounds the memory
 _PRODUCT = 1 << 18  # multiplications in a product of matrices: threads slow larger ones down
 _EXACT = 32  # up to so many values the trace is taken value by value
 _PROBED = 1024  # beyond, it is estimated from so many signs, or one for each value
 _LEAST = 1e-300  # stands for a likelihood of 0, of bins without values
-_NOTHING = 1e-100  # weights below are 0: arithmetic with denormal numbers is slow
 
 
 class Grid(NamedTuple):
@@ -123,9 +121,9 @@ def empirical_bayes(
     Returns
     -------
     Denoised
-        `risk` is `mean Var(g | y_i) + 2 sigma^2 e / n`, with e the part of `sum_i dx_i / dy_i` that
-        goes through the prior; see Notes. `chosen` holds the "spacing" of the grid, in the units of
-        the values, its "grid_points", and the "steps" of EM.
+        `risk` is `(sum_i Var(g | y_i) + 2 sigma^2 e) / n`, with e the share of the prior in
+        `sum_i dx_i / dy_i`; see Notes. It errs on the side of too much. `chosen` holds the
+        "spacing" of the grid, in the units of the values, its "grid_points", and the "steps" of EM.
 
     Raises
     ------
@@ -138,15 +136,17 @@ def empirical_bayes(
     The grid has a spacing of .35 sigma, rounded to an integer of at least 1 where truths are whole.
     EM stops at a step that gains less than .02 in all, or 1e-6 per value: the likeliest prior
     itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
-    come back as they are.
+    come back as they are. Values that take up more than 2^15 steps of the grid are cut there, and
+    the pieces denoised by themselves in 10 steps of EM.
 
     The mean posterior variance is too small as a risk, for two reasons. By Tweedie's formula
     `x_i = y_i + sigma^2 d log f(y_i) / dy_i`, so a prior whose parameters are estimated with
-    information H is off by enough to add `sigma^4 sum_i v_i' H^-1 v_i` to the squared error, where
-    v_i is the mixed second derivative of `log f(y_i)`; that is `sigma^2 e`. And the prior is too
-    narrow by what it learned from the noise, which is about as much. Here e is the derivative of EM
-    itself as far as it went; beyond 32 values its trace is estimated from random directions, always
-    the same (Hutchinson 1989). On a grid coarser than sigma / 2 it is that of a finer one.
+    information H adds `sigma^4 sum_i v_i' H^-1 v_i` to the squared error, where v_i is the mixed
+    second derivative of `log f(y_i)`; that is `sigma^2 e`. And the prior is too narrow by what it
+    learned from the noise, which is about as much. Here e is the derivative of EM as far as it
+    went; beyond 32 values its trace is estimated from random directions, always the same
+    (Hutchinson 1989). It is at least `sum_i p(0) / (n f(y_i))`, what values contribute to their own
+    likelihood, for a value that stands alone moves in jumps from point to point; and at most n.
 
     References
     ----------
@@ -177,13 +177,28 @@ def empirical_bayes(
         # where the noise is next to nothing, so is what a farther point has to say
         grid = Grid(law, min(step / sigma, _RESOLVED), bounded=lower is not None)
         whole = integer and step <= _PARTS and bool((y[near] == np.rint(y[near])).all())
-        prior = fit_prior(z, grid, int(step) if whole else None)
-        unique, inverse = np.unique(z, return_inverse=True)
+        pieces = _pieces(z, grid.step)
+        most_steps = _MOST_STEPS if len(pieces) == 1 else _FEW_STEPS
+        means, risk = np.empty(len(z)), float(len(y) - len(z))
+        for piece in pieces:
+            prior = fit_prior(z[piece], grid, int(step) if whole else None, most_steps=most_steps)
+            unique, inverse = np.unique(z[piece], return_inverse=True)
+            means[piece] = posterior(unique, prior, law)[inverse]
+            risk += len(piece) * _risk(z[piece], grid, most_steps)
+            chosen["grid_points"] += len(prior.points)
+            chosen["steps"] = max(chosen["steps"], float(prior.steps))
         estimates = y.copy()
-        estimates[near] = (origin + sigma * posterior(unique, prior, law)[0])[inverse]
-        risk = near.mean() * _risk(z, grid) + 1 - near.mean()
-    chosen |= {"grid_points": float(len(prior.points)), "steps": float(prior.steps)}
-    return Denoised(estimates, float(risk) * sigma * sigma, chosen)
+        estimates[near] = origin + sigma * means
+    return Denoised(estimates, risk / len(y) * sigma * sigma, chosen)
+
+
+def _pieces(z: np.ndarray, step: float) -> list[np.ndarray]:
+    """Positions of values, cut at distances where they take up too many steps of the grid."""
+    if len(z) <= _SPREAD:
+        return [np.arange(len(z))]
+    order = np.argsort(z, kind="stable")
+    rows = np.flatnonzero(np.diff(np.floor(z[order] / step))) + 1
+    return np.split(order, rows[_SPREAD - 1 :: _SPREAD])
 
 
 def fit_prior(
@@ -216,11 +231,11 @@ def fit_prior(
     return Prior(bins.place[known] * grid.step, state.weights[known], steps)
 
 
-def posterior(values: np.ndarray, prior: Prior, law: Law) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and variances, shape (n,) each, in standard deviations of the noise.
+def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
+    """Return posterior means, shape (n,), in standard deviations of the noise.
 
-    They take in the points within 8 standard deviations of a value where the noise is Gaussian, and
-    within 32 scales where it is Laplace; and the next ones to both sides, so that there are some.
+    They take in the points within 8 standard deviations of a value, or 32 scales of Laplace noise,
+    and the next ones to both sides, so that there are some.
     """
     reach = _REACH[law]
     first = np.searchsorted(prior.points, values - reach) - 1
@@ -229,15 +244,13 @@ def posterior(values: np.ndarray, prior: Prior, law: Law) -> tuple[np.ndarray, n
     first = np.clip(first, 0, len(prior.points) - width)
     points = sliding_window_view(prior.points, width)
     weights = sliding_window_view(prior.weights, width)
-    means, variances = np.empty(len(values)), np.empty(len(values))
+    means = np.empty(len(values))
     for rows in _blocks(len(values)):
         near = points[first[rows]]
         exponents = _exponent(values[rows, None] - near, law)
         shares = weights[first[rows]] * np.exp(exponents - exponents.max(1, keepdims=True))
-        shares /= shares.sum(1, keepdims=True)
-        means[rows] = (shares * near).sum(1)
-        variances[rows] = (shares * (near - means[rows, None]) ** 2).sum(1)
-    return means, variances
+        means[rows] = (shares * near).sum(1) / shares.sum(1)
+    return means
 
 
 def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
@@ -256,13 +269,8 @@ def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
 
 def _exponent(distances: np.ndarray, law: Law) -> np.ndarray:
     """Log-likelihoods at distances in standard deviations, up to a constant."""
-    found: np.ndarray = np.square(distances) / -2
-    return found if law == "gaussian" else np.abs(distances) * -math.sqrt(2)
-
-
-def _exponent_slope(distances: np.ndarray, law: Law) -> np.ndarray:
-    found: np.ndarray = np.negative(distances)
-    return found if law == "gaussian" else np.sign(distances) * -math.sqrt(2)
+    found: np.ndarray = distances**2 / -2 if law == "gaussian" else -math.sqrt(2) * abs(distances)
+    return found
 
 
 def _blocks(n: int, size: int = _ROWS) -> Iterator[slice]:
@@ -275,7 +283,7 @@ def _row_blocks(bins: _Bins) -> Iterator[slice]:
 
 def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
     """Count values in bins, and find the points of the grid that they see."""
-    parts = parts or min(math.ceil(_PARTS * grid.step), _MOST_PARTS)
+    parts = parts or math.ceil(_PARTS * min(grid.step, 2))
     if grid.bounded:
         values = np.maximum(values, -_BELOW[grid.law])
     fine = np.rint(values * (parts / grid.step)).astype(np.int64)
@@ -294,18 +302,20 @@ def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
     distances = (np.arange(parts) / parts - window[:, None]) * grid.step
     exponents = _exponent(distances, grid.law)
     kernel = np.exp(exponents - exponents.max(0))
-    slope = kernel * _exponent_slope(distances, grid.law)
-    return _Bins(counts, flat, start, place, allowed, window * grid.step, kernel, slope)
+    steepness = -distances if grid.law == "gaussian" else -math.sqrt(2) * np.sign(distances)
+    return _Bins(
+        counts, flat, start, place, allowed, window * grid.step, kernel, kernel * steepness
+    )
 
 
 def _climb(
-    bins: _Bins, directions: np.ndarray, gain: float | None, most_steps: int = _MOST_STEPS
+    bins: _Bins, directions: np.ndarray, gain: float | None, most_steps: int
 ) -> tuple[_State, int]:
     """Take steps of EM from flat weights, and say how many."""
     if gain is None:
         gain = max(_GAIN, _GAIN_PER_VALUE * len(bins.flat))
     affordable = int(_WORK / (len(bins.start) * len(bins.kernel)))
-    most_steps = min(most_steps, max(affordable, _FEWEST_STEPS))
+    most_steps = min(most_steps, max(affordable, 1))
     flat = bins.allowed / bins.allowed.sum()
     state = _State(flat, np.zeros((len(directions), len(flat))))
     last = -math.inf
@@ -337,10 +347,8 @@ def _em_step(bins: _Bins, state: _State, directions: np.ndarray) -> tuple[_State
             pull = bins.slope @ (moved / f).swapaxes(1, 2)
             _scatter(bent, start, pull - bins.kernel @ (change / f / f).swapaxes(1, 2))
     n = len(bins.flat)
-    weights = state.weights * raised / n
     tangents = (state.tangents * raised + state.weights * bent) / n
-    known = weights > _NOTHING
-    return _State(np.where(known, weights, 0.0), np.where(known, tangents, 0.0)), likelihood
+    return _State(state.weights * raised / n, tangents), likelihood
 
 
 def _windows(weights: np.ndarray, bins: _Bins, rows: slice) -> np.ndarray:
@@ -354,25 +362,25 @@ def _scatter(totals: np.ndarray, start: np.ndarray, parts: np.ndarray) -> None:
         totals[..., start + k] += parts[..., k, :]
 
 
-def _risk(values: np.ndarray, grid: Grid) -> float:
+def _risk(values: np.ndarray, grid: Grid, most_steps: int) -> float:
     """Mean squared error that posterior means are expected to have, as a share of sigma^2."""
     grid = grid._replace(step=grid.step if grid.step <= _COARSE else _SPACING)
     bins = _bins(np.sort(values), grid, None)
     directions = _directions(bins)
-    state, _ = _climb(bins, directions, None)
-    spread, through = 0.0, np.zeros(len(directions))
+    state, _ = _climb(bins, directions, None, most_steps)
+    n, spread, alone, through = len(values), 0.0, 0.0, np.zeros(len(directions))
     first = bins.kernel * bins.offsets[:, None]
     second = first * bins.offsets[:, None]
     for rows in _row_blocks(bins):
         seen, tangents = (_windows(part, bins, rows) for part in state)
         f = np.maximum(seen @ bins.kernel, _LEAST)
+        alone += float((bins.counts[rows] * np.minimum(1 / (n * f), 1.0)).sum())
         mean = seen @ first / f
         spread += float((bins.counts[rows] * (seen @ second / f - mean * mean)).sum())
         slope = (tangents @ first - mean * (tangents @ bins.kernel)) / f
         through += (directions[:, rows] * slope).sum((1, 2))
-    n = len(values)
-    trace = through.sum() if n <= _EXACT else through.mean()
-    return (max(spread, 0.0) + 2 * max(float(trace), 0.0)) / n
+    trace = float(through.sum() if n <= _EXACT else through.mean())
+    return (max(spread, 0.0) + 2 * min(max(trace, alone), n)) / n
 
 
 def _directions(bins: _Bins) -> np.ndarray:
@@ -386,6 +394,5 @@ def _directions(bins: _Bins) -> np.ndarray:
         # pseudorandom and always the same: the risk is a function of the values
         pool = np.frombuffer(hashlib.shake_128(b"").digest(wanted * n), np.uint8)
         signs = 1.0 - 2.0 * (pool.reshape(wanted, n) & 1)
-    size = bins.counts.size
-    binned = [np.bincount(bins.flat, weights, minlength=size) for weights in signs]
+    binned = [np.bincount(bins.flat, row, minlength=bins.counts.size) for row in signs]
     return np.stack(binned).reshape(-1, *bins.counts.shape)
