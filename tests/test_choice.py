@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dpframe.denoise import choice
 from dpframe.denoise.base import check_edges, check_sigma, check_values
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import METHODS, Facts, denoise_array
@@ -38,7 +39,8 @@ def test_the_choice_is_nearly_the_best(truth, edges):
     assert error(found.denoised.values, truth) <= min(*errors, nothing) + 0.1 * nothing
 
 
-def test_an_average_has_the_average_risk_less_its_spread():
+def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
+    monkeypatch.setattr(choice, "_ALIKE", 5.0)
     found = choose(TRUTHS["flat"] + NOISE, Facts("gaussian", SIGMA, edges=PATH))
     assert len(found.methods) > 1
     assert found.name == "average"
@@ -135,3 +137,17 @@ def test_edges_are_checked(edges):
 
 def test_edges_become_simple():
     assert check_edges([[2, 1], [1, 2], [3, 3], [0, 3]], 4).tolist() == [[0, 3], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("law", "largest"), [("gaussian", 2 * math.log(200)), ("laplace", math.log(200) ** 2 / 2)]
+)
+def test_methods_that_are_tuned_are_judged_soberly(law, largest):
+    values = TRUTHS["steps"] + NOISE
+    facts = Facts(law, SIGMA, lower=0.0, edges=PATH)
+    tried = choose(values, facts).tried
+    for method, times in (("soft_threshold", 2), ("tree_wavelets", 2), ("empirical_bayes", 0)):
+        plain = denoise_array(values, method, facts, {}).risk
+        assert tried[method].risk == pytest.approx(plain + times * largest * SIGMA**2 / 200)
+    plain = denoise_array(values, "trend_filter", facts, {"order": 1}).risk
+    assert tried["trend_filter order=1"].risk == pytest.approx(plain + largest * SIGMA**2 / 400)

@@ -240,7 +240,7 @@ def test_bins_are_neighbors_by_themselves():
         assert (
             report.loc["average", "estimated_gain"] >= report.loc[members, "estimated_gain"].mean()
         )
-    assert made.dp.denoising["estimated_gain"].max() > 0.7  # a flat histogram
+    assert made.dp.denoising["estimated_gain"].max() > 0.5  # a flat histogram
 
 
 def test_it_says_so_where_nothing_helps():

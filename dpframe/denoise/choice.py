@@ -10,7 +10,15 @@ from dpframe.denoise.methods import METHODS, Facts, Options, denoise_array
 
 __all__ = ["Choice", "choose"]
 
-_ALIKE = 1.0
+_TUNED: dict[str, float] = {
+    "soft_threshold": 2.0,
+    "simplex": 2.0,
+    "tree_wavelets": 2.0,
+    "trend_filter": 0.5,
+}
+"""Squares of the largest of n noises by which the risk of a method seems smaller than it is."""
+
+_ALIKE = 0.5
 """Standard errors up to which two estimated risks do not tell their methods apart."""
 
 _CLEARLY = 2.0
@@ -62,9 +70,10 @@ class Choice(NamedTuple):
 def choose(values: object, facts: Facts) -> Choice:
     """Try the denoisers that apply and average those with the smallest estimated risk.
 
-    The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. The estimated
-    difference of two has a standard error of about `2 sigma |x - x'| / d` for d values. Denoisers
-    that are no more than one standard error worse than the best are not told apart, and are
+    The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. Where the
+    estimate itself chose something, such as a threshold, it is raised by two times the square of
+    the largest of d noises, over d, and by half of that square for trend filtering, as measured. The estimated difference of two has a standard error of about `2 sigma |x - x'| / d`.
+    Denoisers that are no more than half of it worse than the best are not told apart, and are
     averaged: the loss of an average is the average loss minus the variance between its members.
     The result is taken only if its gain over doing nothing exceeds 1 % and two standard errors.
 
@@ -77,7 +86,9 @@ def choose(values: object, facts: Facts) -> Choice:
     """
     array = check_values(values)
     tried = {
-        _in_words(method, options): denoise_array(array, method, facts, options)
+        _in_words(method, options): _soberly(
+            denoise_array(array, method, facts, options), method, facts
+        )
         for method, options in _VARIANTS
         if _applies(method, facts)
     }
@@ -94,6 +105,14 @@ def choose(values: object, facts: Facts) -> Choice:
         if gain > max(_CLEARLY * _doubt(average.values, array, facts), _WORTH * facts.variance):
             return Choice(tuple(alike), average, tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
+
+
+def _soberly(found: Denoised, method: str, facts: Facts) -> Denoised:
+    """Raise the risk of a method that was tuned on the values that it is judged by."""
+    d = max(len(found.values), 2)
+    log = math.log(d)
+    largest = facts.variance * (2 * log if facts.law == "gaussian" else log * log / 2)
+    return found._replace(risk=found.risk + _TUNED.get(method, 0.0) * largest / d)
 
 
 def _in_words(method: str, options: Options) -> str:
