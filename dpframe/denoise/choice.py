@@ -72,10 +72,11 @@ def choose(values: object, facts: Facts) -> Choice:
 
     The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. Where the
     estimate itself chose something, such as a threshold, it is raised by two times the square of
-    the largest of d noises, over d, and by half of that square for trend filtering, as measured. The estimated difference of two has a standard error of about `2 sigma |x - x'| / d`.
-    Denoisers that are no more than half of it worse than the best are not told apart, and are
-    averaged: the loss of an average is the average loss minus the variance between its members.
-    The result is taken only if its gain over doing nothing exceeds 1 % and two standard errors.
+    the largest of d noises, over d, and by half of that square for trend filtering, as measured.
+    The estimated difference of two has a standard error of about `2 sigma |x - x'| / d`. Denoisers
+    that are no more than half of it worse than the best are not told apart, and are averaged: the
+    loss of an average is the average loss minus the variance between its members. The result is
+    taken only if its gain over doing nothing exceeds 1 % and two standard errors.
 
     Parameters
     ----------
