@@ -10,6 +10,7 @@ __all__ = [
     "CertificateError",
     "DPFrameError",
     "DeclarationError",
+    "LedgerError",
     "QueryError",
     "UnknownColumnError",
 ]
@@ -41,6 +42,10 @@ class CalibrationError(DPFrameError, ValueError):
 
 class BudgetExceededError(DPFrameError, ValueError):
     """A spend does not fit in what is left of the budget; nothing was drawn or charged."""
+
+
+class LedgerError(DPFrameError, ValueError):
+    """A ledger's file cannot be used, or is not as it was left; nothing was drawn."""
 
 
 class CertificateError(DPFrameError, ValueError):

@@ -252,8 +252,11 @@ class PrivacyLoss:
 
     @property
     def rho(self) -> float:
-        """Zero-concentrated parameter of the Gaussian part, mu^2 / 2."""
-        return float(self.mu_squared / 2)
+        """Zero-concentrated parameter but for the extra delta, `(mu^2 + epsilon^2) / 2`.
+
+        An epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+        """
+        return float((self.mu_squared + self.epsilon**2) / 2)
 
 
 @dataclass(frozen=True, slots=True)

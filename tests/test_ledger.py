@@ -1,155 +1,21 @@
-"""Budgets: exact composition, checked against mpmath, and refusals before anything is recorded."""
+"""Ledgers: exact shares, refusals before anything is recorded, and what they show."""
 
-import itertools
-import math
-import random
+import copy
+import pickle
 import threading
 import time
 from fractions import Fraction
 
-import mpmath
 import pandas as pd
 import pytest
+from charging import ONE, PURE, entry, gaussian, pure, status
 
 import dpframe as dpf
+from dpframe.accounting import Composition
 from dpframe.calibration import gaussian_mu
-from dpframe.errors import BudgetExceededError, DeclarationError
-from dpframe.ledger import BudgetStatus, Entry, Ledger, affords
-from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
-
-ONE = Budget(1, 1e-6)
-PURE = Budget(1)
-mp = mpmath.mp.clone()
-mp.dps = 50
-
-
-def pure(epsilon: float | Fraction) -> PrivacyLoss:
-    return PrivacyLoss(epsilon=exact(epsilon))
-
-
-def gaussian(mu: float) -> PrivacyLoss:
-    return PrivacyLoss(mu_squared=Fraction(mu) ** 2)
-
-
-def entry(loss: PrivacyLoss) -> Entry:
-    return Entry("id", "2026-01-01T00:00:00+00:00", "count", "name", Spend.of(mu=1), loss)
-
-
-def status(budget: Budget, *losses: PrivacyLoss) -> BudgetStatus:
-    return BudgetStatus(budget, tuple(map(entry, losses)))
-
-
-def real(value: float | Fraction) -> mpmath.mpf:
-    return mp.mpf(Fraction(value).numerator) / Fraction(value).denominator
-
-
-def delta_of(epsilon, mu):
-    """Balle and Wang 2018, Theorem 8, as it is written."""
-    if mu == 0:
-        return mp.mpf(0)
-    above, below = mp.ncdf(mu / 2 - epsilon / mu), mp.ncdf(-mu / 2 - epsilon / mu)
-    return above - mp.exp(epsilon) * below
-
-
-def mu_of(epsilon):
-    """The mu with Phi(mu / 2) - Phi(-mu / 2) = (exp(epsilon) - 1) / (exp(epsilon) + 1)."""
-    return 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(epsilon / 2))
-
-
-def honors(budget: Budget, losses: list[PrivacyLoss], moved: list[int], inflate: float = 1) -> bool:
-    """Whether the total is within the budget with some pure losses moved into mu."""
-    kept = sum((loss.epsilon for at, loss in enumerate(losses) if at not in moved), Fraction(0))
-    epsilon = exact(budget.epsilon) - kept
-    delta = exact(budget.delta) - sum((loss.delta for loss in losses), Fraction(0))
-    if epsilon < 0 or delta < 0:
-        return False
-    squares = sum(real(loss.mu_squared) for loss in losses)
-    squares += sum(mu_of(real(losses[at].epsilon)) ** 2 for at in moved)
-    return delta_of(real(epsilon), mp.sqrt(squares) * inflate) <= real(delta)
-
-
-def subsets(losses: list[PrivacyLoss]) -> list[list[int]]:
-    pures = [at for at, loss in enumerate(losses) if loss.epsilon]
-    return [list(some) for n in range(len(pures) + 1) for some in itertools.combinations(pures, n)]
-
-
-def random_ledgers(seed: int, count: int):
-    """Mixtures of Laplace and Gaussian losses near the edge of random budgets."""
-    source = random.Random(seed)
-    for _ in range(count):
-        budget = Budget(source.choice([0.1, 1, 3, 10]), source.choice([1e-9, 1e-6, 1e-3, 0.05]))
-        losses = []
-        for _ in range(source.randrange(1, 5)):
-            before = status(budget, *losses)
-            part = source.choice([0.2, 0.5, 0.9, 1, 1.1])
-            if source.random() < 0.5:
-                loss = pure(before.remaining_epsilon * part)
-            else:
-                loss = gaussian(before.remaining_mu * part)
-            extra = Fraction(budget.delta) / 10 if source.random() < 0.2 else Fraction(0)
-            losses.append(PrivacyLoss(loss.epsilon, loss.mu_squared, extra))
-        yield budget, losses
-
-
-def test_mixtures_fit_if_and_only_if_an_independent_computation_says_so():
-    decisions = []
-    for budget, losses in random_ledgers(seed=1, count=150):
-        fits = affords(budget, losses)
-        decisions.append(fits)
-        if fits:
-            assert any(honors(budget, losses, moved) for moved in subsets(losses))
-        else:
-            by_size = sorted(subsets(losses)[-1], key=lambda at, losses=losses: losses[at].epsilon)
-            smallest_first = [by_size[:n] for n in range(len(by_size) + 1)]
-            assert not any(honors(budget, losses, some, 1 + 1e-9) for some in smallest_first)
-    assert 20 < sum(decisions) < 130
-
-
-def test_a_pure_loss_is_hidden_by_the_gaussian_it_is_moved_into():
-    for epsilon in (mp.mpf("0.01"), mp.mpf(1), mp.mpf(8)):
-        mu = mu_of(epsilon)
-        touched = 0
-        for alpha in [mp.mpf(n) / 400 for n in range(1, 400)] + [1 / (1 + mp.exp(epsilon))]:
-            quantile = mp.sqrt(2) * mp.erfinv(1 - 2 * alpha)
-            of_gaussian = mp.ncdf(quantile - mu)
-            of_pure = max(1 - mp.exp(epsilon) * alpha, mp.exp(-epsilon) * (1 - alpha))
-            assert of_gaussian <= of_pure + mp.mpf(10) ** -40
-            touched += abs(of_gaussian - of_pure) < mp.mpf(10) ** -40
-        assert touched >= 1
-
-
-def test_the_ledger_is_never_looser_than_basic_composition():
-    source = random.Random(2)
-    for _ in range(100):
-        budget = Budget(source.choice([0.5, 1, 7]), source.choice([0, 1e-9, 1e-6]))
-        weights = [source.randrange(1, 9) for _ in range(source.randrange(1, 9))]
-        epsilons = [exact(budget.epsilon) * weight / sum(weights) for weight in weights]
-        laplace = [PrivacyLoss(epsilon=epsilon) for epsilon in epsilons]
-        assert affords(budget, laplace)
-        if budget.delta:
-            mixed = [
-                loss if source.random() < 0.5 else gaussian(gaussian_mu(epsilon, budget.delta))
-                for loss, epsilon in zip(laplace, map(float, epsilons), strict=True)
-            ]
-            assert affords(budget, mixed)
-        assert status(budget, *laplace).spent_epsilon <= budget.epsilon
-
-
-def test_an_overspent_pure_budget_is_refused_to_the_last_bit():
-    assert affords(PURE, [pure(0.1)] * 10)
-    assert not affords(PURE, [*[pure(0.1)] * 10, pure(Fraction(1, 10**400))])
-    assert not affords(PURE, [pure(1 + 2**-52)])
-    assert not affords(PURE, [gaussian(1e-9)])
-    assert not affords(PURE, [PrivacyLoss(delta=Fraction(1, 10**400))])
-
-
-def test_extra_deltas_are_taken_off_the_budget():
-    half = PrivacyLoss(delta=Fraction(1, 2 * 10**6))
-    assert affords(ONE, [half, half, pure(1)])
-    assert not affords(ONE, [half, half, PrivacyLoss(delta=Fraction(1, 10**400))])
-    assert not affords(ONE, [half, half, gaussian(1e-9)])
-    assert affords(ONE, [half, gaussian(gaussian_mu(1, 5e-7))])
-    assert not affords(ONE, [half, gaussian(gaussian_mu(1, 6e-7))])
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.ledger import BudgetStatus, Ledger
+from dpframe.privacy import Budget, PrivacyLoss
 
 
 @pytest.fixture
@@ -190,15 +56,6 @@ def test_epsilons_of_gaussian_releases_that_add_up_to_the_budget_leave_some_over
     assert trips.dp.budget.spent.mu < gaussian_mu(1, 1e-6)
 
 
-def test_gaussian_losses_add_up_like_squares():
-    whole = gaussian_mu(1, 1e-6)
-    assert affords(ONE, [gaussian(whole)])
-    assert affords(ONE, [gaussian(whole / 4)] * 16)
-    assert not affords(ONE, [gaussian(whole / 4)] * 17)
-    assert not affords(ONE, [gaussian(math.nextafter(whole, 1))])
-    assert not affords(ONE, [gaussian(whole), gaussian(1e-100)])
-
-
 def test_what_does_not_fit_is_refused_before_it_is_recorded():
     ledger = Ledger(budget=ONE)
     ledger.charge(entry(gaussian(0.2)))
@@ -221,18 +78,20 @@ def test_a_refused_release_draws_and_charges_nothing(trips):
     assert not trips.dp.preview(dpf.count(), epsilon=1.1)["fits"].any()
 
 
-class HesitantLedger(Ledger):
-    """Gives other threads the time to decide on the same state."""
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kept", ["in memory", "in a file"])
+def test_threads_race_for_the_last_share_and_one_wins(kind, kept, tmp_path, monkeypatch):
+    decide = Composition.fits
 
-    def allows(self, loss: PrivacyLoss) -> bool:
-        answer = super().allows(loss)
+    def hesitantly(*given):
+        """Give other threads the time to decide on the same state."""
+        answer = decide(*given)
         time.sleep(0.005)
         return answer
 
-
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_threads_race_for_the_last_share_and_one_wins(kind):
-    ledger = HesitantLedger(budget=ONE)
+    monkeypatch.setattr(Composition, "fits", hesitantly)
+    path = None if kept == "in memory" else tmp_path / "race.ledger"
+    ledger = Ledger(path, budget=ONE)
     whole = Fraction(gaussian_mu(1, 1e-6)) ** 2
     half = pure(0.5) if kind == "laplace" else PrivacyLoss(mu_squared=whole / 2)
     ledger.charge(entry(half))
@@ -256,29 +115,6 @@ def test_threads_race_for_the_last_share_and_one_wins(kind):
     assert len(ledger.entries) == 2
 
 
-def test_what_remains_can_be_spent_and_not_more():
-    for budget, losses in random_ledgers(seed=3, count=150):
-        if not affords(budget, losses):
-            losses.pop()
-        if not affords(budget, losses):
-            continue
-        left = status(budget, *losses)
-        assert affords(budget, [*losses, gaussian(left.remaining_mu)])
-        assert not affords(budget, [*losses, gaussian(left.remaining_mu * (1 + 1e-12) + 1e-12)])
-        assert affords(budget, [*losses, pure(left.remaining_epsilon)])
-        more = pure(left.remaining_epsilon + 1e-8 * budget.epsilon)
-        assert not affords(budget, [*losses, more])
-
-
-def test_what_remains_after_laplace_alone_is_exact():
-    left = status(PURE, *[pure(0.1)] * 9)
-    assert (left.remaining_epsilon, left.remaining_mu) == (0.1, 0)
-    assert left.remaining_share == 0.1
-    assert left.spent_epsilon == 0.9
-    assert status(PURE, pure(1)).remaining_epsilon == 0
-    assert status(PURE, pure(Fraction(1, 3))).spent_epsilon == 1 / 3
-
-
 def test_shares_that_remain_can_be_spent(trips):
     trips.dp.declare(budget=Budget(0.7, 1e-7))
     trips.dp.count(mu=0.0123456789, mechanism="gaussian")
@@ -286,39 +122,6 @@ def test_shares_that_remain_can_be_spent(trips):
     assert trips.dp.budget.remaining_share < 1e-15
     with pytest.raises(BudgetExceededError):
         trips.dp.count(share=1e-9, mechanism="gaussian")
-
-
-def test_a_full_budget_remains_whole():
-    left = status(ONE)
-    assert left.remaining_mu == gaussian_mu(1, 1e-6)
-    assert (left.remaining_epsilon, left.remaining_share, left.spent_epsilon) == (1, 1, 0)
-    tiny = status(
-        ONE, PrivacyLoss(mu_squared=Fraction(gaussian_mu(1, 1e-6)) ** 2 - Fraction(1, 10**700))
-    )
-    assert 0 <= tiny.remaining_mu < 1e-300
-
-
-def test_spent_epsilon_covers_everything_spent():
-    for budget, losses in random_ledgers(seed=4, count=60):
-        if affords(budget, losses):
-            spent = status(budget, *losses).spent_epsilon
-            assert spent <= budget.epsilon * (1 + 1e-9)
-            claim = Budget(spent, budget.delta) if spent or budget.delta else budget
-            assert any(honors(claim, losses, moved) for moved in subsets(losses))
-
-
-def test_with_delta_alone_nothing_is_lost_to_division_by_zero():
-    left = status(Budget(0, 1e-3))
-    assert left.remaining_share == 1
-    assert affords(left.budget, [pure(left.remaining_epsilon)])
-    assert left.remaining_epsilon > 1e-3
-    assert status(Budget(0, 1e-3), pure(left.remaining_epsilon)).remaining_share == 0
-
-
-def test_many_small_pure_losses_cost_less_than_their_sum():
-    many = [pure(0.1)] * 200
-    assert affords(Budget(10, 1e-6), many)
-    assert status(Budget(10, 1e-6), *many).spent_epsilon < 10
 
 
 def test_releases_are_listed(trips):
@@ -341,10 +144,14 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     left = status(ONE, pure(0.25), gaussian(0.1))
     text = repr(left)
     assert "Budget     epsilon=1, delta=1e-06" in text
+    assert f"mu={left.spent_mu:.4g}, rho={left.spent_rho:.4g} (epsilon=0.25, mu=0.1)" in text
     assert text.count("count: name, ") == 2
-    shown = dict(part.split("=") for part in text.splitlines()[2].split() if "=" in part)
+    remaining = text.splitlines()[2].replace(",", "")
+    shown = dict(part.split("=") for part in remaining.split() if "=" in part)
     assert 0.999 * left.remaining_mu < float(shown["mu"]) <= left.remaining_mu
     assert 0.999 * left.remaining_epsilon < float(shown["epsilon"]) <= left.remaining_epsilon
+    assert 0.999 * left.remaining_rho < float(shown["rho"]) <= left.remaining_rho
+    assert 0.999 * left.remaining_share < float(shown["share"]) <= left.remaining_share
     assert "Remaining  mu=0 (Gaussian) or epsilon=0.1 (Laplace)" in repr(status(PURE, pure(0.9)))
 
 
@@ -356,3 +163,88 @@ def test_a_ledger_needs_a_budget(budget):
 
 def test_ledgers_have_identities_of_their_own():
     assert Ledger(budget=ONE).ledger_id != Ledger(budget=ONE).ledger_id
+
+
+def test_of_many_releases_the_last_are_shown():
+    text = repr(status(ONE, *[gaussian(0.01)] * 50))
+    assert "30 earlier releases" in text
+    assert text.count("count: name") == 20
+
+
+@pytest.mark.parametrize("currency", ["mu", "rho", "epsilon"])
+def test_what_is_shown_to_remain_can_be_released(trips, currency):
+    trips.dp.declare(budget=ONE)
+    trips.dp.count(mu=0.1, mechanism="gaussian")
+    trips.dp.count(epsilon=0.1, mechanism="laplace")
+    left = {currency: getattr(trips.dp.budget, f"remaining_{currency}")}
+    mechanism = "laplace" if currency == "epsilon" else "gaussian"
+    trips.dp.count(**left, mechanism=mechanism)
+    assert len(trips.dp.ledger.entries) == 3
+    more = {currency: left[currency] / 1000}
+    with pytest.raises(BudgetExceededError):
+        trips.dp.count(**more, mechanism=mechanism)
+
+
+def test_a_status_of_entries_alone_is_that_of_the_ledger():
+    ledger = Ledger(budget=ONE)
+    for loss in (pure(0.2), gaussian(0.05), pure(0.01)):
+        ledger.charge(entry(loss))
+    again = BudgetStatus(ONE, ledger.entries)
+    assert again == ledger.status() == ledger.last_status()
+    assert again.composition == ledger.status().composition
+    assert again.spent_epsilon == ledger.status().spent_epsilon
+
+
+def test_the_ledger_as_a_frame_shows_what_was_spent_by_then(trips):
+    trips.dp.declare(keys={"zone": ["A", "B"]}, budget=ONE)
+    assert trips.dp.ledger.to_frame().empty
+    heads, spent = [], []
+    for spend in ({"mu": 0.1, "mechanism": "gaussian"}, {"epsilon": 0.2, "mechanism": "laplace"}):
+        trips.dp.count(by="zone", **spend)
+        heads.append(trips.dp.ledger.head)
+        spent.append(trips.dp.budget.spent_epsilon)
+    frame = trips.dp.ledger.to_frame()
+    assert frame.index.tolist() == [each.release_id for each in trips.dp.ledger.entries]
+    columns = [
+        "released_at",
+        "what",
+        "mechanism",
+        "epsilon",
+        "mu",
+        "delta",
+        "spent_epsilon",
+        "hash",
+    ]
+    assert list(frame.columns) == columns
+    assert frame["spent_epsilon"].tolist() == spent
+    assert frame["hash"].tolist() == heads
+    assert frame["mu"].tolist() == [0.1, 0]
+    pd.testing.assert_frame_equal(frame[columns[:6]], trips.dp.budget.releases)
+
+
+def test_the_ledger_as_an_event_of_dp_accounting(trips):
+    events = pytest.importorskip("dp_accounting.dp_event")
+    trips.dp.declare(budget=ONE)
+    assert trips.dp.ledger.to_dp_event() == events.NoOpDpEvent()
+    trips.dp.count(mu=0.125, mechanism="gaussian")
+    trips.dp.count(epsilon=0.25, mechanism="laplace")
+    assert trips.dp.ledger.to_dp_event() == events.ComposedDpEvent(
+        [events.GaussianDpEvent(8.0), events.LaplaceDpEvent(4.0)]
+    )
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_ledger_in_memory_is_not_doubled(way):
+    with pytest.raises(LedgerError, match=r"would spend the budget again.*dpf.Ledger\(path"):
+        way(Ledger(budget=ONE))
+
+
+def test_the_head_covers_budget_and_entries():
+    ledgers = [Ledger(budget=ONE), Ledger(budget=ONE)]
+    assert ledgers[0].head != ledgers[1].head
+    before = ledgers[0].head
+    ledgers[0].charge(entry(pure(0.1)))
+    assert ledgers[0].head != before
+    assert len(before) == 64
+    assert ledgers[0].path is None
+    assert repr(ledgers[0]) == f"<Ledger in memory: {ONE}, 1 releases>"

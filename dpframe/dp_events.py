@@ -1,0 +1,62 @@
+"""Losses as events of dp_accounting, which is imported when they are asked for."""
+
+import importlib
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from dpframe.accounting import below
+from dpframe.errors import DPFrameError
+from dpframe.privacy import PrivacyLoss
+
+__all__ = ["dp_event"]
+
+
+def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
+    """Describe losses to the accountants of dp_accounting.
+
+    A Gaussian loss of mu becomes `GaussianDpEvent(1 / mu)`, a pure epsilon
+    `LaplaceDpEvent(1 / epsilon)`: noise multipliers for a sensitivity of 1 (L2 and L1), rounded
+    down. An extra delta becomes `EpsilonDeltaDpEvent(0, delta)` where the installed dp_accounting
+    knows it, and else `UnsupportedDpEvent()`, at which its accountants refuse rather than forget
+    the delta. Equal losses are grouped.
+
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The composed event; `NoOpDpEvent()` where nothing was spent.
+
+    Raises
+    ------
+    DPFrameError
+        If dp_accounting is not installed.
+    """
+    module = _events()
+    events = [
+        module.SelfComposedDpEvent(event, count) if count > 1 else event
+        for loss, count in Counter(losses).items()
+        for event in _of_one(loss, module)
+    ]
+    return module.ComposedDpEvent(events) if events else module.NoOpDpEvent()
+
+
+def _of_one(loss: PrivacyLoss, module: Any) -> list[Any]:
+    events = []
+    if loss.mu_squared:
+        events.append(module.GaussianDpEvent(below(1 / Fraction(loss.mu))))
+    if loss.epsilon:
+        events.append(module.LaplaceDpEvent(below(1 / loss.epsilon)))
+    if loss.delta:
+        plain = getattr(module, "EpsilonDeltaDpEvent", None)
+        events.append(plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent())
+    return events
+
+
+def _events() -> Any:
+    try:
+        return importlib.import_module("dp_accounting.dp_event")
+    except ImportError as error:
+        raise DPFrameError(
+            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
+        ) from error

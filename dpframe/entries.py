@@ -1,0 +1,238 @@
+"""Entries of a ledger, as exact text, chained by hash.
+
+Each row of a ledger has a number, a body and a hash: row 0 is the header, the others are entries.
+The hash of a row is SHA-256 of the hash before it and the body, which is canonical JSON with exact
+fractions as text.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from dpframe.accounting import Composition
+from dpframe.errors import LedgerError
+from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
+
+__all__ = ["FORMAT", "Chain", "Entry", "Row"]
+
+FORMAT = 1
+"""Version of what rows mean."""
+
+_START = "0" * 64
+_LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One release in a ledger.
+
+    Parameters
+    ----------
+    release_id
+        Identifier, also in the certificate of what was released.
+    released_at
+        When, as an ISO 8601 time in UTC.
+    what
+        The queries in words.
+    mechanism
+        Name of the mechanism.
+    spend
+        How the amount was given.
+    loss
+        What it costs.
+    """
+
+    release_id: str
+    released_at: str
+    what: str
+    mechanism: str
+    spend: Spend
+    loss: PrivacyLoss
+
+
+class Row(NamedTuple):
+    """A row of a ledger: its number, its body as canonical JSON, and its hash."""
+
+    number: int
+    body: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A ledger as it is known so far: what its rows say, and their hashes.
+
+    Parameters
+    ----------
+    ledger_id
+        Identifier of the ledger.
+    budget
+        The total.
+    hashes
+        Hashes of all rows, that of the header first.
+    entries
+        What was charged, in order.
+    spent
+        Losses of the entries, added up.
+    """
+
+    ledger_id: str
+    budget: Budget
+    hashes: tuple[str, ...]
+    entries: tuple[Entry, ...] = ()
+    spent: Composition = field(default_factory=Composition)
+
+    @classmethod
+    def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
+        """Start a ledger, with its header."""
+        body = _canonical(
+            {
+                "format": FORMAT,
+                "ledger_id": ledger_id,
+                "budget": {
+                    "epsilon": _text(exact(budget.epsilon)),
+                    "delta": _text(exact(budget.delta)),
+                },
+            }
+        )
+        header = Row(0, body, _hash(_START, body))
+        return cls(ledger_id, budget, (header.hash,)), header
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
+        """Read a whole ledger.
+
+        Raises
+        ------
+        LedgerError
+            If the rows do not form a chain, or their meaning is not known.
+        """
+        if not rows or rows[0].number != 0 or rows[0].hash != _hash(_START, rows[0].body):
+            raise LedgerError(_broken(where, 0))
+        try:
+            read = json.loads(rows[0].body)
+            version = read["format"]
+            if version == FORMAT:
+                amounts = {name: float(Fraction(text)) for name, text in read["budget"].items()}
+                chain = cls(str(read["ledger_id"]), Budget(**amounts), (rows[0].hash,))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerError(_unreadable(where, 0)) from error
+        if version != FORMAT:
+            raise LedgerError(other_format(where, version))
+        return chain.extended(rows[1:], where)
+
+    def extended(self, rows: Iterable[Row], where: str) -> "Chain":
+        """Read rows that follow, each of which must continue the chain.
+
+        Raises
+        ------
+        LedgerError
+            If one does not.
+        """
+        head, entries, hashes = self.hashes[-1], [], []
+        for number, row in enumerate(rows, start=len(self.hashes)):
+            if row.number != number or row.hash != _hash(head, row.body):
+                raise LedgerError(_broken(where, number))
+            try:
+                entries.append(_entry_of(json.loads(row.body)))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise LedgerError(_unreadable(where, number)) from error
+            head = row.hash
+            hashes.append(head)
+        if not entries:
+            return self
+        return Chain(
+            self.ledger_id,
+            self.budget,
+            (*self.hashes, *hashes),
+            (*self.entries, *entries),
+            self.spent.plus(*(entry.loss for entry in entries)),
+        )
+
+    def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
+        """Append an entry."""
+        body = _canonical(_json_of(entry))
+        row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
+        chain = Chain(
+            self.ledger_id,
+            self.budget,
+            (*self.hashes, row.hash),
+            (*self.entries, entry),
+            self.spent.plus(entry.loss),
+        )
+        return chain, row
+
+
+def other_format(where: str, version: object) -> str:
+    """Say that a ledger is of another version."""
+    return (
+        f"the ledger {where} is of format {version!r}, and this version of dpframe reads format "
+        f"{FORMAT}. Open it with the version that wrote it."
+    )
+
+
+def _broken(where: str, number: int) -> str:
+    what = "its header, entry 0," if number == 0 else f"entry {number}"
+    return (
+        f"the ledger {where} was changed: {what} does not continue the chain of hashes. Nothing is "
+        "charged to it. Restore the file from a copy, and compare ledger.head with the hash that "
+        "was written down; certificates of releases show what else was spent."
+    )
+
+
+def _unreadable(where: str, number: int) -> str:
+    return (
+        f"entry {number} of the ledger {where} was not written by this version of dpframe. Open "
+        "it with the version that wrote it."
+    )
+
+
+def _hash(before: str, body: str) -> str:
+    return hashlib.sha256(f"{before}\n{body}".encode()).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _text(value: Fraction) -> str:
+    """Write a fraction exactly; with very many digits, in hexadecimal."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) < _LONG:
+        return str(value)
+    return f"{value.numerator:#x}/{value.denominator:#x}"
+
+
+def _fraction(text: str) -> Fraction:
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator, 0), int(denominator or "1", 0))
+
+
+def _json_of(entry: Entry) -> dict[str, Any]:
+    spend, loss = entry.spend, entry.loss
+    return {
+        "release_id": entry.release_id,
+        "released_at": entry.released_at,
+        "what": entry.what,
+        "mechanism": entry.mechanism,
+        "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
+        "loss": {
+            "epsilon": _text(loss.epsilon),
+            "mu_squared": _text(loss.mu_squared),
+            "delta": _text(loss.delta),
+        },
+    }
+
+
+def _entry_of(read: dict[str, Any]) -> Entry:
+    spend, loss = read["spend"], read["loss"]
+    return Entry(
+        read["release_id"],
+        read["released_at"],
+        read["what"],
+        read["mechanism"],
+        Spend(spend["kind"], _fraction(spend["amount"]), spend["delta"]),
+        PrivacyLoss(**{name: _fraction(text) for name, text in loss.items()}),
+    )

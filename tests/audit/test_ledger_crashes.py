@@ -1,0 +1,178 @@
+"""Processes killed at random instants: a spend is recorded or not, and no release is without one.
+
+The short versions run by default, the long ones with `-m audit`.
+"""
+
+import os
+import random
+import signal
+import time
+import traceback
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from uuid import uuid4
+
+import pandas as pd
+import pytest
+from charging import ONE, entry, in_processes
+
+from dpframe.calibration import gaussian_mu
+from dpframe.errors import BudgetExceededError
+from dpframe.ledger import Entry, Ledger
+from dpframe.privacy import PrivacyLoss, Spend
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    # NumPy's threads are idle
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+WHOLE = Fraction(gaussian_mu(1, 1e-6)) ** 2
+SPENT = Fraction(1, 10**14)  # mu^2 of each release
+ALIVE = 2  # workers at work at any time
+LONGEST = 0.05  # seconds until the next one is killed
+KILLS_PER_LEDGER = 100  # a longer ledger takes longer to check
+
+kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
+
+
+def spend(ledger: Ledger, number: int) -> str:
+    """Charge without releasing."""
+    made = Entry(
+        f"{os.getpid()}-{number}",
+        "2026-01-01T00:00:00+00:00",
+        "count",
+        "gaussian",
+        Spend.of(mu=1e-7),
+        PrivacyLoss(mu_squared=SPENT),
+    )
+    ledger.charge(made)
+    return made.release_id
+
+
+def release(ledger: Ledger, _: int) -> str:
+    """Release a noisy count."""
+    frame = pd.DataFrame({"zone": ["A", "B", "A"]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, ledger=ledger)
+    released = frame.dp.count(by="zone", rho=float(SPENT / 2), mechanism="gaussian")
+    return released.dp.certificate["release_id"]
+
+
+class Worker:
+    """A process that spends without end, and tells what it has got in a file."""
+
+    def __init__(self, path: Path, act):
+        self.told = path.with_name(f"told-{uuid4().hex}")
+        self.told.touch()
+        self.alive, parent = True, os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._work(path, act, parent)
+
+    def _work(self, path: Path, act, parent: int):
+        try:
+            with self.told.open("ab", buffering=0) as told:
+                ledger, number = Ledger(path), 0
+                while os.getppid() == parent:
+                    told.write(f"{act(ledger, number)}\n".encode())
+                    number += 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(99)
+
+    def kill(self) -> int:
+        """Kill it, and return what it ended with."""
+        if self.alive:
+            self.alive = False
+            os.kill(self.pid, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return -signal.SIGKILL
+
+
+def told_in(folder: Path) -> set[str]:
+    """Releases that workers have got."""
+    return {name for each in folder.glob("told-*") for name in each.read_text().split()}
+
+
+def check(path: Path, killed: int) -> int:
+    """Compare what was told with what is recorded, and charge once more."""
+    before = told_in(path.parent)
+    ledger = Ledger(path)  # checks the chain
+    state = ledger.last_status()
+    recorded = Counter(each.release_id for each in state.entries)
+    assert before <= set(recorded)
+    assert set(recorded.values()) <= {1}
+    # a process has at most one release on its way, and this one has charged after each kill
+    assert len(set(recorded) - told_in(path.parent)) <= 2 * killed + ALIVE
+    assert state.spent == sum(state.losses, start=PrivacyLoss())
+    spend(ledger, killed)
+    return len(before)
+
+
+@kills
+@pytest.mark.parametrize("act", [spend, release])
+def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act):
+    source, told = random.Random(9), 0
+    for start in range(0, kills, KILLS_PER_LEDGER):
+        folder = tmp_path / str(start)
+        folder.mkdir()
+        path = folder / "x.ledger"
+        Ledger(path, budget=ONE)
+        workers = [Worker(path, act) for _ in range(ALIVE)]
+        try:
+            for killed in range(1, min(KILLS_PER_LEDGER, kills - start) + 1):
+                time.sleep(source.random() * LONGEST)
+                victim = source.randrange(ALIVE)
+                assert workers[victim].kill() == -signal.SIGKILL
+                found = check(path, killed)
+                workers[victim] = Worker(path, act)
+        finally:
+            for worker in workers:
+                worker.kill()
+        told += found
+    assert told > kills / 4  # the workers were at work
+
+
+@kills
+def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
+    source, created = random.Random(10), 0
+    for killed in range(kills // 2):
+        folder = tmp_path / str(killed)
+        folder.mkdir()
+        child = os.fork()
+        if child == 0:
+            for number in range(1000):
+                Ledger(folder / f"{number}.ledger", budget=ONE)
+            os._exit(0)
+        time.sleep(source.random() * 5 * LONGEST)  # a file takes longer to create
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for path in folder.glob("*.ledger"):
+            assert Ledger(path, budget=ONE).entries == ()
+            created += 1
+    assert created > 0
+
+
+@pytest.mark.parametrize(
+    ("processes", "shares"), [(2, 200), pytest.param(8, 10_000, marks=pytest.mark.audit)]
+)
+def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares):
+    path = tmp_path / "x.ledger"
+    Ledger(path, budget=ONE)
+    share = PrivacyLoss(mu_squared=WHOLE / shares)
+
+    def spend_some():
+        ledger = Ledger(path)
+        for _ in range(shares // processes):
+            ledger.charge(entry(share))
+        return 0
+
+    assert in_processes([spend_some] * processes) == [0] * processes
+    ledger = Ledger(path)
+    assert len(ledger.entries) == shares
+    assert ledger.status().spent.mu_squared == WHOLE
+    assert ledger.status().remaining_share == 0
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(entry(share))
+    assert len(Ledger(path).entries) == shares

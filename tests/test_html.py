@@ -1,0 +1,243 @@
+"""Tables for notebooks: well-formed, escaped, and with the numbers that they are about."""
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from types import SimpleNamespace
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.declaration import kept_declaration
+from dpframe.html import budget_html, certificate_html, declaration_html, table_html
+
+HOSTILE = "<script>alert(\"1\")</script> & 'x' $a_b$ </td>"
+
+
+def read(made):
+    """Parse what was made and return its texts, in order."""
+    return [text for text in ET.fromstring(made).itertext() if text]  # noqa: S314
+
+
+def tables(made):
+    """Return the texts of the cells of each table."""
+    root = ET.fromstring(made)  # noqa: S314
+    return [
+        [["\n".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
+        for table in root.iter("table")
+    ]
+
+
+def pairs(made):
+    """Return names and values of the first table; a name that is missing is the one above."""
+    found, name = {}, ""
+    for above, value in tables(made)[0]:
+        name = above or name
+        found[name] = f"{found[name]}\n{value}" if name in found else value
+    return found
+
+
+def trips(label="zone", **declared):
+    frame = pd.DataFrame({label: ["A", "B", "A"], "fare": [1.0, 2.5, 7.0], "who": [1, 1, 2]})
+    frame.dp.declare(keys={label: ["A", "B", "C"]}, bounds={"fare": (0.5, 30)}, **declared)
+    return frame
+
+
+def status(**given):
+    """Return a status as a ledger would, for a budget that is partly spent."""
+    numbers = {
+        "spent_epsilon": 0.123451,
+        "spent_mu": 0.043211,
+        "spent_rho": 0.000933651,
+        "remaining_mu": 0.319999,
+        "remaining_epsilon": 0.876549,
+        "remaining_share": float(Fraction(2, 3)),
+    }
+    columns = ["released_at", "what", "mechanism", "epsilon", "mu", "delta"]
+    rows = [["2026-01-02", "count by zone", "gaussian", 0.0, 0.04321098, 0.0]]
+    releases = pd.DataFrame(rows, index=pd.Index(["abc"], name="release_id"), columns=columns)
+    return SimpleNamespace(
+        **{"budget": dpf.Budget(1, 1e-6), "releases": releases, **numbers, **given}
+    )
+
+
+def test_tables_hold_names_and_values():
+    made = table_html("Some & all", [("one", 1), ("third", 1 / 3), ("several", ["a", "b<c"])])
+    assert read(made)[0] == "Some & all"
+    assert tables(made) == [[["one", "1"], ["third", "0.333333"], ["several", "a\nb<c"]]]
+
+
+def test_texts_are_escaped():
+    made = table_html(HOSTILE, [(HOSTILE, HOSTILE), ("lines", [HOSTILE])])
+    assert "<script" not in made
+    assert '"1"' not in made
+    assert read(made) == [HOSTILE, HOSTILE, HOSTILE, "lines", HOSTILE]
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\x0c", "\ud800", "\uffff"])
+def test_characters_that_are_no_text_are_replaced(character):
+    assert read(table_html("t", [("name", f"a{character}b")]))[-1] == "a\ufffdb"
+    table_html("t", [("name", f"a{character}b")]).encode()
+
+
+def test_formulas_are_not_typeset():
+    made = table_html("t", [("cost", "$a_b$")])
+    assert re.match(r'<div class="[^"]*\bmathjax_ignore\b', made)
+
+
+def test_colors_are_those_of_the_notebook():
+    made = budget_html(status()) + certificate_html(trips().dp.count(epsilon=1).attrs["dpframe"])
+    assert not re.search(r"(^|[^-])\bcolor:|background|#[0-9a-f]{3,6};", made)
+
+
+def test_a_certificate_is_shown_with_its_numbers():
+    frame = trips(privacy_unit="who", max_rows=2, budget=dpf.Budget(2, 1e-6))
+    query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare", where="fare > 1"))
+    certificate = frame.dp.release(query, epsilon=0.5).dp.certificate
+    made = certificate._repr_html_()
+    assert made == certificate_html(certificate.to_dict())
+    found = pairs(made)
+    assert found["query"] == "n: count, fare: mean of fare where fare > 1 by zone"
+    assert found["privacy unit"] == "all rows of one 'who'\nmax_rows=2"
+    assert found["neighbors"] == "add_remove"
+    assert found["mechanism"] == f"{certificate['mechanism']['title']} noise on exact integers"
+    assert found["privacy loss"].startswith("(0.5, ")
+    assert f"mu={certificate['privacy_loss']['mu']:.6g}" in found["privacy loss"]
+    assert found["ledger"].startswith("epsilon=0.5 spent of 2 at delta=1e-06")
+    assert certificate["release_id"] in found["released"]
+    assert found["digest"].startswith(certificate["digest"])
+    error = f"{certificate.columns[0]['std_error']:.6g}"
+    assert tables(made)[1][1:] == [
+        ["n", "count", "", "", error],
+        ["fare", "mean of fare", "fare > 1", "0.5 to 30", "one for each row"],
+    ]
+
+
+def test_certificates_of_all_kinds_are_shown():
+    one = pairs(trips().dp.count(mu=0.25).dp.certificate._repr_html_())
+    assert one["privacy unit"] == "one row"
+    assert one["privacy loss"] == "mu=0.25"
+    assert one["ledger"] == "none: no budget was declared"
+    both = trips().dp.release({"a": dpf.count("zone"), "b": dpf.count()}, epsilon=1, delta=0)
+    shown = pairs(both["a"].dp.certificate._repr_html_())["privacy loss"]
+    assert shown.splitlines()[0] == "(1, 0)-differentially private"
+    assert shown.splitlines()[-1] == "shared by all queries released together"
+
+
+def test_steps_are_shown():
+    record = dpf.denoised(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate.to_dict()
+    shown = [("simplex", 0.256, "26% of the squared error"), ("simplex", None, "not estimated")]
+    for method, gain, words in shown:
+        record["steps"][0]["tried"] = {method: gain}
+        made = certificate_html(record)
+        assert tables(made)[2][1] == ["count_denoised", "count", method, words]
+    released = trips().dp.histogram("fare", range(30), epsilon=0.1)
+    certificate = dpf.denoised(released).dp.certificate
+    (step,) = certificate["steps"]
+    row = tables(certificate._repr_html_())[2][1]
+    assert row[:2] == ["count_denoised", "count"]
+    if len(step["members"]) > 1:  # which ones is chosen by what was released
+        assert row[2].splitlines() == step["members"]
+    else:
+        assert row[2] == f"{step['method']} (chosen automatically)"
+    gain = step["tried"].get(step["method"])
+    expected = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
+    assert row[3] == expected
+
+
+def test_a_declaration_is_shown():
+    frame = trips(
+        privacy_unit="who",
+        max_groups=2,
+        max_rows_per_group=3,
+        neighboring="replace",
+        missing={"fare": 2.5},
+        budget=dpf.Budget(2, 1e-6),
+    )
+    declaration = kept_declaration(frame)
+    made = declaration._repr_html_()
+    assert made == declaration_html(declaration)
+    assert pairs(made) == {
+        "privacy unit": "all rows of one 'who'\nmax_groups=2\nmax_rows_per_group=3",
+        "neighbors": "replace",
+        "budget": "epsilon=2, delta=1e-06",
+    }
+    assert {row[0]: row[1:] for row in tables(made)[1]} == {
+        "column": ["bounds", "keys", "whole numbers", "missing values", "from"],
+        "zone": ["", "3", "", "left out", "declared"],
+        "fare": ["0.5 to 30", "", "", "taken as 2.5", "declared"],
+    }
+
+
+def test_a_declaration_without_anything_is_shown():
+    frame = pd.DataFrame({"x": [1]})
+    frame.dp.declare()
+    made = kept_declaration(frame)._repr_html_()
+    assert pairs(made)["privacy unit"] == "one row"
+    assert pairs(made)["budget"] == "none: releases are not added up"
+    assert len(tables(made)[1]) == 1
+
+
+def test_a_budget_is_shown_on_the_safe_side():
+    found = pairs(budget_html(status()))
+    assert found == {
+        "budget": "epsilon=1, delta=1e-06",
+        "spent": "epsilon=0.1235 at delta=1e-06\nthat is, mu=0.04322, rho=0.0009337",
+        "left": "share=0.6666\nmu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise",
+    }
+    even = pairs(budget_html(status(spent_epsilon=0.1, remaining_mu=0.1)))
+    assert "epsilon=0.1 at" in even["spent"]
+    assert "mu=0.1 of" in even["left"]
+
+
+def test_a_budget_lists_the_latest_releases():
+    (only,) = tables(budget_html(status()))[1][1:]
+    assert only[:4] == ["abc", "2026-01-02", "count by zone", "gaussian"]
+    assert only[4:] == ["0", "0.043211", "0"]
+    many = pd.concat([status().releases] * 60).set_axis([f"r{i}" for i in range(60)])
+    rows = tables(budget_html(status(releases=many)))[1]
+    assert rows[0][0] == "release"
+    assert [row[0] for row in rows[1:51]] == [f"r{i}" for i in range(59, 9, -1)]
+    assert rows[51:] == [["and 10 more"]]
+
+
+def test_a_bar_shows_what_is_spent():
+    (bar,) = ET.fromstring(budget_html(status(remaining_share=0.25))).iter("progress")  # noqa: S314
+    assert float(bar.get("value")) == 0.75
+
+
+def test_hostile_labels_stay_texts():
+    frame = trips(HOSTILE)
+    released = frame.dp.count(HOSTILE, epsilon=1)
+    released = dpf.denoised(released, "nonnegative")
+    for made in (
+        released.dp.certificate._repr_html_(),
+        kept_declaration(frame)._repr_html_(),
+        budget_html(status(releases=status().releases.assign(what=HOSTILE))),
+    ):
+        assert "<script" not in made
+        assert HOSTILE in "".join(read(made))
+    record = released.dp.certificate.to_dict()
+    for change in (
+        {"neighboring": HOSTILE},
+        {"mechanism": {"title": HOSTILE}},
+        {"released_at": HOSTILE},
+        {"digest": HOSTILE},
+        {"columns": [{**record["columns"][0], "name": HOSTILE, "where": HOSTILE}]},
+        {"steps": [{**record["steps"][0], "into": HOSTILE, "members": [HOSTILE, HOSTILE]}]},
+        {"privacy_unit": {"column": "who", "caps": {HOSTILE: HOSTILE}}},
+    ):
+        made = certificate_html({**record, **change})
+        assert "<script" not in made
+        assert HOSTILE in "".join(read(made))
+
+
+def test_tables_need_no_pandas():
+    code = "import importlib.util as u, sys; " + (
+        f"s = u.spec_from_file_location('html_alone', {sys.modules['dpframe.html'].__file__!r}); "
+        "s.loader.exec_module(u.module_from_spec(s)); sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,382 @@
+"""Ledgers in files: what is kept, what is found to be wrong, and what is said about it."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from charging import ONE, entry, gaussian, pure
+
+import dpframe as dpf
+from dpframe.entries import Entry
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.ledger import Ledger
+from dpframe.privacy import Budget, PrivacyLoss, Spend
+
+LOSSES = [pure(0.1), gaussian(0.05), pure(Fraction(1, 3)), gaussian(0.01), pure(0.01)]
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """A ledger of five entries."""
+    ledger = Ledger(tmp_path / "flights.ledger", budget=ONE)
+    for loss in LOSSES:
+        ledger.charge(entry(loss))
+    return ledger.path
+
+
+@contextlib.contextmanager
+def editing(path):
+    """Open the file as somebody would who wants to change it."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        query = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+        triggers = connection.execute(query).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+        for _, text in triggers:
+            connection.execute(text)
+
+
+def test_a_ledger_reopened_is_what_it_was(path):
+    first, again = Ledger(path, budget=ONE), Ledger(path)
+    assert again.entries == first.entries == tuple(map(entry, LOSSES))
+    assert again.status() == first.status()
+    assert again.status().spent == sum(LOSSES, start=PrivacyLoss())
+    assert again.status().composition == first.status().composition
+    assert (again.ledger_id, again.head, again.budget) == (first.ledger_id, first.head, ONE)
+    assert again.to_frame().equals(first.to_frame())
+    assert repr(again) == f"<Ledger in {path}: {ONE}, 5 releases>"
+
+
+def test_a_ledger_in_memory_and_in_a_file_agree(path):
+    memory = Ledger(budget=ONE)
+    for loss in LOSSES:
+        memory.charge(entry(loss))
+    file = Ledger(path)
+    assert file.status() == memory.status()
+    assert repr(file.status()) == repr(memory.status())
+    for loss in (pure(0.3), pure(0.5), gaussian(0.1), gaussian(0.2)):
+        assert file.allows(loss) == memory.allows(loss)
+
+
+AMOUNTS = [
+    Budget(0.1, 1e-7),
+    Budget(1 / 7, 0),
+    Budget(5e-324, 5e-324),
+    Budget(1e300, 1 - 2**-53),
+    Budget(0, 1e-3),
+]
+
+
+@pytest.mark.parametrize("budget", AMOUNTS)
+def test_budgets_are_kept_exactly(tmp_path, budget):
+    Ledger(tmp_path / "x", budget=budget)
+    assert Ledger(tmp_path / "x").budget == budget
+
+
+def test_entries_are_kept_exactly(tmp_path):
+    odd = Entry(
+        "id",
+        "2026-01-01T00:00:00+00:00",
+        "count where zone == 'Zürich \ud800 \"quoted\"\n'",
+        "gaussian",
+        Spend.of(epsilon=Fraction(1, 7 * 10**5000), delta=1e-9),
+        PrivacyLoss(Fraction(1, 10**9000), Fraction(2**-537) ** 2, Fraction(1, 10**400)),
+    )
+    ledger = Ledger(tmp_path / "x", budget=ONE)
+    ledger.charge(odd)
+    assert Ledger(tmp_path / "x").entries == (odd,)
+    assert Ledger(tmp_path / "x").head == ledger.head
+
+
+def test_amounts_are_readable_in_the_file(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT number, body, hash FROM chain").fetchall()
+    before = "0" * 64
+    for number, (at, body, digest) in enumerate(rows):
+        assert at == number
+        assert digest == hashlib.sha256(f"{before}\n{body}".encode()).hexdigest()
+        before = digest
+    header, *entries = (json.loads(body) for _, body, _ in rows)
+    assert header["budget"] == {"epsilon": "1", "delta": "1/1000000"}
+    assert header["format"] == 1
+    assert [each["loss"]["epsilon"] for each in entries] == ["1/10", "0", "1/3", "0", "1/100"]
+
+
+def test_what_does_not_fit_is_not_in_the_file(path):
+    ledger = Ledger(path)
+    with pytest.raises(BudgetExceededError, match=r"needs epsilon=0.9, which does not fit"):
+        ledger.charge(entry(pure(0.9)))
+    assert len(Ledger(path).entries) == len(ledger.entries) == 5
+
+
+def test_another_budget_is_refused(path):
+    with pytest.raises(DeclarationError, match=r"has Budget\(epsilon=1.0, delta=1e-06\), got") as e:
+        Ledger(path, budget=Budget(2, 1e-6))
+    assert "Leave budget= out" in str(e.value)
+
+
+@pytest.mark.parametrize("bad", [b"flights", 3, "", "a\0b", Budget(1)])
+def test_a_path_is_a_path(bad):
+    with pytest.raises(DeclarationError, match="path must be the path of a file, got"):
+        Ledger(bad, budget=ONE)
+
+
+def test_data_given_for_a_path_are_not_shown():
+    with pytest.raises(DeclarationError, match="got a DataFrame") as caught:
+        Ledger(pd.DataFrame({"x": [123456]}), budget=ONE)
+    assert "123456" not in str(caught.value)
+
+
+def test_a_missing_ledger_needs_a_budget(tmp_path):
+    with pytest.raises(LedgerError, match=r"there is no ledger at .*nowhere.*give its budget"):
+        Ledger(tmp_path / "nowhere")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(LedgerError, match=r"the folder of .*x.ledger does not exist. Create it"):
+        Ledger(tmp_path / "nowhere" / "x.ledger", budget=ONE)
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger(tmp_path / "nowhere" / "x.ledger")
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b%20c#d", "Zürich.ledger"])
+def test_no_name_is_special(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Ledger(name, budget=ONE).charge(entry(pure(0.5)))
+    assert os.listdir(tmp_path) == [name]
+    assert len(Ledger(name).entries) == 1
+
+
+def test_a_ledger_stays_where_it_is_when_the_folder_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("x.ledger", budget=ONE)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.charge(entry(pure(0.5)))
+    assert len(Ledger(tmp_path / "x.ledger").entries) == 1
+
+
+def test_between_uses_there_is_nothing_but_the_file(path):
+    assert os.listdir(path.parent) == [path.name]
+
+
+FOREIGN = {
+    "empty": b"",
+    "text": b"zone,fare\nA,3\n" * 100,
+    "another database": None,
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("budget", [None, ONE])
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path, kind, budget):
+    path = tmp_path / "x.ledger"
+    if kind == "another database":
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE chain (number, body, hash)")
+    else:
+        path.write_bytes(FOREIGN[kind])
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match=r"x\.ledger is not a ledger of dpframe, or its beg"):
+        Ledger(path, budget=budget)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("length", [50, 4096, 5000, 10_000])
+def test_a_cut_file_is_refused(path, length):
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(LedgerError, match="Restore the file from a copy"):
+        Ledger(path, budget=ONE)
+
+
+def test_a_folder_is_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="It must be a file that you can read and write"):
+        Ledger(tmp_path, budget=ONE)
+
+
+def test_a_ledger_of_another_format_is_refused(path):
+    copied = path.with_name("other.ledger")
+    shutil.copy(path, copied)
+    with contextlib.closing(sqlite3.connect(copied)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match=r"is of format 2, and this version .* reads format 1"):
+        Ledger(copied)
+    with editing(path) as connection:
+        body = json.dumps({"format": 3})
+        digest = hashlib.sha256(f"{'0' * 64}\n{body}".encode()).hexdigest()
+        connection.execute("UPDATE chain SET body = ?, hash = ? WHERE number = 0", [body, digest])
+    with pytest.raises(LedgerError, match="is of format 3"):
+        Ledger(path)
+
+
+EDITS = {
+    "an amount": (["UPDATE chain SET body = replace(body, '1/3', '1/9') WHERE number = 3"], 3),
+    "a time": (["UPDATE chain SET body = replace(body, '2026', '2025') WHERE number = 2"], 2),
+    "a hash": (["UPDATE chain SET hash = replace(hash, 'a', 'b') WHERE number = 4"], 4),
+    "the budget": (["UPDATE chain SET body = replace(body, '0', '') WHERE number = 0"], 0),
+    "no header": (["DELETE FROM chain WHERE number = 0"], 0),
+    "an entry left out": (["DELETE FROM chain WHERE number = 2"], 2),
+    "the last one left out": (["DELETE FROM chain WHERE number = 5"], "after 4"),
+    "none left": (["DELETE FROM chain WHERE number > 0"], "after 0"),
+    "entries exchanged": (
+        [
+            "UPDATE chain SET number = -1 WHERE number = 2",
+            "UPDATE chain SET number = 2 WHERE number = 3",
+            "UPDATE chain SET number = 3 WHERE number = -1",
+        ],
+        2,
+    ),
+    "one twice": (["INSERT INTO chain SELECT 6, body, hash FROM chain WHERE number = 5"], 6),
+    "bytes": (["UPDATE chain SET body = x'ff00' WHERE number = 1"], 1),
+    "no text": (["UPDATE chain SET body = CAST(x'ff00' AS TEXT) WHERE number = 1"], 1),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_edits_are_found_and_named(path, what):
+    statements, place = EDITS[what]
+    with editing(path) as connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0
+    with pytest.raises(LedgerError, match=rf"entr(y|ies) {place}\b") as caught:
+        Ledger(path)
+    assert str(path) in str(caught.value)
+    assert "Restore the file from a copy" in str(caught.value)
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", "nothing", '{"spend": 1, "loss": 2}', "3"])
+def test_an_entry_of_unknown_form_is_refused(path, body):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (head,) = connection.execute("SELECT hash FROM chain WHERE number = 5").fetchone()
+        digest = hashlib.sha256(f"{head}\n{body}".encode()).hexdigest()
+        connection.execute("INSERT INTO chain VALUES (6, ?, ?)", [body, digest])
+    with pytest.raises(LedgerError, match=r"entry 6 of the ledger .* was not written by this"):
+        Ledger(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chain SET body = ''",
+        "DELETE FROM chain",
+        "INSERT OR REPLACE INTO chain VALUES (5, '', '')",
+        "REPLACE INTO chain VALUES (0, '', '')",
+        "INSERT INTO chain VALUES (7, '', '')",
+        "INSERT INTO chain VALUES (NULL, '', '')",
+    ],
+)
+def test_the_file_itself_refuses_to_change_or_forget(path, statement):
+    before = Ledger(path).to_frame()
+    with (
+        contextlib.closing(sqlite3.connect(path)) as connection,
+        pytest.raises(sqlite3.IntegrityError, match=r"a ledger (can only grow|grows at its end)"),
+    ):
+        connection.execute(statement)
+    assert Ledger(path).to_frame().equals(before)
+
+
+def test_triggers_taken_away_are_missed(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER no_delete")
+    with pytest.raises(LedgerError, match=r"its table or the triggers .* are not as they were"):
+        Ledger(path)
+
+
+def test_a_cut_or_flipped_file_is_refused_or_means_the_same(path):
+    whole, expected = path.read_bytes(), Ledger(path).entries
+    source, refused = random.Random(8), 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        if source.random() < 0.3:
+            del damaged[source.randrange(len(whole)) :]
+        else:
+            damaged[source.randrange(len(whole))] ^= 1 << source.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            assert Ledger(path).entries == expected
+        except LedgerError as error:
+            assert str(path) in str(error)
+            refused += 1
+        for left in path.parent.glob("flights.ledger-*"):
+            left.unlink()
+    assert refused > 60
+
+
+def test_a_ledger_at_work_notices_that_it_was_replaced(path):
+    ledger, older = Ledger(path), path.with_name("older")
+    shutil.copy(path, older)
+    ledger.charge(entry(pure(0.02)))
+    shutil.copy(older, path)
+    for use in (ledger.status, lambda: ledger.charge(entry(pure(0.03))), lambda: ledger.entries):
+        with pytest.raises(LedgerError, match="was replaced or changed: entry 6 is not the one"):
+            use()
+    assert len(Ledger(path).entries) == 5
+    path.unlink()
+    with pytest.raises(LedgerError, match="there is no ledger at"):
+        ledger.charge(entry(pure(0.03)))
+    assert not path.exists()
+
+
+def test_what_is_left_of_an_earlier_ledger_is_not_mixed_in(path):
+    path.rename(path.with_name("moved"))
+    journal = path.with_name("flights.ledger-wal")
+    journal.write_bytes(b"left")
+    with pytest.raises(LedgerError, match=r"flights.ledger-wal is left from a ledger that is gone"):
+        Ledger(path, budget=ONE)
+    assert journal.read_bytes() == b"left"
+    assert not path.exists()
+
+
+def test_the_head_can_be_looked_up_later(path):
+    ledger = Ledger(path)
+    noted = ledger.head
+    ledger.charge(entry(pure(0.02)))
+    assert ledger.head != noted
+    assert noted in Ledger(path).to_frame()["hash"].tolist()
+
+
+def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
+    ledger = Ledger(path)
+    with monkeypatch.context() as patched:
+        patched.setattr("dpframe.ledger_file._BUSY_SECONDS", 0.05)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LedgerError, match=r"locked.*: nothing was released. Another proc"):
+                ledger.charge(entry(pure(0.02)))
+            assert len(ledger.entries) == 5
+            other.execute("ROLLBACK")
+    ledger.charge(entry(pure(0.02)))
+    assert len(ledger.entries) == len(Ledger(path).entries) == 6
+
+
+def test_a_full_disk_is_said_to_be_full(path, monkeypatch):
+    ledger, connect = Ledger(path), sqlite3.connect
+
+    def small(*given, **named):
+        connection = connect(*given, **named)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    large = Entry("id", "now", "x" * 100_000, "name", Spend.of(mu=1), pure(0.01))
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", small)
+        with pytest.raises(LedgerError, match=r"full.*nothing was released. Make room on the disk"):
+            ledger.charge(large)
+    assert len(ledger.entries) == 5
+    ledger.charge(large)
+    assert len(Ledger(path).entries) == 6
+
+
+def test_a_public_name():
+    assert dpf.Ledger is Ledger
+    assert issubclass(dpf.errors.LedgerError, ValueError)

@@ -1,0 +1,349 @@
+"""Ledgers in files, shared: by processes, threads, copies and frames."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from charging import ONE, PURE, entry, gaussian, in_processes, pure
+
+import dpframe as dpf
+from dpframe.calibration import gaussian_mu
+from dpframe.errors import BudgetExceededError, LedgerError
+from dpframe.ledger import Ledger
+from dpframe.ledger_file import LedgerFile
+from dpframe.privacy import PrivacyLoss
+
+forks = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    # NumPy's threads are idle
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+DRAWING = sys.modules["dpframe.release"]
+WHOLE = Fraction(gaussian_mu(1, 1e-6)) ** 2
+
+
+def forking(test):
+    for mark in forks:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    Ledger(tmp_path / "shared.ledger", budget=ONE)
+    return tmp_path / "shared.ledger"
+
+
+def trips(ledger: Ledger) -> pd.DataFrame:
+    frame = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, bounds={"fare": (0, 9)}, ledger=ledger)
+    return frame
+
+
+def test_objects_on_one_file_spend_one_budget(path):
+    first, second = Ledger(path), Ledger(str(path), budget=ONE)
+    first.charge(entry(pure(0.6)))
+    assert second.status().spent_epsilon == 0.6
+    assert second.status() == first.status()
+    assert second.head == first.head
+    assert not second.allows(pure(0.5))
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 for Laplace"):
+        second.charge(entry(pure(0.5)))
+    second.charge(entry(pure(0.4)))
+    assert first.status().remaining_epsilon < 1e-5
+
+
+def test_a_refusal_knows_what_others_spent_since_the_last_look(path):
+    first, second = Ledger(path), Ledger(path)
+    first.charge(entry(pure(0.6)))
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 for Laplace"):
+        second.charge(entry(pure(0.5)))
+
+
+def test_frames_are_released_on_a_file(path):
+    one, other = trips(Ledger(path)), trips(Ledger(path))
+    released = one.dp.count(by="zone", epsilon=0.25, mechanism="laplace")
+    other.dp.sum("fare", mu=0.1, mechanism="gaussian")
+    assert other.dp.budget == one.dp.budget
+    assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
+    assert Ledger(path).to_frame().index[0] == released.attrs["dpframe"]["release_id"]
+    record = released.dp.certificate
+    assert record["ledger"]["id"] == Ledger(path).ledger_id
+    assert record["ledger"]["spent_epsilon"] == 0.25
+    assert not one.dp.preview(dpf.count(), epsilon=0.9)["fits"].any()
+    with pytest.raises(BudgetExceededError):
+        one.dp.count(epsilon=0.9)
+    assert len(Ledger(path).entries) == 2
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_shares_in_a_file_add_up_to_exactly_the_whole(path, mechanism):
+    for _ in range(7):
+        trips(Ledger(path)).dp.count(share=1 / 7, mechanism=mechanism)
+    assert Ledger(path).status().remaining_share == 0
+    with pytest.raises(BudgetExceededError):
+        trips(Ledger(path)).dp.count(share=1e-4, mechanism=mechanism)
+
+
+def test_what_is_charged_stays_charged_when_the_release_fails(path, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    frame = trips(Ledger(path))
+    monkeypatch.setattr(DRAWING, "rounded", fails)
+    with pytest.raises(MemoryError):
+        frame.dp.count(epsilon=0.25, mechanism="laplace")
+    assert Ledger(path).status().spent_epsilon == 0.25
+
+
+def test_nothing_is_read_between_charge_and_release(path, monkeypatch):
+    frame, charge = trips(Ledger(path)), Ledger.charge
+
+    def then_lost(ledger, made):
+        charge(ledger, made)
+        path.rename(path.with_name("lost"))
+
+    monkeypatch.setattr(Ledger, "charge", then_lost)
+    assert frame.dp.count(epsilon=0.25).shape == (1, 1)
+
+
+def test_nothing_is_drawn_before_the_charge_is_on_disk(path, monkeypatch):
+    def unwritable(*_):
+        raise LedgerError("no")
+
+    def drawn(*_):
+        pytest.fail("noise was drawn")
+
+    frame = trips(Ledger(path))
+    monkeypatch.setattr(LedgerFile, "appending", unwritable)
+    monkeypatch.setattr(DRAWING, "rounded", drawn)
+    with pytest.raises(LedgerError):
+        frame.dp.count(epsilon=0.25)
+
+
+def unpickled(ledger: Ledger) -> Ledger:
+    return pickle.loads(pickle.dumps(ledger))  # noqa: S301
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, unpickled])
+def test_a_copy_spends_the_same_budget(path, way):
+    ledger = Ledger(path)
+    ledger.charge(entry(pure(0.5)))
+    copied = way(ledger)
+    copied.charge(entry(pure(0.25)))
+    assert copied.path == ledger.path == path
+    assert ledger.status().spent_epsilon == 0.75
+    assert ledger.entries == copied.entries
+
+
+def test_a_pickle_does_not_open_another_ledger(path):
+    kept = pickle.dumps(Ledger(path))
+    path.unlink()
+    with pytest.raises(LedgerError, match="there is no ledger at"):
+        pickle.loads(kept)  # noqa: S301
+    Ledger(path, budget=ONE)
+    with pytest.raises(LedgerError, match="is another ledger than the one that was copied"):
+        pickle.loads(kept)  # noqa: S301
+
+
+def test_threads_share_one_object(path):
+    ledger, gate = Ledger(path), threading.Barrier(4)
+    outcomes = []
+
+    def spend():
+        gate.wait()
+        for _ in range(10):
+            try:
+                ledger.charge(entry(PrivacyLoss(mu_squared=WHOLE / 30)))
+                outcomes.append("spent")
+            except BudgetExceededError:
+                outcomes.append("refused")
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (outcomes.count("spent"), outcomes.count("refused")) == (30, 10)
+    assert Ledger(path).status().spent.mu_squared == WHOLE
+
+
+@forking
+def test_processes_race_for_the_last_share_and_one_wins(tmp_path):
+    ledger = Ledger(tmp_path / "race.ledger", budget=PURE)
+    for number in range(12):
+        last = PrivacyLoss(epsilon=Fraction(2, 3 ** (number + 1)))  # two thirds of what is left
+
+        def race(last=last):
+            try:
+                Ledger(ledger.path).charge(entry(last))
+            except BudgetExceededError:
+                return 1
+            return 0
+
+        assert sorted(in_processes([race, race])) == [0, 1]
+        assert ledger.status().spent.epsilon == 1 - last.epsilon / 2
+
+
+@forking
+def test_processes_spend_many_shares_to_the_last(path):
+    def spend():
+        ledger = Ledger(path)
+        for _ in range(100):
+            ledger.charge(entry(PrivacyLoss(mu_squared=WHOLE / 200)))
+        return 0
+
+    assert in_processes([spend, spend]) == [0, 0]
+    ledger = Ledger(path)
+    assert len(ledger.entries) == 200
+    assert ledger.status().spent.mu_squared == WHOLE
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(entry(gaussian(1e-9)))
+
+
+@forking
+def test_a_ledger_used_before_a_fork_is_used_after_it_on_both_sides(path):
+    ledger = Ledger(path)
+    ledger.charge(entry(pure(0.125)))
+
+    def spend():
+        ledger.charge(entry(pure(0.25)))
+        return len(ledger.entries)
+
+    assert in_processes([spend]) == [2]
+    ledger.charge(entry(pure(0.5)))
+    assert in_processes([spend]) != [0]  # does not fit any more
+    assert ledger.status().spent == pure(0.875)
+
+
+@forking
+@pytest.mark.parametrize("kept", ["in memory", "in a file"])
+def test_a_process_forked_while_a_thread_spends_is_not_stuck(path, kept):
+    ledger = Ledger(path) if kept == "in a file" else Ledger(budget=ONE)
+    done = threading.Event()
+
+    def spend():
+        while not done.is_set():
+            ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 10**9))))
+
+    def spend_once():
+        ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 10**9))))
+        return 0
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    try:
+        assert in_processes([spend_once] * 20) == [0] * 20
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_new_process_opens_what_another_left(path):
+    script = (
+        "import sys, pickle; ledger = pickle.loads(bytes.fromhex(sys.argv[1])); "
+        "from charging import entry, pure; ledger.charge(entry(pure(0.75)))"
+    )
+    ledger = Ledger(path)
+    root = Path(__file__).resolve().parents[1]
+    paths = os.pathsep.join([str(root), str(root / "tests")])
+    subprocess.run(
+        [sys.executable, "-c", script, pickle.dumps(ledger).hex()],
+        env={**os.environ, "PYTHONPATH": paths},
+        check=True,
+    )
+    assert ledger.status().spent_epsilon == 0.75
+
+
+@forking
+def test_processes_that_create_one_ledger_at_once_share_it(tmp_path):
+    path = tmp_path / "new.ledger"
+
+    def create():
+        Ledger(path, budget=ONE).charge(entry(pure(0.25)))
+        return 0
+
+    assert in_processes([create] * 4) == [0] * 4
+    assert Ledger(path).status().spent == pure(1)
+    assert os.listdir(tmp_path) == ["new.ledger"]
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users can enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def without_privileges(act):
+    """Run as nobody where the tests run as root, who may write everything."""
+
+    def run():
+        if os.getuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        return act()
+
+    return run
+
+
+@forking
+def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder, monkeypatch):
+    path = open_folder / "x.ledger"
+    Ledger(path, budget=ONE).charge(entry(pure(0.5)))
+    frame = trips(Ledger(path))
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    monkeypatch.setattr(DRAWING, "rounded", lambda *_: os._exit(77))
+
+    def release():
+        try:
+            frame.dp.count(epsilon=0.1)
+        except LedgerError as error:
+            assert str(path) in str(error)
+            assert "nothing was released" in str(error)
+            return 3
+        return 0
+
+    def create():
+        try:
+            Ledger(open_folder / "new.ledger", budget=ONE)
+        except LedgerError as error:
+            assert "a folder in which you can write" in str(error)
+            return 4
+        return 0
+
+    try:
+        assert in_processes(map(without_privileges, [release, create])) == [3, 4]
+    finally:
+        open_folder.chmod(0o755)
+    assert Ledger(path).status().spent == pure(0.5)
+
+
+@forking
+def test_a_file_that_is_read_only_in_a_folder_that_is_not(open_folder):
+    path = open_folder / "x.ledger"
+    Ledger(path, budget=ONE).charge(entry(pure(0.5)))
+    path.chmod(0o444)
+    open_folder.chmod(0o777)
+
+    def charge():
+        try:
+            ledger = Ledger(path)
+            ledger.charge(entry(pure(0.1)))
+        except LedgerError as error:
+            assert "nothing was released. Get permission to write" in str(error)
+            return 3
+        return 0
+
+    assert in_processes([without_privileges(charge)]) == [3]
+    assert Ledger(path).status().spent == pure(0.5)
