@@ -1,6 +1,8 @@
-"""Bins of a histogram: increasing edges, or intervals that do not overlap."""
+"""Bins of a histogram, of numbers or times: increasing edges, or intervals without overlaps."""
 
+import itertools
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import pandas as pd
 from dpframe.declaration import check_size, shown
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
+from dpframe.timescale import Moment, as_moment, in_use, index_of
 
 __all__ = ["check_bins"]
 
@@ -17,11 +20,15 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
     intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins)
     if not len(intervals):
         raise QueryError(f"bins of {column!r} must be at least one interval, got none.")
-    edges = np.asarray([intervals.left, intervals.right])
-    if edges.dtype.kind not in "iuf" or np.isnan(edges.astype(np.float64)).any():
+    kind = intervals.left.dtype.kind
+    if kind not in "iufmM" or intervals.hasnans:
         raise QueryError(
-            f"bins of {column!r} must have numeric edges, none missing, got {shown(bins)}."
+            f"bins of {column!r} must have edges that are numbers, times or durations, none "
+            f"missing, got {shown(bins)}."
         )
+    if kind in "mM":
+        for edge in (*intervals.left, *intervals.right):
+            _check_moment(column, edge)
     if intervals.is_overlapping or not intervals.is_monotonic_increasing or not intervals.is_unique:
         raise QueryError(
             f"bins of {column!r} must not overlap and must increase, got {shown(bins)}; sort "
@@ -42,8 +49,12 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
             f"bins of {column!r} must have an order, and a set has none. Pass sorted(...) of it."
         )
     check_size(f"bins of {column!r}", bins)
+    given = list(bins)
+    moments = [as_moment(edge) for edge in given]
+    if any(moment is not None for moment in moments):
+        return _from_moments(column, moments, bins)
     try:
-        edges = np.asarray([as_number(edge) for edge in bins])
+        edges = np.asarray([as_number(edge) for edge in given])
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -54,3 +65,31 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
             f"{shown(bins)}."
         )
     return pd.IntervalIndex.from_breaks(edges)
+
+
+def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.IntervalIndex:
+    """Make bins of points in time, or of durations."""
+    try:
+        increase = all(
+            low < high and in_use(low) and in_use(high) for low, high in itertools.pairwise(moments)
+        )
+    except TypeError:  # of several kinds, or with a time zone and without
+        increase = False
+    if len(moments) < 2 or not increase:  # noqa: PLR2004
+        raise QueryError(
+            f"bins of {column!r} must be at least two times, in the years 1 to 9999, or durations, "
+            f"all of one kind, each above the one before, got {shown(bins)}."
+        )
+    for moment in moments:
+        _check_moment(column, moment)
+    return pd.IntervalIndex.from_breaks(index_of(moments))
+
+
+def _check_moment(column: Hashable, edge: Moment) -> None:
+    """Refuse an edge between microseconds, which is what engines count."""
+    rest = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
+    if rest or not in_use(edge):
+        raise QueryError(
+            f"bins of {column!r} must have edges of whole microseconds in the years 1 to 9999, "
+            f"got {edge}."
+        )

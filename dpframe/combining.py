@@ -11,6 +11,7 @@ from dpframe.accuracy import approximate_half_width, check_level
 from dpframe.certificate import Certificate, unpack, verify
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
+from dpframe.timescale import in_seconds
 
 __all__ = ["Weights", "combine"]
 
@@ -60,7 +61,9 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
     numbers = _aligned(released, weights)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        parts = np.where(numbers == 0, 0.0, numbers * released.to_numpy(np.float64))
+        columns = zip(released.items(), certificate.columns, strict=True)
+        cells = np.stack([in_seconds(column, about) for (_, column), about in columns], axis=1)
+        parts = np.where(numbers == 0, 0.0, numbers * cells)
         estimate = parts.sum()
         error = _std_error(certificate, numbers)
         width = approximate_half_width(certificate["mechanism"]["law"], error, level)

@@ -4,17 +4,20 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
 
 from dpframe.errors import DeclarationError
+from dpframe.html import declaration_html
 from dpframe.ledger import Ledger
 from dpframe.privacy import NO_CAPS, Caps, Neighboring, as_number
+from dpframe.timescale import Moment, as_moment, in_use
 
 __all__ = [
     "MOST_GROUPS",
+    "Bounds",
     "Column",
     "Declaration",
     "check_bounds",
@@ -30,6 +33,9 @@ __all__ = [
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
+
+Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
+"""Two numbers, two points in time or two durations."""
 
 _ATTRIBUTE = "_dpframe_declaration"
 _MARK = "dpframe_declared"
@@ -49,15 +55,16 @@ class Column:
     integer
         Whether the column is declared to hold integers or booleans.
     missing
-        Value that replaces a missing one; `None`: missing values contribute nothing.
+        Number, point in time or duration that replaces a missing one; `None`: missing values
+        contribute nothing.
     source
         Where bounds and keys come from: "schema", "declared" or "call".
     """
 
-    bounds: tuple[float, float] | None = None
+    bounds: Bounds | None = None
     keys: pd.Index | None = None
     integer: bool = False
-    missing: float | None = None
+    missing: float | Moment | None = None
     source: str = "declared"
 
 
@@ -119,6 +126,10 @@ class Declaration:
             )
         return replace(self, columns=MappingProxyType(columns))
 
+    def _repr_html_(self) -> str:
+        """Show what is declared as tables in a notebook; all of it is public."""
+        return declaration_html(self)
+
 
 def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
     if given is None:
@@ -147,28 +158,50 @@ def shown(value: object) -> str:
     return repr(value)
 
 
-def check_bounds(label: Hashable, value: object) -> tuple[float, float]:
-    """Validate the bounds of a column: two finite numbers, lower <= upper."""
+def check_bounds(label: Hashable, value: object) -> Bounds:
+    """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
     if isinstance(value, set | frozenset):
         raise DeclarationError(
             f"bounds of {label!r} must have an order, and a set has none; got {shown(value)}. "
             "Give (lower, upper)."
         )
     try:
-        numbers = [_as_number(bound) for bound in value]  # type: ignore[attr-defined]
+        ends = list(value)  # type: ignore[call-overload]
+        if any(as_moment(bound) is not None for bound in ends):
+            return _check_moments(label, value, ends)
+        numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
         raise DeclarationError(
-            f"bounds of {label!r} must be two finite numbers (lower, upper), got {shown(value)}."
+            f"bounds of {label!r} must be two finite numbers, or two times or durations of one "
+            f"kind, as (lower, upper), got {shown(value)}."
         ) from None
     if not all(math.isfinite(bound) for bound in numbers):
         raise DeclarationError(
             f"bounds of {label!r} must be finite, got {shown(value)}. Choose what a value can "
             "reasonably be: values beyond the bounds are clipped."
         )
+    return _increasing(label, value, lower, upper)
+
+
+def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
     if lower > upper:
         raise DeclarationError(
             f"bounds of {label!r} must have lower <= upper, got {shown(value)}. Swap them."
+        )
+    return lower, upper
+
+
+def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds:
+    """Validate bounds that are points in time or durations; raise a TypeError if one is not."""
+    lower, upper = map(as_moment, ends)
+    if lower is None or upper is None:
+        raise TypeError
+    _increasing(label, value, lower, upper)
+    if not in_use(lower) or not in_use(upper):
+        raise DeclarationError(
+            f"bounds of {label!r} must lie in the years 1 to 9999, got {shown(value)}."
         )
     return lower, upper
 
@@ -180,16 +213,19 @@ def _as_number(value: object) -> float:
     return number if isinstance(number, int) else rounded
 
 
-def check_missing(label: Hashable, value: object) -> float:
-    """Validate the number that replaces missing values of a column."""
+def check_missing(label: Hashable, value: object) -> float | Moment:
+    """Validate the number, point in time or duration that replaces missing values of a column."""
+    moment = as_moment(value)
+    if moment is not None and in_use(moment):
+        return moment
     try:
         number = _as_number(int(value) if isinstance(value, bool | np.bool_) else value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise DeclarationError(
-            f"missing[{label!r}] must be a finite number that replaces missing values, got "
-            f"{shown(value)}."
+            f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
+            f"missing values, got {shown(value)}."
         )
     return number
 
@@ -256,7 +292,7 @@ def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:
     if isinstance(value, pd.Index):
         return value.rename(label)
     if isinstance(value, pd.Series | pd.Categorical):
-        return pd.Index(value, name=label)
+        return pd.Index(value, dtype=value.dtype, name=label)  # pandas 2 would infer, and warn
     return pd.Index(list(value), name=label, tupleize_cols=False)
 
 

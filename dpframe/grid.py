@@ -7,12 +7,35 @@ sensitivity is exact (Casacuberta et al. 2022 show what happens to sums of float
 
 import math
 from dataclasses import dataclass
+from datetime import tzinfo
 from fractions import Fraction
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "Ticks"]
 
 _BITS = 32
 _LEAST_EXPONENT = -1074  # of the smallest float: all floats are multiples of it
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """How times become numbers.
+
+    Parameters
+    ----------
+    tick
+        Microseconds that count as 1.
+    origin
+        Where points in time are counted from, in microseconds since 1970; 0 for durations.
+    points
+        Whether they are points in time, not durations.
+    zone
+        The time zone of the points in time that count; `None`: those without one.
+    """
+
+    tick: int
+    origin: int
+    points: bool
+    zone: tzinfo | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +50,25 @@ class Grid:
         Integer bounds: what one present value can be after clipping.
     fill
         Integer that stands for a missing value; `None`: a missing value contributes nothing.
+    ticks
+        How the times of the column become numbers; `None` for a column of numbers.
     """
 
     exponent: int
     lower: int
     upper: int
     fill: int | None = None
+    ticks: Ticks | None = None
 
     @classmethod
     def for_bounds(
-        cls, lower: float, upper: float, *, integer: bool = False, missing: float | None = None
+        cls,
+        lower: float | Fraction,
+        upper: float | Fraction,
+        *,
+        integer: bool = False,
+        missing: float | Fraction | None = None,
+        ticks: Ticks | None = None,
     ) -> "Grid":
         """Choose the grid from public bounds only.
 
@@ -53,11 +85,13 @@ class Grid:
             Whether the column is declared to hold integers.
         missing
             Declared replacement of a missing value; clipped to the bounds.
+        ticks
+            What bounds and replacement are counted in, for a column of times.
 
         Examples
         --------
         >>> Grid.for_bounds(0, 100, integer=True)
-        Grid(exponent=0, lower=0, upper=100, fill=None)
+        Grid(exponent=0, lower=0, upper=100, fill=None, ticks=None)
         >>> Grid.for_bounds(0.0, 100.0).exponent
         -25
         """
@@ -70,12 +104,13 @@ class Grid:
         if low > high:
             low = high = round((Fraction(lower) + Fraction(upper)) / 2 / step)
         fill = None if missing is None else min(max(round(Fraction(missing) / step), low), high)
-        return cls(exponent, low, high, fill)
+        return cls(exponent, low, high, fill, ticks)
 
     @property
     def step(self) -> float:
-        """Distance between neighboring grid points, in the units of the column."""
-        return math.ldexp(1.0, self.exponent)
+        """Distance between neighboring grid points, in the units of the column, or in seconds."""
+        step = math.ldexp(1.0, self.exponent)
+        return step if self.ticks is None else step * self.ticks.tick / 10**6
 
 
 def _ceil_log2(value: Fraction) -> int:

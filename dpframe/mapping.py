@@ -12,6 +12,7 @@ from dpframe.declaration import shown
 from dpframe.errors import QueryError
 from dpframe.plotting import locate, pyplot
 from dpframe.postprocess import interval
+from dpframe.timescale import in_seconds
 
 __all__ = ["Coords", "plot_map"]
 
@@ -84,7 +85,8 @@ def plot_map(
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release")
     lines = None if edges is None else _lines(points, edges)
-    values = [released.iloc[:, place].to_numpy(np.float64) for place in drawn]
+    about = certificate_of(released).columns[raw]
+    values = [in_seconds(released.iloc[:, place], about) for place in drawn]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
     panels = _panels(ax, len(drawn), spots * [1, stretch])
     norm = _norm(released, raw, np.concatenate(values))

@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.certificate import verify
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
 from dpframe.postprocess import interval
+from dpframe.timescale import in_seconds
 
 __all__ = ["Kind", "locate", "plot", "pyplot"]
 
@@ -38,6 +39,8 @@ def plot(
     `denoised` draws the released values faintly and the denoised ones over them; rows too many to
     be labeled are sorted by the denoised value. `auto` draws a histogram over bins, with the
     denoised values if there are any; else `denoised` if there are any, and else `bars`.
+
+    Bars of times are in seconds, of points in time from the lower bound.
 
     Parameters
     ----------
@@ -134,9 +137,9 @@ def _cells(released: pd.DataFrame, column: Hashable, level: float) -> pd.DataFra
     }
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    cells = pd.DataFrame(
-        {name: part.to_numpy(np.float64) for name, part in parts.items()}, index=released.index
-    )
+    about = verify(released).columns[place]
+    numbers = {name: in_seconds(part, about) for name, part in parts.items()}
+    cells = pd.DataFrame(numbers, index=released.index)
     return cells.rename_axis(columns=str(released.columns[place]))
 
 

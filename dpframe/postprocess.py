@@ -1,10 +1,11 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy import (
     approximate_half_width,
@@ -14,7 +15,9 @@ from dpframe.accuracy import (
     pair_half_width,
 )
 from dpframe.certificate import unpack, verify
+from dpframe.errors import QueryError
 from dpframe.noise import Law
+from dpframe.timescale import seconds, times_around
 
 __all__ = ["covariance", "interval", "std_error"]
 
@@ -32,7 +35,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
         If the frame is not what was released.
     """
     certificate = verify(released)
-    columns = [np.broadcast_to(_std_error(column), len(released)) for column in certificate.columns]
+    columns = [_shown_error(column, len(released)) for column in certificate.columns]
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
@@ -65,7 +68,7 @@ def interval(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the level is not in (0, 1).
+        If the level is not in (0, 1), or simultaneous is neither True nor False.
 
     Examples
     --------
@@ -78,22 +81,33 @@ def interval(
     (12, 16)
     """
     level = check_level(level)
+    if not isinstance(simultaneous, bool | np.bool_):
+        raise QueryError(f"simultaneous must be True or False, got simultaneous={simultaneous!r}.")
     certificate = verify(released)
     law: Law = certificate["mechanism"]["law"]
     if simultaneous:
         level = level_of_each(law, level, len(released) * len(certificate.columns))
-    columns: list[np.ndarray] = []
+    columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        values = released.iloc[:, position].to_numpy()
-        with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-            width = _half_width(column, law, level)
-            low, high = values - width, values + width
-        if column["kind"] == "mean":
-            low, high = np.clip(low, *column["bounds"]), np.clip(high, *column["bounds"])
-        columns += [low, high]
+        columns += _bars(released.iloc[:, position], column, law, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
+
+
+def _bars(
+    column: pd.Series, described: Mapping[str, Any], law: Law, level: float
+) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+    """Return the ends of the intervals of one released column."""
+    with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
+        width = _half_width(described, law, level)
+        if described.get("times") is not None:
+            return times_around(column, width, described)
+        values = column.to_numpy()
+        low, high = values - width, values + width
+    if described["kind"] == "mean":
+        low, high = np.clip(low, *described["bounds"]), np.clip(high, *described["bounds"])
+    return low, high
 
 
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
@@ -139,6 +153,12 @@ def _loadings(column: Mapping[str, Any]) -> dict[str, float | np.ndarray]:
     return {block: unpack(loading) for block, loading in column["loadings"].items()}
 
 
+def _shown_error(column: Mapping[str, Any], rows: int) -> np.ndarray:
+    """Return the standard errors of a column, durations if it is one of times."""
+    errors = np.broadcast_to(_std_error(column), rows)
+    return errors if column.get("times") is None else seconds(errors)
+
+
 def _std_error(column: Mapping[str, Any]) -> np.ndarray:
     """Return the standard error of a column, one number or one for each row."""
     error = np.zeros(())
@@ -159,7 +179,9 @@ def _half_width(column: Mapping[str, Any], law: Law, level: float) -> float | in
     return int(width) if noise["step"] == 1 and column["integer"] else width
 
 
-def _like(released: pd.DataFrame, columns: list[np.ndarray], names: list[Any]) -> pd.DataFrame:
+def _like(
+    released: pd.DataFrame, columns: Sequence[np.ndarray | ExtensionArray], names: list[Any]
+) -> pd.DataFrame:
     """Build a frame of derived columns on the index of a released one, which may repeat a name."""
     frame = pd.DataFrame(dict(enumerate(columns)), index=released.index)
     frame.columns = pd.Index(names, tupleize_cols=False)

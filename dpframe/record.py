@@ -1,18 +1,23 @@
 """The certificate of a planned release as plain JSON, before its values are known."""
 
+import math
 from collections.abc import Hashable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import pandas as pd
+
 from dpframe.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.certificate import FORMAT, pack
 from dpframe.conditions import Condition
-from dpframe.declaration import Declaration
+from dpframe.declaration import Bounds, Declaration
+from dpframe.grid import Ticks
 from dpframe.ledger import Entry, Ledger
 from dpframe.plan import Plan, TablePlan
 from dpframe.queries import Aggregate, Count, Histogram, Query, Sum
 from dpframe.strategies import Prediction
 from dpframe.tables import OutputColumn
+from dpframe.timescale import microseconds
 
 __all__ = ["cost", "in_words", "record_of"]
 
@@ -166,21 +171,43 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
     """Describe one released column and its noise."""
     block = prediction.block
     bounds = column.bounds
+    ticks = column.ticks
     return {
         "name": str(column.name),
         "kind": column.kind,
         "column": None if column.column is None else str(column.column),
         "where": _text(column.where),
-        "bounds": None if bounds is None else list(bounds),
+        "bounds": None if bounds is None else [_bound(bound) for bound in bounds],
+        "times": None if ticks is None or bounds is None else _times(ticks, bounds),
         "integer": column.integer,
         "noise": None if block is None else {"scale": planned.scales[block], "step": column.step},
-        "std_error": None if prediction.per_row else prediction.std_error * column.step,
+        "std_error": None if prediction.per_row else _finite(prediction.std_error * column.step),
         "loadings": {},
     }
 
 
+def _finite(number: float) -> float | None:
+    """Leave out what JSON cannot say: bounds can be near the largest float."""
+    return number if math.isfinite(number) else None
+
+
+def _bound(bound: object) -> object:
+    """Write a bound as JSON."""
+    return str(bound) if isinstance(bound, pd.Timestamp | pd.Timedelta) else bound
+
+
+def _times(ticks: Ticks, bounds: Bounds) -> dict[str, Any]:
+    """Say what the numbers of a column of times stand for; those below are microseconds."""
+    return {
+        "counted": "from the lower bound, in seconds" if ticks.points else "in seconds",
+        "origin": ticks.origin,
+        "bounds": [microseconds(bound) for bound in bounds],
+        "zone": None if ticks.zone is None else str(ticks.zone),
+    }
+
+
 def _ledger(ledger: Ledger) -> dict[str, Any]:
-    status = ledger.status()
+    status = ledger.last_status()  # nothing may fail between charge and release
     return {
         "id": ledger.ledger_id,
         "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from dpframe.certificate import attach, certificate_of, pack
 from dpframe.declaration import Declaration, declaration_of
@@ -18,6 +19,7 @@ from dpframe.denoise_plan import Denoising, Described, check_denoising
 from dpframe.denoising import apply_denoising
 from dpframe.engines import Engine, engine_for
 from dpframe.errors import QueryError
+from dpframe.grid import Grid, Ticks
 from dpframe.ledger import Entry
 from dpframe.noise import Law, rounded
 from dpframe.plan import Plan, TablePlan, plan_release
@@ -26,6 +28,7 @@ from dpframe.queries import Query, labels_of
 from dpframe.record import in_words, record_of
 from dpframe.strategies import Estimate
 from dpframe.tables import OutputColumn
+from dpframe.timescale import durations, moments
 
 __all__ = ["checked_plan", "release"]
 
@@ -170,9 +173,12 @@ def _denoisings(
         if graph is not None:
             raise QueryError('graph is for denoising: give denoise="auto" as well.')
         return {}
+    described = {name: _described(planned) for name, planned in plan.tables.items()}
     return {
-        name: check_denoising(method, indexes[name], _described(planned), graph=graph)
-        for name, planned in plan.tables.items()
+        name: check_denoising(method, indexes[name], columns, graph=graph)
+        for name, columns in described.items()
+        # a table of means stays as it is beside others
+        if len(described) == 1 or any(column.kind != "mean" for column in columns)
     }
 
 
@@ -227,9 +233,19 @@ def _released(
     return attach(released, record)
 
 
-def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray:
+def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
     """From grid units to the units of the column; integers stay integers."""
+    if column.grid is not None and column.ticks is not None:
+        return _in_time(estimate.values, column.grid, column.ticks, column.kind)
     if column.step == 1:
         return estimate.values
     values: np.ndarray = estimate.values * column.step
     return values
+
+
+def _in_time(
+    values: np.ndarray, grid: Grid, ticks: Ticks, kind: str
+) -> np.ndarray | ExtensionArray:
+    """From grid units to durations, or to points in time for means of such."""
+    counted = values if grid.exponent == 0 else np.ldexp(values, grid.exponent)
+    return moments(counted, ticks) if kind == "mean" else durations(counted, ticks)

@@ -13,6 +13,7 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 from dpframe.declaration import Column, check_bounds, check_keys, check_missing
 from dpframe.errors import DeclarationError
 from dpframe.privacy import as_number
+from dpframe.timescale import Moment, as_moment
 
 __all__ = ["facts", "validate"]
 
@@ -85,9 +86,8 @@ def _column(label: Hashable, column: Any) -> Column:
             f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
             f"<= {upper}. Correct the schema."
         )
-    bounds = own.get(
-        "bounds", (lower, upper) if math.isfinite(lower) and math.isfinite(upper) else None
-    )
+    finite = math.isfinite(lower) and math.isfinite(upper)
+    bounds = own.get("bounds", (lower, upper) if finite else _moments(column.checks))
     keys = own.get("keys", keys)
     return Column(
         bounds=None if bounds is None else check_bounds(label, bounds),
@@ -147,6 +147,15 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
         low = low if closed_low or math.isinf(low) else math.floor(low) + 1
         high = high if closed_high or math.isinf(high) else math.ceil(high) - 1
     return low, high, None
+
+
+def _moments(checks: Any) -> tuple[Moment, Moment] | None:
+    """Bounds that are points in time or durations, if checks give both ends."""
+    known = [check.statistics or {} for check in checks]
+    lows = [as_moment(one.get("min_value")) for one in known]
+    highs = [as_moment(one.get("max_value")) for one in known]
+    lows, highs = ([end for end in ends if end is not None] for ends in (lows, highs))
+    return (max(lows), min(highs)) if lows and highs else None
 
 
 def _present(values: Any) -> list[Any]:

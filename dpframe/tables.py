@@ -1,21 +1,24 @@
 """One query on one declaration: cells, integers to total, workload, columns to release."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
+import pandas as pd
 
 from dpframe.conditions import Condition
-from dpframe.declaration import Declaration
+from dpframe.declaration import Bounds, Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.grid import Grid
+from dpframe.grid import Grid, Ticks
 from dpframe.keys import cells_of
 from dpframe.known import known_rows
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.queries import Aggregate, Count, Histogram, Mean, Query, Sum
 from dpframe.sensitivity import Reach, reach_of
 from dpframe.strategies.base import Need, Output, Source, Workload
+from dpframe.timescale import Moment, microseconds, ticks_of
 from dpframe.totals import Cells, Task, Term
 
 __all__ = ["OutputColumn", "Table", "table_of"]
@@ -56,12 +59,17 @@ class OutputColumn:
     kind: Literal["count", "sum", "mean"]
     column: Hashable = None
     grid: Grid | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: Bounds | None = None
     where: Condition | None = None
 
     @property
+    def ticks(self) -> Ticks | None:
+        """How times became numbers, and how these become times again."""
+        return None if self.grid is None or self.kind == "count" else self.grid.ticks
+
+    @property
     def step(self) -> float:
-        """Size of a grid unit, in the units of the column."""
+        """Size of a grid unit, in the units of the column; in seconds, if it is one of times."""
         return 1.0 if self.grid is None else self.grid.step
 
     @property
@@ -72,7 +80,7 @@ class OutputColumn:
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        return self.step == 1 and self.kind != "mean"
+        return self.step == 1 and self.kind != "mean" and self.ticks is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +190,7 @@ def _most(query: Sum, outputs: Sequence[OutputColumn]) -> int | None:
     if query.max_true is None:
         return None
     for out in outputs:
-        if out.grid is None or (out.grid.exponent, out.grid.lower, out.grid.upper) != (0, 0, 1):
+        if out.grid is None or replace(out.grid, fill=None) != Grid(0, 0, 1):
             raise QueryError(
                 f"max_true={query.max_true} needs boolean columns, and {out.column!r} is not "
                 "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
@@ -285,5 +293,42 @@ def _numeric(
             "Declare them (ge=... and le=... in the schema, or "
             f"bounds={{{label!r}: (lower, upper)}})."
         )
-    grid = Grid.for_bounds(*facts.bounds, integer=facts.integer, missing=facts.missing)
-    return OutputColumn(name, kind, label, grid, facts.bounds, where)
+    return OutputColumn(name, kind, label, _grid(label, facts, facts.bounds), facts.bounds, where)
+
+
+def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:
+    """Choose the grid of a bounded column, of numbers or of times."""
+    lower, upper = bounds
+    fill = facts.missing
+    if isinstance(lower, pd.Timestamp | pd.Timedelta):
+        return _grid_of_times(label, fill, lower, upper)
+    if isinstance(fill, pd.Timestamp | pd.Timedelta):
+        raise _unfit(label, fill, lower)
+    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill)
+
+
+def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) -> Grid:
+    """Count times in whole ticks: from the lower bound if they are points in time."""
+    ticks = ticks_of(lower, upper)
+
+    def counted(moment: Moment) -> Fraction:
+        return Fraction(microseconds(moment) - ticks.origin, ticks.tick)
+
+    missing = None
+    if fill is not None:
+        if not isinstance(fill, type(lower)) or _naive(fill) != _naive(lower):
+            raise _unfit(label, fill, lower)
+        missing = counted(fill)
+    return Grid.for_bounds(
+        counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks
+    )
+
+
+def _naive(moment: Moment) -> bool:
+    return getattr(moment, "tzinfo", None) is None
+
+
+def _unfit(label: Hashable, fill: object, lower: object) -> DeclarationError:
+    return DeclarationError(
+        f"missing[{label!r}]={fill!r} must be of the kind of its bounds, such as {lower!r}."
+    )

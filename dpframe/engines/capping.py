@@ -23,6 +23,7 @@ __all__ = ["kept_rows", "unit_codes"]
 
 _BLOCK = 1 << 16
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
+_KINDS_OF_TEXT = frozenset(map(id, (str, float, type(None), type(pd.NA), type(pd.NaT))))
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 
 
@@ -37,10 +38,13 @@ def unit_codes(column: pd.Series) -> tuple[np.ndarray, int]:
         Unit of each row, int32 where that is enough, below `count`; it is `count` for rows whose
         unit is missing or cannot be hashed.
     """
+    column = values.dense(column)
     dtype = native_dtype(column.dtype)
     missing = None
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, units = column.array.codes, len(column.dtype.categories)
+    elif values.is_dictionary(column.dtype):
+        codes, units = _dictionary_coded(values.decoded(column))
     elif dtype is not None:
         found, missing = native(column, dtype)
         codes, units = _numbers_coded(found)
@@ -209,7 +213,14 @@ def _is_text(column: pd.Series) -> bool:
     """Whether a column holds only texts and missing values: pandas hashes these as a dict does."""
     if isinstance(column.dtype, pd.StringDtype) or is_arrow_text(column.dtype):
         return True
-    return bool(column.dtype == object) and infer_dtype(column, skipna=True) == "string"
+    if not values.holds_objects(column):
+        return False
+    # of the very type: texts of other types hash as they like, and other objects may well raise
+    # when they are asked what they are, even types when they are hashed
+    kinds = set(map(id, map(type, np.asarray(column.array))))
+    if not kinds <= _KINDS_OF_TEXT:
+        return False
+    return id(float) not in kinds or infer_dtype(column, skipna=True) == "string"
 
 
 def _numbers_coded(found: np.ndarray) -> tuple[np.ndarray, int]:
@@ -232,13 +243,20 @@ def _shifted(found: np.ndarray, low: int) -> np.ndarray:
     return codes
 
 
+def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
+    """Code the values of dictionaries, some of which may be equal."""
+    codes, units = unit_codes(parts.values)
+    return values.spread(np.where(codes == units, -1, codes), parts.codes, -1), units
+
+
 def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
     """Code Python objects in order of appearance."""
-    known: defaultdict[object, int] = defaultdict(count().__next__)
+    # None stands for values that cannot be read, too
+    known: defaultdict[object, int] = defaultdict(count().__next__, {None: -1})
     codes = np.empty(len(column), _index_dtype(len(column)))
     for start in range(0, len(column), _BLOCK):
         block = column.iloc[start : start + _BLOCK]
         found = each(known.__getitem__, boxed(block), -1)
         found[values.missing(block)] = -1
         codes[start : start + _BLOCK] = found
-    return codes, len(known)
+    return codes, len(known) - 1

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpframe.engines import values
+from dpframe.engines import times, values
 from dpframe.totals import BinAxis, Cells, KeyAxis
 
 try:
@@ -35,6 +35,7 @@ Search = Callable[[np.ndarray], np.ndarray]
 _SMALL_TABLE = 1 << 20  # a table of this many positions is always worth its memory
 _SPARSE = 8  # beyond, a table may have this many places for each used one
 _MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for each block: beyond, a dict is quicker
+_NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
@@ -81,18 +82,24 @@ def finder(axis: KeyAxis | BinAxis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
         return _bin_finder(axis.keys)
-    return _key_finder([_standard(key) for key in axis.keys.tolist()], column)
+    find = _key_finder(
+        [_standard(key) for key in axis.keys.tolist()], values.dense(column.iloc[:0])
+    )
+    if isinstance(column.dtype, pd.SparseDtype):
+        return lambda block: find(values.dense(block))
+    return find
 
 
 def native_dtype(dtype: Any) -> np.dtype[Any] | None:
     """Find the NumPy dtype that holds a column's numbers, of up to 64 bits, or times exactly."""
     if isinstance(dtype, pd.DatetimeTZDtype):
         return np.dtype(f"M8[{dtype.unit}]")
-    found = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
-    kinds = "biufmM"
-    if not isinstance(found, np.dtype):  # masked and Arrow numbers
-        found, kinds = getattr(dtype, "numpy_dtype", None), "biuf"
-    usable = isinstance(found, np.dtype) and found.kind in kinds and found.itemsize <= _WORD
+    found = dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "mM" and not _is_time(dtype):
+        return None
+    if not isinstance(found, np.dtype):  # masked numbers, Arrow numbers and times
+        found = getattr(dtype, "numpy_dtype", None)
+    usable = isinstance(found, np.dtype) and found.kind in "biufmM" and found.itemsize <= _WORD
     return found if usable else None
 
 
@@ -104,8 +111,24 @@ def native(column: pd.Series, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndar
     if not hasattr(column.dtype, "numpy_dtype"):
         return np.asarray(column.array, dtype), None
     array: Any = column.array
+    if dtype.kind in "mM":  # Arrow says in integers what no Timestamp can hold
+        ticks = array.__arrow_array__().cast("int64").fill_null(_NOT_A_TIME)
+        return ticks.to_numpy().view(dtype), None
     zero = dtype.type(0).item()  # Arrow fills booleans with False alone
     return array.to_numpy(dtype=dtype, na_value=zero), column.isna().to_numpy()
+
+
+def _is_time(dtype: Any) -> bool:
+    """Whether Arrow counts the units of time that NumPy counts, too, and not days."""
+    kind = dtype.pyarrow_dtype
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+
+
+def _has_zone(dtype: Any) -> bool:
+    """Whether a column is made of points in time with a time zone."""
+    if isinstance(dtype, pd.ArrowDtype):
+        return getattr(dtype.pyarrow_dtype, "tz", None) is not None
+    return isinstance(dtype, pd.DatetimeTZDtype)
 
 
 def boxed(block: pd.Series) -> list[Any]:
@@ -170,12 +193,14 @@ def _key_finder(keys: list[Any], column: pd.Series) -> Finder:
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _category_finder(keys, pd.Series(dtype.categories))
+    if values.is_dictionary(dtype):
+        return _dictionary_finder(keys, column.iloc[:0])
     if is_arrow_text(dtype) and len(keys) <= _MOST_TEXTS:
         return _text_finder(keys, column.iloc[:0])
     kept = native_dtype(dtype)
     if kept is None:
         return _object_finder(keys)
-    search = _search(keys, kept, aware=isinstance(dtype, pd.DatetimeTZDtype))
+    search = _search(keys, kept, aware=_has_zone(dtype))
 
     def find(block: pd.Series) -> np.ndarray:
         numbers, missing = native(block, kept)
@@ -199,6 +224,17 @@ def _category_finder(keys: list[Any], categories: pd.Series) -> Finder:
     """Search the categories once, then read codes; code -1, missing, is the last place."""
     table = np.append(_key_finder(keys, categories)(categories), len(keys))
     return lambda block: table.take(block.array.codes)
+
+
+def _dictionary_finder(keys: list[Any], sample: pd.Series) -> Finder:
+    """Search the dictionaries of a block, then read codes."""
+    search = _key_finder(keys, values.decoded(sample).values)
+
+    def find(block: pd.Series) -> np.ndarray:
+        parts = values.decoded(block)
+        return values.spread(search(parts.values), parts.codes, len(keys))
+
+    return find
 
 
 def is_arrow_text(dtype: object) -> bool:
@@ -318,6 +354,8 @@ def _hash_search(places: dict[Any, int], size: int, dtype: type[np.number[Any]])
 
 def _bin_finder(bins: pd.IntervalIndex) -> Finder:
     """Search the one interval that can hold a number: the first whose right edge is not passed."""
+    if bins.left.dtype.kind in "mM":
+        return _bin_finder_of_times(bins)
     left = np.append(bins.left.to_numpy(np.float64), np.nan)  # comparisons with NaN are false
     right: np.ndarray = bins.right.to_numpy(np.float64)
     side: Literal["left", "right"] = "left" if bins.closed_right else "right"
@@ -327,6 +365,24 @@ def _bin_finder(bins: pd.IntervalIndex) -> Finder:
         numbers = values.numbers(block)
         place: np.ndarray = np.searchsorted(right, numbers, side=side)
         place[~above(left[place], numbers)] = len(right)
+        return place
+
+    return find
+
+
+def _bin_finder_of_times(bins: pd.IntervalIndex) -> Finder:
+    """Search the interval that can hold a point in time, or a duration."""
+    left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
+    left = np.append(left, np.iinfo(np.int64).max)  # above all times
+    side: Literal["left", "right"] = "left" if bins.closed_right else "right"
+    above = np.less_equal if bins.closed_left else np.less
+    naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
+    view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
+
+    def find(block: pd.Series) -> np.ndarray:
+        found, valid = view(block)
+        place: np.ndarray = np.searchsorted(right, found, side=side)
+        place[~(above(left[place], found) & valid)] = len(right)
         return place
 
     return find

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.conditions import Condition
-from dpframe.engines import filters, values
+from dpframe.engines import filters, times, values
 from dpframe.engines.base import check_labels
 from dpframe.engines.capping import kept_rows
 from dpframe.engines.lookup import CellLookup
@@ -87,6 +87,8 @@ class _Pass:
 
     def snapped(self, label: Hashable, grid: Grid, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Grid integers of a column's block, and a mask of what is missing."""
+        if grid.ticks is not None:
+            return _snapped(times.ticks(self._column(label).iloc[rows], grid.ticks), grid)
         numbers = values.raw_numbers(self._column(label).iloc[rows])
         if numbers.dtype != np.bool_:
             return _snapped(numbers, grid)
@@ -126,6 +128,7 @@ class _Pass:
             at: term
             for at, term in enumerate(self._task.terms)
             if term.kind == "sum" and term.where is None
+            if term.grid is not None and term.grid.ticks is None
             if isinstance(dtypes[self._places[term.column]], np.dtypes.BoolDType)
         }
 

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from dpframe.engines.values import coded, dense, holds_objects, objects, spread
+from dpframe.grid import Ticks
 
 try:
     import pyarrow as pa
 except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
     pa = None
 
-__all__ = ["EPOCH", "MICROSECOND", "instants", "wall_times"]
+__all__ = ["EPOCH", "MICROSECOND", "durations", "instants", "naive_times", "ticks", "wall_times"]
 
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
@@ -70,6 +71,108 @@ def instants(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """
     clock = _clock(column)
     return np.where(clock.aware, clock.utc, 0), clock.aware
+
+
+def naive_times(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """View a column as what a clock on the wall showed, for values without a time zone.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    times, valid : numpy.ndarray
+        int64 microseconds since 1970-01-01 00:00, and whether the value is a date or a point in
+        time without a time zone.
+    """
+    clock = _clock(column)
+    return clock.wall, clock.valid & ~clock.aware
+
+
+def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """View a column as durations.
+
+    Parameters
+    ----------
+    column
+        Any series.
+
+    Returns
+    -------
+    lengths, valid : numpy.ndarray
+        int64 microseconds, rounded down, and whether the value is a duration; those of more than
+        146,000 years are as long as that.
+
+    Examples
+    --------
+    >>> durations(pd.Series([pd.Timedelta("1s"), 1], dtype=object))
+    (array([1000000,       0]), array([ True, False]))
+    """
+    parts = coded(column)
+    if parts is not None:
+        lengths, valid = durations(parts.values)
+        return spread(lengths, parts.codes, 0), spread(valid, parts.codes, absent=False)
+    column = dense(column)
+    dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "m":
+        ticks = column.array.__arrow_array__().cast("int64").fill_null(_NOT_A_TIME).to_numpy()
+        return _lengths(ticks, dtype.pyarrow_dtype.unit)
+    if isinstance(dtype, np.dtype) and dtype.kind == "m":
+        return _lengths(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0])
+    lengths, valid = np.zeros(len(column), np.int64), np.zeros(len(column), bool)
+    if holds_objects(column):
+        for row, value in enumerate(objects(column)):
+            length = _length(value)
+            if length is not None:
+                lengths[row], valid[row] = length, True
+    return lengths, valid
+
+
+def ticks(column: pd.Series, scale: Ticks) -> np.ndarray:
+    """View a column as numbers of ticks, of the kind of times that count.
+
+    Parameters
+    ----------
+    column
+        Any series.
+    scale
+        What counts, and how.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, one per row; NaN for everything else.
+    """
+    view = durations if not scale.points else naive_times if scale.zone is None else instants
+    found, valid = view(column)
+    return np.where(valid, (found - scale.origin) / scale.tick, np.nan)
+
+
+def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
+    """Turn ticks of a unit into microseconds."""
+    utc, _, valid, _ = _clock_of_ticks(ticks, unit, None)
+    return utc, valid
+
+
+def _length(value: Any) -> int | None:
+    """Count the microseconds of a duration; `None` for anything else."""
+    kind = type(value)
+    try:
+        if issubclass(kind, timedelta):
+            value = np.timedelta64(value.asm8 if issubclass(kind, pd.Timedelta) else value)
+        elif not issubclass(kind, np.timedelta64):
+            return None
+        unit, multiple = np.datetime_data(value.dtype)
+        if unit in ("Y", "M", "generic"):
+            return None  # of no certain length
+        if unit not in _PER_TICK or multiple != 1:
+            unit = "ns" if unit in ("ps", "fs", "as") else "s"
+        lengths, valid = _lengths(value.astype(f"m8[{unit}]").view(np.int64)[None], unit)
+    except Exception:
+        return None
+    return int(lengths[0]) if valid[0] else None
 
 
 class _Clock(NamedTuple):

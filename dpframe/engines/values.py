@@ -22,8 +22,10 @@ except ImportError:  # pyarrow is optional; without it no column has an Arrow dt
 __all__ = [
     "Coded",
     "coded",
+    "decoded",
     "dense",
     "holds_objects",
+    "is_dictionary",
     "missing",
     "numbers",
     "objects",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
+_HOLDS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds, in those of others
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
 
@@ -148,12 +151,12 @@ def missing(column: pd.Series) -> np.ndarray:
 
 
 class Coded(NamedTuple):
-    """A column as positions among its distinct values.
+    """A column as positions among fewer values.
 
     Parameters
     ----------
     values
-        The distinct values; no more than the column has rows.
+        The values, some of which may be equal; no more than the column has rows.
     codes
         int64 position of the value of each row, -1 where there is none.
     """
@@ -163,7 +166,7 @@ class Coded(NamedTuple):
 
 
 def coded(column: pd.Series) -> Coded | None:
-    """Split a categorical or dictionary-encoded column into distinct values and codes.
+    """Split a categorical or dictionary-encoded column into values and codes.
 
     Parameters
     ----------
@@ -179,11 +182,36 @@ def coded(column: pd.Series) -> Coded | None:
     if isinstance(dtype, pd.CategoricalDtype):
         categories = pd.Series(dtype.categories.array, dtype=dtype.categories.dtype)
         return _compact(categories, np.asarray(column.array.codes, dtype=np.int64))
-    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
-        encoded = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
-        distinct = pd.Series(pd.arrays.ArrowExtensionArray(encoded.dictionary))
-        return _compact(distinct, encoded.indices.cast("int64").fill_null(-1).to_numpy())
-    return None
+    return decoded(column) if is_dictionary(dtype) else None
+
+
+def is_dictionary(dtype: object) -> bool:
+    """Whether a column is made of Arrow dictionaries."""
+    return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_dictionary(dtype.pyarrow_dtype))
+
+
+def decoded(column: pd.Series) -> Coded:
+    """Split a dictionary-encoded column.
+
+    The dictionaries of its chunks are put in a row: a common one may need more codes than the
+    dtype has.
+
+    Parameters
+    ----------
+    column
+        A series of Arrow dictionaries.
+    """
+    chunks = column.array.__arrow_array__().chunks
+    places = [np.empty(0, np.int64)]
+    before = 0
+    for chunk in chunks:
+        place = chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+        places.append(np.where(place < 0, -1, place + before))
+        before += len(chunk.dictionary)
+    kind = column.dtype.pyarrow_dtype.value_type
+    together = pa.chunked_array([chunk.dictionary for chunk in chunks], kind)
+    decoded = pd.Series(pd.arrays.ArrowExtensionArray(together))
+    return _compact(decoded, np.concatenate(places))
 
 
 def _compact(values: pd.Series, codes: np.ndarray) -> Coded:
@@ -201,11 +229,20 @@ def spread(view: np.ndarray, codes: np.ndarray, absent: object) -> np.ndarray:
 
 
 def dense(column: pd.Series) -> pd.Series:
-    """Fill in the default values of a sparse column; leave any other as it is."""
+    """Fill in the default values of a sparse column; leave any other as it is.
+
+    The dtype that comes out depends on the one that went in, not on whether there are gaps.
+    """
     if not isinstance(column.dtype, pd.SparseDtype):
         return column
-    filled = np.asarray(column.array)
-    return pd.Series(filled, dtype=filled.dtype)
+    kept, fill = column.dtype.subtype, column.dtype.fill_value
+    if kept.kind in "mM":
+        fill = kept.type("NaT") if pd.isna(fill) else np.array(fill, kept)
+    elif np.asarray(fill).dtype.kind not in _HOLDS.get(kept.kind, ""):
+        kept = np.dtype(object)
+    filled = np.full(len(column), fill, kept)
+    filled[column.array.sp_index.to_int_index().indices] = column.array.sp_values
+    return pd.Series(filled, dtype=kept)
 
 
 def holds_objects(column: pd.Series) -> bool:

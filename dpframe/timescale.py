@@ -1,0 +1,165 @@
+"""Points in time and durations as numbers: how bounded columns of them are counted, and shown."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from dpframe.grid import Ticks
+
+__all__ = [
+    "Moment",
+    "as_moment",
+    "durations",
+    "in_seconds",
+    "in_use",
+    "index_of",
+    "microseconds",
+    "moments",
+    "seconds",
+    "ticks_of",
+    "times_around",
+]
+
+Moment: TypeAlias = pd.Timestamp | pd.Timedelta
+"""A point in time or a duration."""
+
+_UNITS = {1: "us", 1_000: "ms", 1_000_000: "s"}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_MOST_TICKS = 2**32  # as many as whole numbers on a grid
+_EPOCH = datetime(1970, 1, 1)
+_FIRST = (datetime.min - _EPOCH) // timedelta(microseconds=1)
+_LAST = (datetime.max - _EPOCH) // timedelta(microseconds=1)
+_FARTHEST = 2**62  # room for the sum of two
+
+
+def as_moment(value: object) -> Moment | None:
+    """Read a point in time (a date is its midnight) or a duration; `None` for anything else.
+
+    Examples
+    --------
+    >>> as_moment(timedelta(hours=1)) == pd.Timedelta("1h"), as_moment("2020-01-01")
+    (True, None)
+    """
+    try:
+        if isinstance(value, date | np.datetime64):
+            found = pd.Timestamp(value)
+        elif isinstance(value, pd.Timedelta | np.timedelta64):
+            found = pd.Timedelta(value)
+        elif isinstance(value, timedelta):
+            found = pd.Timedelta(np.timedelta64(value))  # pandas 2 would count nanoseconds
+        else:
+            return None
+    except (ValueError, OverflowError):
+        return None
+    return found if isinstance(found, pd.Timestamp | pd.Timedelta) else None  # it may be NaT
+
+
+def microseconds(moment: Moment) -> int:
+    """Count the microseconds of a duration, or from 1970 to a point in time, rounded down."""
+    ticks = int(moment.asm8.view(np.int64))
+    return ticks * 10**6 // _PER_SECOND[moment.unit]
+
+
+def index_of(found: Sequence[Moment]) -> pd.Index:
+    """Put moments of one kind in an index, to the microsecond, in the time zone of the first."""
+    counted = np.array([microseconds(moment) for moment in found], np.int64)
+    if isinstance(found[0], pd.Timedelta):
+        return pd.TimedeltaIndex(counted.view("m8[us]"))
+    return pd.DatetimeIndex(_in_zone(counted, found[0].tzinfo))
+
+
+def in_use(moment: Moment) -> bool:
+    """Whether a moment lies in the years 1 to 9999, or is a duration of at most as much."""
+    return _FIRST <= microseconds(moment) <= _LAST
+
+
+def ticks_of(lower: Moment, upper: Moment) -> Ticks:
+    """Choose how a column within two bounds of one kind is counted.
+
+    Durations are counted from 0, points in time from the lower bound, in the finest of
+    microseconds, milliseconds and seconds of which `2**32` are enough.
+    """
+    low, high = microseconds(lower), microseconds(upper)
+    origin, zone = 0, None
+    if isinstance(lower, pd.Timestamp):
+        origin, zone = low, lower.tzinfo
+    farthest = max(abs(low - origin), abs(high - origin))
+    tick = next((tick for tick in _UNITS if farthest <= _MOST_TICKS * tick), 1_000_000)
+    return Ticks(tick, origin, isinstance(lower, pd.Timestamp), zone)
+
+
+def durations(numbers: np.ndarray, ticks: Ticks) -> np.ndarray:
+    """Turn numbers of ticks into durations in a unit of ticks: no sum of ticks leaves its range."""
+    return _whole(numbers).view(f"m8[{_UNITS[ticks.tick]}]")
+
+
+def moments(numbers: np.ndarray, ticks: Ticks) -> np.ndarray | ExtensionArray:
+    """Turn numbers of ticks from the origin into durations or points in time, in microseconds."""
+    whole = _whole(np.asarray(numbers, np.float64) * ticks.tick)
+    if not ticks.points:
+        return whole.view("m8[us]")
+    return _in_zone(whole + ticks.origin, ticks.zone)
+
+
+def in_seconds(column: pd.Series, described: Mapping[str, Any]) -> np.ndarray:
+    """View a released column as numbers: durations in seconds, times in seconds from the origin."""
+    times = described.get("times")
+    if times is None:
+        numbers: np.ndarray = column.to_numpy(np.float64)
+        return numbers
+    counted, per_second = _counted(column)
+    origin = times["origin"] * per_second // 10**6 if column.dtype.kind == "M" else 0
+    return np.asarray((counted - origin) / per_second)
+
+
+def seconds(numbers: np.ndarray) -> np.ndarray:
+    """Turn seconds into durations, to the microsecond."""
+    return _whole(np.multiply(numbers, 1e6)).view("m8[us]")
+
+
+def times_around(
+    column: pd.Series, seconds: float | np.ndarray, described: Mapping[str, Any]
+) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+    """Go some seconds back and forth from released times, means not beyond their bounds."""
+    counted, per_second = _counted(column)
+    # a width is often a number of whole units, but for the rounding of its product
+    width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
+    near = np.clip(counted, -_FARTHEST, _FARTHEST)
+    low, high = near - width, near + width
+    if described["kind"] == "mean":
+        ends = [bound * per_second // 10**6 for bound in described["times"]["bounds"]]
+        low, high = np.clip(low, *ends), np.clip(high, *ends)
+    return _like(column, low), _like(column, high)
+
+
+def _whole(numbers: np.ndarray | float) -> np.ndarray:
+    """Round to whole numbers, those that are too large to 2**62, with a sign."""
+    whole = np.asarray(numbers)
+    if whole.dtype.kind != "i":
+        whole = np.rint(whole)
+    return np.asarray(np.clip(whole, -_FARTHEST, _FARTHEST).astype(np.int64))
+
+
+def _counted(column: pd.Series) -> tuple[np.ndarray, int]:
+    """Integers that stand for times, and how many of their units a second has."""
+    unit = str(column.array.unit)
+    return np.asarray(column.array.asi8), _PER_SECOND[unit]
+
+
+def _like(column: pd.Series, counted: np.ndarray) -> np.ndarray | ExtensionArray:
+    """Turn integers into times of the dtype of others."""
+    if column.dtype.kind == "m":
+        return counted.view(column.dtype)
+    return _in_zone(counted, column.dt.tz)
+
+
+def _in_zone(since: np.ndarray, zone: tzinfo | None) -> np.ndarray | ExtensionArray:
+    """Points in time from microseconds since 1970."""
+    naive = since.view("M8[us]")
+    if zone is None:
+        return naive
+    return pd.Series(naive).dt.tz_localize("UTC").dt.tz_convert(zone).array
