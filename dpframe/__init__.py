@@ -6,9 +6,12 @@ Importing the package registers the `.dp` accessor on `pandas.DataFrame`.
 from dpframe import errors
 from dpframe.accessor import DPAccessor
 from dpframe.certificate import Certificate, verify
+from dpframe.certificate_schema import certificate_schema
 from dpframe.combining import combine
+from dpframe.csv_files import read_csv, write_csv
 from dpframe.declaring import declare
 from dpframe.denoising import denoised, denoising_report
+from dpframe.downstream import schema_of
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.mapping import plot_map
 from dpframe.plotting import plot
@@ -26,6 +29,7 @@ __all__ = [
     "Ledger",
     "Query",
     "aggregate",
+    "certificate_schema",
     "combine",
     "count",
     "covariance",
@@ -39,8 +43,11 @@ __all__ = [
     "plot",
     "plot_map",
     "preview",
+    "read_csv",
     "release",
+    "schema_of",
     "std_error",
     "sum",
     "verify",
+    "write_csv",
 ]

@@ -1,6 +1,7 @@
 """The `.dp` accessor: one-line delegations to public functions, without state of its own."""
 
 from collections.abc import Hashable, Mapping
+from os import PathLike
 from typing import Any, TypedDict, Unpack
 
 import pandas as pd
@@ -8,10 +9,12 @@ import pandas as pd
 from dpframe import mapping, plotting, postprocess, queries
 from dpframe.certificate import Certificate, certificate_of
 from dpframe.combining import Weights, combine
-from dpframe.declaration import declaration_of
+from dpframe.csv_files import write_csv
+from dpframe.declaration import Declaration, declaration_of
 from dpframe.declaring import declare
 from dpframe.denoise_plan import Across
 from dpframe.denoising import denoised, denoising_report
+from dpframe.downstream import schema_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
@@ -212,6 +215,11 @@ class DPAccessor:
         return preview(self._frame, query, compare=compare, **spend)
 
     @property
+    def declaration(self) -> Declaration:
+        """What is declared about this frame."""
+        return declaration_of(self._frame)
+
+    @property
     def ledger(self) -> Ledger:
         """The ledger that releases of this frame are charged to."""
         ledger = declaration_of(self._frame).ledger
@@ -266,6 +274,14 @@ class DPAccessor:
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level)
+
+    def write_csv(self, path: str | PathLike[str]) -> None:
+        """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
+        write_csv(self._frame, path)
+
+    def schema(self) -> Any:
+        """Return a pandera schema that the release satisfies; see `dpframe.schema_of`."""
+        return schema_of(self._frame)
 
     def plot(
         self,

@@ -7,6 +7,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.errors import CertificateError
+from dpframe.html import certificate_html
 
 __all__ = [
     "ATTRIBUTE",
@@ -57,6 +59,11 @@ class Certificate:
     __hash__ = None  # type: ignore[assignment]  # holds a dict
 
     @property
+    def state(self) -> str:
+        """What a verified frame is: "released", or "post-processed" by steps that are listed."""
+        return "post-processed" if self._record["steps"] else "released"
+
+    @property
     def columns(self) -> list[dict[str, Any]]:
         """Facts about each released column, in order."""
         columns: list[dict[str, Any]] = self._record["columns"]
@@ -82,6 +89,10 @@ class Certificate:
         lines += [f"  afterwards    {_step_in_words(step)}" for step in record["steps"]]
         lines.append(f"  digest        {record['digest']}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show the promise as tables in a notebook."""
+        return certificate_html(self._record)
 
 
 def _unit_in_words(record: Mapping[str, Any]) -> str:
@@ -110,7 +121,8 @@ def _spent_in_words(ledger: Mapping[str, Any]) -> str:
 
 def _column_in_words(column: Mapping[str, Any]) -> str:
     error = column["std_error"]
-    shown = "one for each row" if error is None else f"{error:.6g}"
+    unit = "" if column.get("times") is None else " s"
+    shown = "one for each row" if error is None else f"{error:.6g}{unit}"
     about = "" if column["column"] is None else f" of {column['column']}, bounds {column['bounds']}"
     return f"  column        {column['name']}: {column['kind']}{about}, standard error {shown}"
 
@@ -148,7 +160,8 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     if not isinstance(record, Mapping) or "digest" not in record:
         raise CertificateError(
             "this frame carries no certificate: it was not released by dpframe, or its attrs were "
-            "lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them)."
+            "lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them, "
+            "and so do dpf.write_csv and dpf.read_csv)."
         )
     if record.get("format") != FORMAT:
         raise CertificateError(
@@ -159,19 +172,27 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
 
 
 def verify(frame: pd.DataFrame) -> Certificate:
-    """Check that a frame is exactly what was released, and return its certificate.
+    """Check that a frame is what was released or made from it here, and return its certificate.
 
-    The digest is a SHA-256 over index, columns, values and the certificate itself. It shows a
-    mistake, such as a filter, a rounding or a sum with raw data; it is no signature, and does not
-    show that somebody rewrote the digest as well.
+    The digest is a SHA-256 over index, columns, dtypes, values and the certificate itself. It shows
+    a mistake, such as a filter, a rounding or a sum with raw data; it is no signature, and does not
+    show that somebody rewrote the digest as well. Steps taken by this library after the release,
+    such as denoising, name the digest of the release; it is computed again from the columns that
+    were released.
+
+    Returns
+    -------
+    Certificate
+        Its `state` is "released" or "post-processed".
 
     Raises
     ------
     CertificateError
-        If the frame carries no certificate, or frame or certificate differ from what was released.
+        If the frame carries no certificate, or was altered: frame or certificate differ from what
+        was released or post-processed.
     """
     certificate = certificate_of(frame)
-    if digest(frame, certificate.to_dict()) != certificate["digest"]:
+    if not _is_sound(frame, certificate.to_dict()):
         raise CertificateError(
             "this frame is not what its certificate was given for: its rows, columns or values, or "
             "the certificate, were changed after the release. Go back to the released frame; the "
@@ -180,8 +201,21 @@ def verify(frame: pd.DataFrame) -> Certificate:
     return certificate
 
 
+def _is_sound(frame: pd.DataFrame, record: Mapping[str, Any]) -> bool:
+    """Whether a frame has the digest of its certificate, and its steps that of the release."""
+    try:
+        if digest(frame, record) != record["digest"]:
+            return False
+        released = frame.iloc[:, : len(record["columns"])]
+        steps = record["steps"]
+        origins = {step["of"] for step in steps}
+        return not steps or origins == {digest(released, {**record, "steps": []})}
+    except (KeyError, TypeError, ValueError, AttributeError):  # not one of our certificates
+        return False
+
+
 def digest(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
-    """Return a SHA-256 over a certificate and its frame: index, columns, kinds of dtype, values."""
+    """Return a SHA-256 over a certificate and its frame: index, columns, dtypes, values."""
     seen = hashlib.sha256()
     promise = {key: value for key, value in record.items() if key != "digest"}
     _feed(seen, b"certificate", json.dumps(promise, sort_keys=True).encode())
@@ -202,16 +236,22 @@ def _feed(seen: Any, kind: bytes, data: bytes) -> None:
 
 
 def _feed_values(seen: Any, values: Any) -> None:
+    """Add dtype and values, the same before and after a file."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
-    kind = getattr(dtype, "kind", "O")  # nullable numbers come back as NumPy's from a file
-    if kind in "iub":
-        _feed(seen, b"integers", np.ascontiguousarray(values, dtype="<i8").tobytes())
-    elif kind == "f":
-        _feed(seen, b"floats", np.ascontiguousarray(values, dtype="<f8").tobytes())
+    kind = getattr(dtype, "kind", "O")
+    if kind in "iuf":
+        plain = np.dtype(str(dtype).lower().partition("[")[0])  # nullable ones come back as NumPy's
+        data = np.ascontiguousarray(values, dtype=plain)
+        _feed(seen, plain.newbyteorder("<").str.encode(), data.tobytes())
+    elif kind == "b":
+        _feed(seen, b"booleans", np.ascontiguousarray(values, dtype=bool).tobytes())
     else:
-        _feed(seen, b"texts", json.dumps([_text(value) for value in values]).encode())
+        # a file may keep times in another unit, and intervals with it
+        name = {"m": "durations", "M": "times"}.get(kind, "objects")
+        name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
+        _feed(seen, name.encode(), json.dumps([_text(value) for value in values]).encode())
 
 
 def _text(value: object) -> str:
@@ -231,7 +271,7 @@ def _text(value: object) -> str:
 
 def pack(values: np.ndarray | float) -> float | dict[str, str]:
     """Write a number as it is, and an array as JSON text that `attrs` carries at no cost."""
-    if np.ndim(values) == 0:
+    if np.ndim(values) == 0 and math.isfinite(values):  # JSON has no infinity
         return float(values)
     return {"float64": base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii")}
 

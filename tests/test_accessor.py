@@ -55,13 +55,13 @@ def test_methods_take_what_the_descriptions_take(name):
     described = inspect.signature(getattr(queries, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
     of_query = [
-        p for p in method if p not in {"self", "spend", *accessor.SpendOptions.__annotations__}
+        p for p in method if p not in {"self", "spend", *accessor.ReleaseOptions.__annotations__}
     ]
     assert of_query[: len(described) - (name == "aggregate")] == [
         p for p in described if p != "queries"
     ]
     spends = inspect.signature(dpf.release).parameters
-    assert set(accessor.SpendOptions.__annotations__) == set(spends) - {"frame", "queries"}
+    assert set(accessor.ReleaseOptions.__annotations__) == set(spends) - {"frame", "queries"}
 
 
 def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):

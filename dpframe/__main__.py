@@ -1,0 +1,97 @@
+"""Look at released files and ledgers in a terminal: `python -m dpframe show|verify|ledger FILE`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.certificate import verify
+from dpframe.csv_files import read_csv
+from dpframe.errors import DPFrameError
+from dpframe.ledger import Ledger
+
+__all__ = ["main"]
+
+SOUND, ALTERED, UNREADABLE = 0, 1, 2
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".parquet": pd.read_parquet,
+    ".feather": pd.read_feather,
+    ".csv": read_csv,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    0: the file is what was released, or the ledger is intact. 1: it is not, or there is no
+    certificate. 2: the file cannot be read, or the command is not usable.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m dpframe",
+        description="Look at released files and ledgers.",
+        epilog="exit codes: 0 sound, 1 altered or without certificate, 2 not readable",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (_, about) in _COMMANDS.items():
+        command = commands.add_parser(name, help=about, description=about)
+        command.add_argument("file", type=Path)
+    given = parser.parse_args(arguments)
+    try:
+        print(_COMMANDS[given.command][0](given.file))  # a command speaks
+    except DPFrameError as error:
+        print(f"{given.file}: {error}", file=sys.stderr)
+        return ALTERED
+    except (OSError, ValueError, ImportError) as error:
+        print(f"{given.file}: cannot be read: {error}", file=sys.stderr)
+        return UNREADABLE
+    return SOUND
+
+
+def _read(path: Path) -> pd.DataFrame:
+    _check_is_there(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{path.suffix or 'no suffix'!r} is not one of {', '.join(_READERS)}. Pickle files are "
+            "not opened, because they can run code."
+        )
+    return reader(path)
+
+
+def _check_is_there(path: Path) -> None:
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file.")
+
+
+def _show(path: Path) -> str:
+    frame = _read(path)
+    certificate = verify(frame)
+    return f"{certificate}\n\n{frame.to_string(max_rows=20)}"
+
+
+def _verify(path: Path) -> str:
+    certificate = verify(_read(path))
+    return f"{path}: {certificate.state}, {certificate['digest']}"
+
+
+def _ledger(path: Path) -> str:
+    _check_is_there(path)
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
+    ledger = Ledger(path)
+    return f"{ledger.status()}\n\nhead {ledger.head}"
+
+
+_COMMANDS: dict[str, tuple[Callable[[Path], str], str]] = {
+    "show": (_show, "print certificate and table of a released file"),
+    "verify": (_verify, "check a released file against its certificate"),
+    "ledger": (_ledger, "check a ledger and print what is spent and left"),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

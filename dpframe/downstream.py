@@ -1,0 +1,149 @@
+"""A pandera schema of a released table, for whatever reads it further on."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from dpframe.certificate import verify
+
+__all__ = ["schema_of"]
+
+Holds: TypeAlias = Callable[[pd.DataFrame], bool]
+
+
+def schema_of(released: pd.DataFrame) -> Any:
+    """Return a pandera schema that takes this release, and no table of another shape.
+
+    A table fits if it has the released keys, each once and in any order, under the released names
+    and dtypes; and the released columns, in order, with their dtypes, without missing values, and
+    with means within their bounds. Values are not compared: `dpframe.verify` does that. A schema
+    can be kept without the release, to check a table of the same query that is released later.
+
+    Texts may come in any dtype for texts, and categories may come as what they are categories of,
+    since files keep one or the other.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
+    Returns
+    -------
+    pandera.pandas.DataFrameSchema
+        It changes nothing: `strict`, `ordered`, and without coercion.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> schema = schema_of(released)
+    >>> schema.validate(released).equals(released)
+    True
+    """
+    certificate = verify(released)
+    pandera = importlib.import_module("pandera.pandas")
+    described = [*certificate.columns, *({} for _ in certificate["steps"])]
+    return pandera.DataFrameSchema(
+        {
+            label: _column(pandera, released.dtypes.iloc[at], described[at])
+            for at, label in enumerate(released.columns)
+        },
+        index=_index(pandera, released.index),
+        checks=[
+            pandera.Check(holds, name=name, error=error)
+            for name, (holds, error) in _whole(released.index).items()
+        ],
+        strict=True,
+        ordered=True,
+        coerce=False,
+        unique_column_names=True,
+        title=certificate["query"]["words"],
+    )
+
+
+def _column(pandera: Any, dtype: object, described: Mapping[str, Any]) -> Any:
+    """Describe a column; one without a certificate of its own was computed from the others."""
+    checks = []
+    if described.get("kind") == "mean":
+        checks.append(pandera.Check.in_range(*described["bounds"]))
+    return pandera.Column(dtype, checks, nullable=False)
+
+
+def _index(pandera: Any, index: pd.Index) -> Any:
+    """Describe the levels of an index; `None` if pandera cannot tell them apart by name."""
+    levels = [
+        _level(pandera, index.get_level_values(level).unique(), name)
+        for level, name in enumerate(index.names)
+    ]
+    if len(levels) == 1:
+        return levels[0]
+    # it takes a number for a position
+    return pandera.MultiIndex(levels) if all(isinstance(n, str) for n in index.names) else None
+
+
+def _level(pandera: Any, keys: pd.Index, name: object) -> Any:
+    """Describe the keys of one level."""
+    dtype = keys.dtype
+    kind = pandera.Check(
+        lambda level: _fits(level.dtype, dtype), name="kind", error=f"keys are not {dtype!r}"
+    )
+    several = isinstance(dtype, pd.CategoricalDtype) or _is_object(dtype)
+    checks = [kind, pandera.Check.isin(list(keys))]
+    return pandera.Index(None if several else dtype, checks, name=name)
+
+
+def _fits(dtype: Any, released: Any) -> bool:
+    """Whether a dtype is the released one, or one that a file makes of it."""
+    if isinstance(released, pd.CategoricalDtype) and not isinstance(dtype, pd.CategoricalDtype):
+        released = released.categories.dtype
+    return bool(dtype == released) or (_is_object(dtype) and _is_object(released))
+
+
+def _is_object(dtype: Any) -> bool:
+    """Whether a dtype is for texts or other objects, which are kept in several ways."""
+    return dtype.kind == "O" and not isinstance(
+        dtype, pd.CategoricalDtype | pd.IntervalDtype | pd.PeriodDtype
+    )
+
+
+def _whole(index: pd.Index) -> dict[str, tuple[Holds, str]]:
+    """Say what must hold of the index as a whole, with what is wrong otherwise."""
+    names, size = list(index.names), len(index)
+    found: dict[str, tuple[Holds, str]] = {
+        "names": (
+            lambda frame: list(frame.index.names) == names,
+            f"the levels of the index are not {names!r}",
+        ),
+        "rows": (
+            lambda frame: len(frame) == size and frame.index.is_unique,
+            f"not the {size} released rows, each once",
+        ),
+    }
+    return found if index.nlevels == 1 else {**found, **_combined(index)}
+
+
+def _combined(index: pd.Index) -> dict[str, tuple[Holds, str]]:
+    """Say what must hold of several levels together."""
+    dtypes = [index.get_level_values(level).dtype for level in range(index.nlevels)]
+    return {
+        # each level has known keys, but not every combination need be one
+        "keys": (
+            lambda frame: bool(frame.index.isin(index).all()),
+            "keys that were not released together",
+        ),
+        "kinds": (
+            lambda frame: all(
+                _fits(frame.index.get_level_values(level).dtype, dtype)
+                for level, dtype in enumerate(dtypes)
+            ),
+            f"keys are not {dtypes!r}",
+        ),
+    }
