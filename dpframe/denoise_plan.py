@@ -91,11 +91,19 @@ def check_denoising(
         raise QueryError(f"across must be 'rows' or 'columns', got across={across!r}.")
     chosen = _positions(released, columns)
     across = across or ("rows" if len(index) > 1 or len(chosen) == 1 else "columns")
+    if across == "columns" and columns is None:
+        chosen = _most_alike(released, chosen)
     if across == "columns":
         _check_same_noise([released[position] for position in chosen])
         index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
     given = dict(options or {})
     _check_options(method, given)
+    for name, value in given.items():
+        if isinstance(value, pd.Series) and not value.index.equals(index):
+            raise QueryError(
+                f"{name} must have a value for each row in the order of the release; the index of "
+                f"the series given is another. Use {name}=series.reindex(released.index)."
+            )
     edges = _edges(method, index, graph)
     return Denoising(method, given, chosen, edges, across)
 
@@ -121,8 +129,9 @@ def _positions(
     labels = [*names, *(label_of(names[position]) for position in chosen)]
     if len(set(labels)) < len(labels):
         raise QueryError(
-            f"the denoised columns would have names that are taken: {labels!r}. Release the "
-            "columns under other names."
+            f"the denoised columns would have names that are taken: "
+            f"{[name for name in labels if labels.count(name) > 1][:1]!r}. Release the columns "
+            "under other names."
         )
     return chosen
 
@@ -130,6 +139,14 @@ def _positions(
 def label_of(name: Hashable) -> str:
     """Return the label of the denoised column beside a released one."""
     return f"{name}_denoised"
+
+
+def _most_alike(released: Sequence[Described], chosen: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the largest set of columns whose noise is of the same size."""
+    errors = np.array([released[position].std_error or 0.0 for position in chosen])
+    same = np.isclose(errors[:, None], errors, rtol=_SAME, atol=0)
+    kept = same[same.sum(axis=1).argmax()]
+    return tuple(position for position, keep in zip(chosen, kept, strict=True) if keep)
 
 
 def _check_same_noise(released: Sequence[Described]) -> None:

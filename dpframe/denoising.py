@@ -4,6 +4,7 @@ What is known of the noise is read from the certificate, and what was done is wr
 released columns stay as they are. Cannot reach private data.
 """
 
+import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.denoise_plan import Across, Denoising, check_denoising, described, label_of
 from dpframe.noise import Law
+from dpframe.timescale import in_seconds, seconds
 
 __all__ = ["apply_denoising", "denoised", "denoising_report"]
 
@@ -55,7 +57,8 @@ def denoised(
         "ordered" or "grid". By default bins are "ordered" for "auto".
     across
         "rows": the rows of a column are denoised together; "columns": the columns of a row, which
-        must have noise of the same size. By default rows, if there are several.
+        must have noise of the same size. By default rows, if there are several; else the largest
+        set of columns that are alike.
     options
         Options of the method, such as `order=1` for "trend_filter" or `total=...` for "simplex".
 
@@ -141,7 +144,9 @@ def apply_denoising(
     base = released.iloc[:, : len(record["columns"])]
     origin = digest(base, {**record, "steps": []})
     facts = [_facts(record, position, how) for position in how.columns]
-    table = base.iloc[:, list(how.columns)].to_numpy(np.float64)
+    described = [record["columns"][position] for position in how.columns]
+    places = zip(how.columns, described, strict=True)
+    table = np.stack([in_seconds(base.iloc[:, at], about) for at, about in places], axis=1)
     if how.across == "columns":
         results = [_denoise(row, facts[0], how) for row in table]
         values = np.array([result.denoised.values for result in results]).reshape(table.shape)
@@ -154,7 +159,8 @@ def apply_denoising(
     frame.attrs = {}
     for position, column, step in zip(how.columns, values.T, steps, strict=True):
         label = label_of(released.columns[position])
-        frame[label] = column
+        times = record["columns"][position]["times"]
+        frame[label] = column if times is None else seconds(column)
         done = {"step": "denoise", "column": record["columns"][position]["name"], "into": label}
         record["steps"] = [old for old in record["steps"] if old["into"] != label]
         record["steps"].append({**done, **step, "of": origin})
@@ -187,14 +193,16 @@ def _facts(record: Mapping[str, Any], position: int, how: Denoising) -> Facts:
     own = [loading for block, loading in loadings.items() if block not in common]
     # a sum of several Laplace noises is nearer to a normal
     law: Law = record["mechanism"]["law"] if len(loadings) == 1 else "gaussian"
-    bounds = column["bounds"]
-    counts = bounds is None
+    bounds, times = column["bounds"], column["times"]
+    least = 0 if bounds is None else bounds[0]
+    if times is not None:  # sums of points in time are counted from the lower bound
+        least = times["bounds"][0] - times["origin"]
     return Facts(
         law,
         math.hypot(*own),
         math.hypot(*(loadings[block] for block in common)),
-        lower=0.0 if counts or bounds[0] >= 0 else None,
-        integer=column["integer"],
+        lower=0.0 if least >= 0 else None,
+        integer=column["integer"] and times is None,
         edges=how.edges,
     )
 
@@ -212,7 +220,7 @@ def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> dict[str, 
     noise = facts.variance
     names = sorted({result.name for result in results}) or ["none"]
     members = sorted({name for result in results for name in result.methods or ("none",)})
-    chosen = results[0].denoised.chosen if len(results) == 1 else {}
+    chosen = _chosen(results[0]) if len(results) == 1 else {}
     tried: dict[str, list[float]] = {}
     for result in results:
         # an average stands beside its members
@@ -226,10 +234,28 @@ def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> dict[str, 
         "asked": how.method,
         "options": {name: _plain(value) for name, value in how.options.items()},
         "across": how.across,
+        "graph": None if how.edges is None else _graph(how),
         "noise_variance": _number(noise),
         "chosen": {name: _number(value) for name, value in chosen.items()},
         "tried": {name: _number(float(np.mean(gains))) for name, gains in tried.items()},
     }
+
+
+def _chosen(result: Choice) -> dict[str, float]:
+    """Return what the methods that were taken chose by looking at the values."""
+    if len(result.methods) == 1:
+        return result.denoised.chosen
+    return {
+        f"{method}: {name}": value
+        for method in result.methods
+        for name, value in result.tried[method].chosen.items()
+    }
+
+
+def _graph(how: Denoising) -> dict[str, Any]:
+    """Say which graph was used: its number of edges, and a digest of their positions."""
+    edges = np.ascontiguousarray(how.edges, "<i8")
+    return {"edges": len(edges), "digest": f"sha256:{hashlib.sha256(edges.tobytes()).hexdigest()}"}
 
 
 def _plain(value: object) -> object:

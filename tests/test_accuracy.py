@@ -138,6 +138,13 @@ def test_single_levels_stay_below_one():
     assert level_of_each("laplace", 0.5, 0) == 0.5
 
 
+@pytest.mark.parametrize("flag", ["no", None, 1])
+def test_simultaneous_is_a_flag(flag):
+    made = dpf.release(pd.DataFrame({"x": [1]}), dpf.count(), epsilon=1)
+    with pytest.raises(QueryError, match="simultaneous must be True or False"):
+        made.dp.interval(simultaneous=flag)
+
+
 def test_simultaneous_intervals_use_the_level_of_all_cells():
     frame = pd.DataFrame({"zone": ["A", "B"], "fare": [1.0, 2]})
     query = dpf.aggregate(

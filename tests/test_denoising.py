@@ -172,11 +172,59 @@ def test_columns_of_different_noise_cannot_be_denoised_together():
     query = dpf.sum(["fare", "tip"], bounds={"fare": (0, 40), "tip": (0, 1)})
     released = dpf.release(frame, query, mu=0.1, mechanism="gaussian")
     with pytest.raises(QueryError, match="noise is of the same size"):
-        released.dp.denoise("james_stein")
-    frame.dp.declare(budget=dpf.Budget(1, 1e-6))
-    with pytest.raises(QueryError, match="noise is of the same size"):
-        frame.dp.release(query, mu=0.1, mechanism="gaussian", denoise="auto")
-    assert not frame.dp.ledger.entries  # refused before anything was charged
+        released.dp.denoise("james_stein", columns=["fare", "tip"])
+
+
+def test_by_default_the_largest_set_of_like_columns_of_a_row_is_denoised():
+    frame = trips().assign(a=lambda t: t["fare"] > 3, b=lambda t: t["fare"] > 9)
+    query = dpf.aggregate(
+        n=dpf.count(),
+        fare=dpf.sum("fare", bounds=(0, 40)),
+        **{name: dpf.sum(name, bounds=(0, 1)) for name in ("tip", "a", "b")},
+        mean=dpf.mean("fare", bounds=(0, 40)),
+    )
+    made = frame.dp.release(query, mu=0.1, mechanism="laplace", denoise="auto")
+    assert list(made.columns[6:]) == ["tip_denoised", "a_denoised", "b_denoised"]
+    shared = wide("correlated").dp.denoise("james_stein", toward="mean")
+    assert [name for name in shared.columns if name.startswith("n")] == ["n"]
+    assert shared.shape == (1, 61)
+
+
+def test_means_beside_other_tables_stay_as_they_are():
+    bounds = {"bounds": (0, 40), "keys": ZONES}
+    queries = {"n": dpf.count("zone", keys=ZONES), "m": dpf.mean("fare", "zone", **bounds)}
+    made = dpf.release(trips(), queries, mu=1, denoise="auto")
+    assert list(made["n"].columns) == ["count", "count_denoised"]
+    assert list(made["m"].columns) == ["fare"]
+
+
+def test_few_values_are_left_alone_by_the_automatic_choice():
+    made = dpf.release(trips(), dpf.count("zone", keys=ZONES[:7]), mu=0.01, denoise="auto")
+    assert made["count_denoised"].tolist() == made["count"].tolist()
+    assert dpf.verify(made)["steps"][0]["method"] == "none"
+
+
+def test_the_graph_is_named_by_its_digest():
+    graphs = ["ordered", pd.DataFrame({"u": ZONES[1:], "v": ZONES[:-1]}), "ordered"]
+    released = counts()
+    steps = [
+        dpf.verify(released.dp.denoise("tree_wavelets", graph=graph))["steps"][0]["graph"]
+        for graph in graphs
+    ]
+    assert steps[0] == steps[1] == steps[2]
+    assert steps[0]["edges"] == 39
+    ring = pd.DataFrame({"u": ZONES, "v": [*ZONES[1:], ZONES[0]]})
+    other = dpf.verify(released.dp.denoise("tree_wavelets", graph=ring))["steps"][0]["graph"]
+    assert other["digest"] != steps[0]["digest"]
+    assert dpf.verify(released.dp.denoise("simplex"))["steps"][0]["graph"] is None
+
+
+def test_a_series_of_parents_must_be_in_the_order_of_the_rows():
+    parents = pd.Series([-1] + [0] * 39, index=ZONES)
+    released = counts()
+    assert released.dp.denoise("consistent", parents=parents).shape == (40, 2)
+    with pytest.raises(QueryError, match=r"parents=series.reindex\(released.index\)"):
+        released.dp.denoise("consistent", parents=parents[::-1])
 
 
 @pytest.mark.parametrize(
@@ -198,6 +246,9 @@ def test_columns_of_different_noise_cannot_be_denoised_together():
         ({"method": "simplex", "columns": []}, "noise of a mean|columns"),
         ({"method": "simplex", "across": "cells"}, "across must be"),
         ({"method": "soft_threshold", "threshold": -1}, "threshold"),
+        ({"method": "soft_threshold", "threshold": 10**400}, "beyond the range of floats"),
+        ({"method": "gaussian_prior", "mean": 10**400}, "beyond the range of floats"),
+        ({"method": "james_stein", "positive_part": "no"}, "positive_part must be True or False"),
         ({"method": "trend_filter", "graph": "ordered", "order": 7}, "order"),
         ({"method": "tree_wavelets", "graph": "ordered", "trees": 0}, "trees"),
         ({"method": "consistent", "parents": [-1, 0]}, "parents"),

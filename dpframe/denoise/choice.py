@@ -18,6 +18,9 @@ _TUNED: dict[str, float] = {
 }
 """Squares of the largest of n noises by which the risk of a method seems smaller than it is."""
 
+_FEWEST = 8
+"""Values below which nothing can be learned from the others."""
+
 _ALIKE = 0.5
 """Standard errors up to which two estimated risks do not tell their methods apart."""
 
@@ -76,7 +79,8 @@ def choose(values: object, facts: Facts) -> Choice:
     The estimated difference of two has a standard error of about `2 sigma |x - x'| / d`. Denoisers
     that are no more than half of it worse than the best are not told apart, and are averaged: the
     loss of an average is the average loss minus the variance between its members. The result is
-    taken only if its gain over doing nothing exceeds 1 % and two standard errors.
+    taken only if its gain over doing nothing exceeds 1 % and two standard errors, and fewer than 8
+    values are left alone.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def choose(values: object, facts: Facts) -> Choice:
         if _applies(method, facts)
     }
     usable = {name: each for name, each in tried.items() if math.isfinite(each.risk)}
-    if usable and len(array):
+    if usable and len(array) >= _FEWEST:
         best = min(usable.values(), key=lambda each: each.risk)
         alike = {
             name: each

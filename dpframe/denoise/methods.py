@@ -189,7 +189,12 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     known = METHODS[method]
     array = check_values(values)
     drifts = known.drifts and not _anchored(options)
-    found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
+    try:
+        found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
+    except OverflowError:
+        raise QueryError(
+            f"an option of method={method!r} is beyond the range of floats; give a smaller number."
+        ) from None
     risk = found.risk + facts.common * facts.common if drifts else found.risk
     estimates: np.ndarray = found.values
     if facts.lower is not None and not known.projects:

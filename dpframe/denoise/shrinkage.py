@@ -92,6 +92,10 @@ def james_stein(
     y, s = check_values(values), check_sigma(sigma)
     if toward not in ("mean", "zero"):
         raise QueryError(f'toward must be "mean" or "zero", got toward={toward!r}.')
+    if not isinstance(positive_part, bool | np.bool_):
+        raise QueryError(
+            f"positive_part must be True or False, got positive_part={positive_part!r}."
+        )
     factor = y.size - (3 if toward == "mean" else 2)
     if factor < 1:
         return Denoised(y.copy(), s * s, {"weight": 1.0})
