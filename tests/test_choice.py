@@ -151,3 +151,10 @@ def test_methods_that_are_tuned_are_judged_soberly(law, largest):
         assert tried[method].risk == pytest.approx(plain + times * largest * SIGMA**2 / 200)
     plain = denoise_array(values, "trend_filter", facts, {"order": 1}).risk
     assert tried["trend_filter order=1"].risk == pytest.approx(plain + largest * SIGMA**2 / 400)
+
+
+def test_zeros_that_rounding_makes_count_half():
+    values = np.array([0.0, 0.0, 3.0, -2.0])
+    assert denoise_array(values, "nonnegative", Facts("gaussian", 2.0), {}).risk == pytest.approx(
+        1 + 4 * (2 * 2 / 4 - 1)
+    )

@@ -38,9 +38,9 @@ def nonnegative(values: object, sigma: float, *, law: Law = "gaussian") -> Denoi
     sigma
         Standard deviation of their noise.
     law
-        The law of the noise. The divergence is the number of positive values if it is Gaussian,
-        and `sum_i P(y_i + W > 0)` if it is Laplace, with W another draw of the noise; both make the
-        risk unbiased.
+        The law of the noise. The divergence is the number of positive values if it is Gaussian, a
+        0, which only rounding makes, being half of one; and `sum_i P(y_i + W > 0)` if it is
+        Laplace, with W another draw of the noise. Both make the risk unbiased.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def nonnegative(values: object, sigma: float, *, law: Law = "gaussian") -> Denoi
     if law not in get_args(Law):
         raise QueryError(f"law must be one of {get_args(Law)}, got law={law!r}.")
     if law == "gaussian":
-        df = float(np.count_nonzero(noisy > 0))
+        df = float(np.heaviside(noisy, 0.5).sum())  # rounding makes zeros of both signs
     else:
         beyond = np.exp(-np.abs(noisy) / (sigma / math.sqrt(2))) / 2
         df = float(np.where(noisy > 0, 1 - beyond, beyond).sum())
