@@ -245,7 +245,7 @@ def _chosen(result: Choice) -> dict[str, float]:
     """Return what the methods that were taken chose by looking at the values."""
     if len(result.methods) == 1:
         return result.denoised.chosen
-    return {
+    return result.denoised.chosen | {
         f"{method}: {name}": value
         for method in result.methods
         for name, value in result.tried[method].chosen.items()

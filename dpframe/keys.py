@@ -100,13 +100,13 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
 def _distinct(column: pd.Series) -> pd.Index:
     """Distinct keys in order of appearance."""
     try:
-        return pd.Index(column.drop_duplicates())
+        return pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
         raise DeclarationError(f"keys of {column.name!r} must be hashable.") from None
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
-    found: np.ndarray = keys.get_indexer(pd.Index(column))
+    found: np.ndarray = keys.get_indexer(pd.Index(column, dtype=column.dtype))
     return found
 
 

@@ -40,15 +40,20 @@ def test_the_choice_is_nearly_the_best(truth, edges):
 
 
 def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
-    monkeypatch.setattr(choice, "_ALIKE", 5.0)
+    monkeypatch.setattr(choice, "_TEMPERATURE", 1e3)
     found = choose(TRUTHS["flat"] + NOISE, Facts("gaussian", SIGMA, edges=PATH))
     assert len(found.methods) > 1
     assert found.name == "average"
     parts = [found.tried[name] for name in found.methods]
-    mean = np.mean([part.values for part in parts], axis=0)
+    weights = np.exp([-200 * part.risk / SIGMA**2 / 1e3 for part in parts])
+    weights /= weights.sum()
+    assert [found.denoised.chosen[f"{name}: weight"] for name in found.methods] == pytest.approx(
+        weights
+    )
+    mean = sum(weight * part.values for weight, part in zip(weights, parts, strict=True))
     assert found.denoised.values == pytest.approx(mean)
-    spread = np.mean([error(part.values, mean) for part in parts])
-    assert found.denoised.risk == pytest.approx(np.mean([part.risk for part in parts]) - spread)
+    losses = [part.risk - error(part.values, mean) for part in parts]
+    assert found.denoised.risk == pytest.approx(weights @ losses)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

@@ -21,8 +21,11 @@ _TUNED: dict[str, float] = {
 _FEWEST = 8
 """Values below which nothing can be learned from the others."""
 
-_ALIKE = 0.5
-"""Standard errors up to which two estimated risks do not tell their methods apart."""
+_TEMPERATURE = 4.0
+"""Of the weights, in variances of the noise (Leung and Barron 2006)."""
+
+_LIGHT = 0.01
+"""Weight below which a method is left out."""
 
 _CLEARLY = 2.0
 """Standard errors by which the estimated gain over nothing must exceed zero."""
@@ -71,16 +74,21 @@ class Choice(NamedTuple):
 
 
 def choose(values: object, facts: Facts) -> Choice:
-    """Try the denoisers that apply and average those with the smallest estimated risk.
+    """Try the denoisers that apply, and average them by their estimated risk.
 
     The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. Where the
     estimate itself chose something, such as a threshold, it is raised by two times the square of
     the largest of d noises, over d, and by half of that square for trend filtering, as measured.
-    The estimated difference of two has a standard error of about `2 sigma |x - x'| / d`. Denoisers
-    that are no more than half of it worse than the best are not told apart, and are averaged: the
-    loss of an average is the average loss minus the variance between its members. The result is
-    taken only if its gain over doing nothing exceeds 1 % and two standard errors, and fewer than 8
-    values are left alone.
+    Results are averaged with weights in proportion to `exp(-d R / (4 sigma^2))` for estimated risks
+    R of d values (Leung and Barron 2006), so that the best stands alone where it is clear; weights
+    below 1 % are left out. The loss of an average is the average loss less the variance between
+    its members. The result is taken only if its gain over doing nothing exceeds 1 % and two
+    standard errors, `2 sigma |x - y| / d` each, and fewer than 8 values are left alone.
+
+    References
+    ----------
+    G. Leung and A. R. Barron, "Information theory and mixing least-squares regressions", IEEE
+    Transactions on Information Theory 52(8), 2006.
 
     Parameters
     ----------
@@ -99,16 +107,11 @@ def choose(values: object, facts: Facts) -> Choice:
     }
     usable = {name: each for name, each in tried.items() if math.isfinite(each.risk)}
     if usable and len(array) >= _FEWEST:
-        best = min(usable.values(), key=lambda each: each.risk)
-        alike = {
-            name: each
-            for name, each in usable.items()
-            if each.risk - best.risk <= _ALIKE * _doubt(each.values, best.values, facts)
-        }
-        average = _average(list(alike.values()))
+        weights = _weights(usable, facts)
+        average = _average(usable, weights)
         gain = facts.variance - average.risk
         if gain > max(_CLEARLY * _doubt(average.values, array, facts), _WORTH * facts.variance):
-            return Choice(tuple(alike), average, tried)
+            return Choice(tuple(weights), average, tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
 
 
@@ -135,10 +138,27 @@ def _doubt(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
     return 2 * facts.sigma * float(np.linalg.norm(one - other)) / len(one)
 
 
-def _average(alike: list[Denoised]) -> Denoised:
+def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
+    """Weigh results by their estimated risks, those of little weight left out."""
+    risks = np.array([each.risk for each in usable.values()]) / facts.variance
+    sizes = np.array([len(each.values) for each in usable.values()])
+    weights = np.exp((risks.min() - risks) * sizes / _TEMPERATURE)
+    weights = np.where(weights >= _LIGHT * weights.sum(), weights, 0.0)
+    kept = zip(usable, (weights / weights.sum()).tolist(), strict=True)
+    return {name: weight for name, weight in kept if weight}
+
+
+def _average(usable: dict[str, Denoised], weights: dict[str, float]) -> Denoised:
     """Average results, with the risk that the average has."""
-    if len(alike) == 1:
-        return alike[0]
-    values = np.mean([each.values for each in alike], axis=0)
-    spread = np.mean([np.mean((each.values - values) ** 2) for each in alike])
-    return Denoised(values, float(np.mean([each.risk for each in alike]) - spread), {})
+    if len(weights) == 1:
+        return usable[next(iter(weights))]
+    values = sum(weight * usable[name].values for name, weight in weights.items())
+    parts = [
+        weight * (usable[name].risk - float(np.mean((usable[name].values - values) ** 2)))
+        for name, weight in weights.items()
+    ]
+    return Denoised(
+        np.asarray(values),
+        sum(parts),
+        {f"{name}: weight": weight for name, weight in weights.items()},
+    )
