@@ -115,7 +115,16 @@ def page(table: pd.DataFrame, repeats: int) -> str:
         "Counts of Manhattan are taxi rides that begin or end at each of 3,874 junctions on New",
         "Year's night 2013 and Uber rides of a day in April 2014; the synthetic city has about as",
         "many junctions. Neighbors are joined by roads. The methods know that counts are whole and",
-        "not negative.",
+        "not negative. The same for any array, with `edges=` for neighbors:",
+        "",
+        "```python",
+        "from dpframe.denoise.choice import choose",
+        "from dpframe.denoise.methods import Facts",
+        "",
+        'facts = Facts("gaussian", 5.0, lower=0.0, integer=True)',
+        "chosen = choose([3, -4, 12, 0, 7, -2, 90, 1, 5, 2], facts)",
+        "chosen.methods, chosen.denoised.values",
+        "```",
     ]
     for law, part in table.groupby("law"):
         parts += ["", f"## {str(law).capitalize()} noise", ""]
