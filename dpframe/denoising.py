@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import Certificate, attach, certificate_of, digest, unpack, verify
+from dpframe.certificate import Certificate, attach, certificate_of, unpack, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.methods import Facts, denoise_array
@@ -142,7 +142,7 @@ def apply_denoising(
     """Add the denoised columns and the steps to a released frame."""
     record = certificate.to_dict()
     base = released.iloc[:, : len(record["columns"])]
-    origin = digest(base, {**record, "steps": []})
+    origin = record["steps"][0]["of"] if record["steps"] else record["digest"]
     facts = [_facts(record, position, how) for position in how.columns]
     described = [record["columns"][position] for position in how.columns]
     places = zip(how.columns, described, strict=True)

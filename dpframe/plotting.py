@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import verify
+from dpframe.certificate import certificate_of, verify
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
 from dpframe.postprocess import interval
 from dpframe.timescale import in_seconds
@@ -137,7 +137,7 @@ def _cells(released: pd.DataFrame, column: Hashable, level: float) -> pd.DataFra
     }
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    about = verify(released).columns[place]
+    about = certificate_of(released).columns[place]
     numbers = {name: in_seconds(part, about) for name, part in parts.items()}
     cells = pd.DataFrame(numbers, index=released.index)
     return cells.rename_axis(columns=str(released.columns[place]))

@@ -141,8 +141,8 @@ def _doubt(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
     """Weigh results by their estimated risks, those of little weight left out."""
     risks = np.array([each.risk for each in usable.values()]) / facts.variance
-    sizes = np.array([len(each.values) for each in usable.values()])
-    weights = np.exp((risks.min() - risks) * sizes / _TEMPERATURE)
+    n = len(next(iter(usable.values())).values)
+    weights = np.exp((risks.min() - risks) * n / _TEMPERATURE)
     weights = np.where(weights >= _LIGHT * weights.sum(), weights, 0.0)
     kept = zip(usable, (weights / weights.sum()).tolist(), strict=True)
     return {name: weight for name, weight in kept if weight}
