@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from os import PathLike
-from typing import Any, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from dpframe.declaring import declare
 from dpframe.denoise_plan import Across
 from dpframe.denoising import denoised, denoising_report
 from dpframe.downstream import schema_of
+from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
 from dpframe.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
@@ -33,7 +34,7 @@ from dpframe.queries import (
 )
 from dpframe.release import release
 
-__all__ = ["DPAccessor", "ReleaseOptions", "SpendOptions"]
+__all__ = ["DPAccessor", "PrivateAccessor", "ReleaseOptions", "SpendOptions"]
 
 
 class SpendOptions(TypedDict, total=False):
@@ -54,17 +55,16 @@ class ReleaseOptions(SpendOptions, total=False):
     graph: object
 
 
-@pd.api.extensions.register_dataframe_accessor("dp")
-class DPAccessor:
-    """Differentially private releases of a frame, and what can be done with a released frame.
+class PrivateAccessor:
+    """Differentially private releases of a private frame of any kind that an engine can read.
 
     Parameters
     ----------
     frame
-        A private frame, or one that was released.
+        A private frame.
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
 
     def declare(
@@ -82,7 +82,7 @@ class DPAccessor:
         budget: Budget | None = None,
         ledger: Ledger | None = None,
         validate: bool = False,
-    ) -> "DPAccessor":
+    ) -> Self:
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
         declare(
             self._frame,
@@ -235,6 +235,21 @@ class DPAccessor:
         """What is spent of the declared budget and what is left."""
         return self.ledger.status()
 
+    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
+        released: pd.DataFrame = release(self._frame, query, **spend)
+        return released
+
+
+@pd.api.extensions.register_dataframe_accessor("dp")
+class DPAccessor(PrivateAccessor):
+    """Differentially private releases of a frame, and what can be done with a released frame.
+
+    Parameters
+    ----------
+    frame
+        A private frame, or one that was released.
+    """
+
     @property
     def certificate(self) -> Certificate:
         """The certificate that this released frame carries; `dpframe.verify` checks it."""
@@ -307,7 +322,3 @@ class DPAccessor:
         return mapping.plot_map(
             self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised
         )
-
-    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
-        released: pd.DataFrame = release(self._frame, query, **spend)
-        return released

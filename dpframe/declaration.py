@@ -305,7 +305,9 @@ def keep_declaration(frame: object, declaration: Declaration) -> None:
     comes out is as if nothing had ever been declared.
     """
     object.__setattr__(frame, _ATTRIBUTE, declaration)
-    frame.attrs[_MARK] = True  # type: ignore[attr-defined]
+    attrs = getattr(frame, "attrs", None)  # only frames of pandas have any
+    if isinstance(attrs, dict):
+        attrs[_MARK] = True
 
 
 def kept_declaration(frame: object) -> Declaration | None:

@@ -12,7 +12,7 @@ from dpframe.declaration import (
     kept_declaration,
     shown,
 )
-from dpframe.engines import engine_for
+from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.ledger import Ledger
 from dpframe.privacy import Budget, Caps, Neighboring, check_neighboring
@@ -21,7 +21,7 @@ __all__ = ["declare"]
 
 
 def declare(
-    frame: pd.DataFrame,
+    frame: Frame,
     schema: object = None,
     *,
     bounds: Mapping[Hashable, object] | None = None,
@@ -104,6 +104,11 @@ def declare(
     if validate:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.")
+        if not isinstance(frame, pd.DataFrame):
+            raise DeclarationError(
+                "validate=True runs a schema on a pandas.DataFrame in memory, got a "
+                f"{type(frame).__name__}. Validate its parts before, with pandera."
+            )
         pandera_schema.validate(schema, frame)
     keep_declaration(frame, declaration)
 

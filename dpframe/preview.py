@@ -8,6 +8,7 @@ import pandas as pd
 
 from dpframe.accuracy import approximate_half_width, exact_half_width
 from dpframe.declaration import Declaration
+from dpframe.engines import Frame
 from dpframe.plan import Plan, TablePlan
 from dpframe.privacy import Spend
 from dpframe.queries import Query
@@ -20,7 +21,7 @@ __all__ = ["preview"]
 
 
 def preview(
-    frame: pd.DataFrame,
+    frame: Frame,
     queries: Query | Mapping[str, Query],
     *,
     epsilon: float | None = None,

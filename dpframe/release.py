@@ -4,7 +4,7 @@ Everything that can be known beforehand is checked before the ledger is charged;
 charged before any private total is computed; noise is drawn last.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -17,7 +17,7 @@ from dpframe.certificate import attach, certificate_of, pack
 from dpframe.declaration import Declaration, declaration_of
 from dpframe.denoise_plan import Denoising, Described, check_denoising
 from dpframe.denoising import apply_denoising
-from dpframe.engines import Engine, engine_for
+from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
 from dpframe.grid import Grid, Ticks
 from dpframe.ledger import Entry
@@ -36,7 +36,7 @@ SINGLE = None
 
 
 def release(
-    frame: pd.DataFrame,
+    frame: Frame,
     queries: Query | Mapping[str, Query],
     *,
     epsilon: float | None = None,
@@ -113,10 +113,10 @@ def release(
         name: record_of(name, planned, plan, declaration, entry)
         for name, planned in plan.tables.items()
     }
+    exact = _exact(frame, engine, plan)
     frames = {
         name: _released(
-            frame,
-            engine,
+            exact[name],
             planned,
             law=plan.how.law,
             index=indexes[name],
@@ -130,7 +130,7 @@ def release(
 
 
 def checked_plan(
-    frame: pd.DataFrame, queries: Query | Mapping[str, Query], spend: Spend, mechanism: str
+    frame: Frame, queries: Query | Mapping[str, Query], spend: Spend, mechanism: str
 ) -> tuple[Declaration, Engine, Plan]:
     """Check everything public about a release and plan it, without reading data or spending.
 
@@ -199,19 +199,30 @@ def _entry(plan: Plan) -> Entry:
     return Entry(uuid4().hex, now, what, plan.mechanism, plan.spend, plan.loss)
 
 
+def _exact(frame: Frame, engine: Engine, plan: Plan) -> dict[Hashable, list[np.ndarray]]:
+    """Measure the integers of all tables in one pass over the frame."""
+    needs = [sorted(planned.design.needs) for planned in plan.tables.values()]
+    tasks = [
+        planned.table.task(wanted)
+        for planned, wanted in zip(plan.tables.values(), needs, strict=True)
+    ]
+    return {
+        name: planned.design.encode(dict(zip(wanted, totals, strict=True)))
+        for (name, planned), wanted, totals in zip(
+            plan.tables.items(), needs, engine.totals(frame, tasks), strict=True
+        )
+    }
+
+
 def _released(
-    frame: pd.DataFrame,
-    engine: Engine,
+    exact: Sequence[np.ndarray],
     planned: TablePlan,
     *,
     law: Law,
     index: pd.Index,
     record: dict[str, Any],
 ) -> pd.DataFrame:
-    """Total, draw, decode and certify one table."""
-    needs = sorted(planned.design.needs)
-    totals = engine.totals(frame, planned.table.task(needs))
-    exact = planned.design.encode(dict(zip(needs, totals, strict=True)))
+    """Draw, decode and certify one table."""
     measured = [
         block + rounded(law, scale, len(block))
         for block, scale in zip(exact, planned.scales, strict=True)

@@ -22,7 +22,7 @@ HOSTILE = [None, np.nan, pd.NA, pd.NaT, "1", [1], {}, 10**400, -math.inf, math.i
 
 
 def totals(frame, task):
-    return engine_for(frame).totals(frame, task)
+    return engine_for(frame).totals(frame, [task])[0]
 
 
 def number_in(value):

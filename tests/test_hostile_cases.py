@@ -48,7 +48,7 @@ def totals(column, *, keys=None, where=None, unit=None):
     terms = (Term("rows"), Term("sum", "x", Grid(0, 0, 9)))
     where = None if where is None else Condition.parse(where)
     task = Task(Cells(axes), terms, where, unit, Caps(rows=1) if unit else Caps())
-    return engine_for(pd.DataFrame()).totals(pd.DataFrame({"x": column}), task).tolist()
+    return engine_for(pd.DataFrame()).totals(pd.DataFrame({"x": column}), [task])[0].tolist()
 
 
 def short_dictionaries(values):

@@ -25,7 +25,7 @@ BY = Cells((KeyAxis("k", pd.Index(["p", "q"])),))
 
 
 def totals(frame, task):
-    return engine_for(frame).totals(frame, task)
+    return engine_for(frame).totals(frame, [task])[0]
 
 
 def pick(ones, most):

@@ -143,7 +143,7 @@ def totals(column, bounds):
     table = table_of(dpf.sum("t"), declaration)
     grid = table.outputs[0].grid
     frame = pd.DataFrame({"t": column})
-    return int(engine_for(frame).totals(frame, table.task([(1, "value")]))[0, 0]), grid
+    return int(engine_for(frame).totals(frame, [table.task([(1, "value")])])[0][0, 0]), grid
 
 
 def test_a_time_is_rounded_to_a_tick_and_clipped_exactly():

@@ -1,10 +1,10 @@
 """Engines: exact integer totals of private frames, by type of frame."""
 
-from dpframe.engines.base import Engine
+from dpframe.engines.base import Engine, Frame
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import DeclarationError
 
-__all__ = ["ENGINES", "Engine", "engine_for"]
+__all__ = ["ENGINES", "Engine", "Frame", "engine_for"]
 
 ENGINES: tuple[Engine, ...] = (PandasEngine(),)
 """All engines; the first that handles a frame is used."""

@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.totals import Task
 
-__all__ = ["Engine", "check_labels"]
+__all__ = ["Engine", "Frame", "check_labels"]
+
+Frame: TypeAlias = Any
+"""A private frame of any kind that an engine can read."""
 
 
 class Engine(Protocol):
@@ -20,11 +23,11 @@ class Engine(Protocol):
         """Tell whether this engine can read the frame."""
         ...
 
-    def columns(self, frame: Any) -> list[Hashable]:
+    def columns(self, frame: Frame) -> list[Hashable]:
         """List the column labels of the frame, in order; they are public."""
         ...
 
-    def check(self, frame: Any, columns: Iterable[Hashable]) -> None:
+    def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that each label names exactly one column of the frame.
 
         Raises
@@ -36,18 +39,18 @@ class Engine(Protocol):
         """
         ...
 
-    def totals(self, frame: Any, task: Task) -> np.ndarray:
-        """Add up every term of the task in every cell.
+    def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+        """Add up every term of some tasks in every cell, in as few passes as it takes.
 
         `totals[t, c] = sum over kept rows i in cell c of term_t(i), modulo 2**64`: an int64 array
-        of shape (terms, cells). What a row adds depends on its own values; which rows are kept of
-        a unit depends on the rows of that unit and on fresh randomness. Nothing is raised or
-        warned of because of private values, and the frame is not changed.
+        of shape (terms, cells) for each task. What a row adds depends on its own values; which rows
+        are kept of a unit depends on the rows of that unit and on fresh randomness. Nothing is
+        raised or warned of because of private values, and the frame is not changed.
 
         Raises
         ------
         UnknownColumnError, QueryError
-            If a column that the task names is missing from the frame, or there more than once.
+            If a column that a task names is missing from the frame, or there more than once.
         """
         ...
 

@@ -1,7 +1,7 @@
 """The embedded engine: exact totals of a `pandas.DataFrame`, in one pass over blocks of rows."""
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from dpframe.engines.picking import keep_few, one_row_each
 from dpframe.grid import Grid
 from dpframe.totals import Task, Term
 
-__all__ = ["PandasEngine"]
+__all__ = ["PandasEngine", "labels_of", "totals_of"]
 
 _BLOCK = 1 << 16  # rows; what is made of a block stays in the processor's cache
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
@@ -39,12 +39,39 @@ class PandasEngine:
         """Check that each label names exactly one column of the frame."""
         check_labels(self.columns(frame), columns)
 
-    def totals(self, frame: pd.DataFrame, task: Task) -> np.ndarray:
-        """Add up every term of the task in every cell: int64 of shape (terms, cells)."""
-        self.check(frame, _labels(task))
+    def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
+        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
+        self.check(frame, labels_of(tasks))
+        return totals_of([frame], tasks)
+
+
+def totals_of(parts: Iterable[pd.DataFrame], tasks: Sequence[Task]) -> list[np.ndarray]:
+    """Add up the terms of tasks over the parts of a frame; all rows of a unit are in one part.
+
+    Parameters
+    ----------
+    parts
+        Frames with the columns of the tasks, read one after the other.
+    tasks
+        What to add up.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        For each task the totals of all parts, modulo 2**64: int64 of shape (terms, cells).
+    """
+    totals = [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
+    for part in parts:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what private values make pandas warn of
-            return _Pass(frame, task).totals()
+            for total, task in zip(totals, tasks, strict=True):
+                np.add(total, _Pass(part, task).totals(), out=total)
+    return totals
+
+
+def labels_of(tasks: Sequence[Task]) -> list[Hashable]:
+    """List every column that some tasks name, once."""
+    return list(dict.fromkeys(label for task in tasks for label in _labels(task)))
 
 
 class _Pass:

@@ -330,7 +330,7 @@ def measured(plan, frame):
     blocks = []
     for part in plan.tables.values():
         needs = sorted(part.design.needs)
-        totals = engine_for(frame).totals(frame, part.table.task(needs))
+        totals = engine_for(frame).totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 

@@ -61,7 +61,7 @@ def measured(plan, rows):
     blocks = []
     for part in plan.tables.values():
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, part.table.task(needs))
+        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 
