@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from dpframe.conditions import Condition
 from dpframe.grid import Grid
 from dpframe.privacy import NO_CAPS, Caps
 
-__all__ = ["BinAxis", "Cells", "KeyAxis", "Task", "Term"]
+__all__ = ["Axis", "BinAxis", "Cells", "KeyAxis", "Task", "Term"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,10 @@ class BinAxis:
         return len(self.keys)
 
 
+Axis: TypeAlias = KeyAxis | BinAxis
+"""A grouping column."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Disjoint public groups: a product of axes, or chosen combinations of it.
@@ -73,7 +77,7 @@ class Cells:
         Positions in the product (row-major), in output order, unique; `None` for the whole product.
     """
 
-    axes: tuple[KeyAxis | BinAxis, ...] = ()
+    axes: tuple[Axis, ...] = ()
     chosen: np.ndarray | None = None
 
     @cached_property

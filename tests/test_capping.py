@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpframe import noise
 from dpframe.engines import capping
-from dpframe.engines.capping import kept_rows, unit_codes
+from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy import Caps
 
 FALSE_ALARM = 1e-6  # of each chi-square test
@@ -29,6 +29,10 @@ WORDS = {
 limits = st.none() | st.integers(1, 6)
 caps_drawn = st.builds(Caps, limits, limits, limits)
 rows_drawn = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=60)
+
+
+def kept_rows(column, cells, cell_count, caps):
+    return Units(column).kept(cells, cell_count, caps)
 
 
 def keep(units, cells, cell_count, caps):

@@ -9,7 +9,7 @@ import dpframe as dpf
 from dpframe.conditions import Condition
 from dpframe.declaration import Declaration
 from dpframe.engines import engine_for
-from dpframe.engines.capping import unit_codes
+from dpframe.engines.units import unit_codes
 from dpframe.grid import Grid
 from dpframe.keys import cells_of
 from dpframe.privacy import Caps

@@ -273,12 +273,20 @@ def test_cells_are_row_major_and_chosen_ones_in_order(width, choose):
     answers = [chosen[0], chosen[2], 0, 2 * width**3, 2 * width**3]
     if choose:
         answers = [0, 2, 1, 3, 3]
-    find = CellLookup(cells, [frame[i] for i in range(4)])
-    assert find(slice(0, 5)).tolist() == answers
-    assert find(slice(2, 4)).tolist() == answers[2:4]
+    frame.columns = [axis.column for axis in axes]
+    assert find(cells, frame) == answers
+    assert find(cells, frame[2:4]) == answers[2:4]
+
+
+def find(cells, frame):
+    """Cells of all rows of a frame."""
+    found = CellLookup(cells)(
+        lambda axis: finder(axis, frame[axis.column])(frame[axis.column]), len(frame)
+    )
+    return found.tolist()
 
 
 def test_without_axes_every_row_is_in_the_one_cell():
-    assert CellLookup(Cells(), [])(slice(0, 3)).tolist() == [0, 0, 0]
-    few = Cells((axis(["a", "b"]),), np.array([1]))
-    assert CellLookup(few, [pd.Series(["a", "b", "c"])])(slice(0, 3)).tolist() == [1, 0, 1]
+    frame = pd.DataFrame({"k": ["a", "b", "c"]})
+    assert find(Cells(), frame) == [0, 0, 0]
+    assert find(Cells((axis(["a", "b"]),), np.array([1])), frame) == [1, 0, 1]

@@ -13,7 +13,8 @@ from scipy import stats
 from dpframe.conditions import Condition
 from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
-from dpframe.engines.picking import keep_few, one_row_each
+from dpframe.engines.picking import keep_few
+from dpframe.engines.units import Units
 from dpframe.grid import Grid
 from dpframe.privacy import Caps
 from dpframe.totals import Cells, KeyAxis, Task, Term
@@ -87,7 +88,7 @@ def test_one_row_of_each_unit_is_its_first_kept_one(rows):
     units = pd.Series([unit for unit, _ in rows], dtype=object)
     kept = np.array([keep and unit is not None for unit, keep in rows], bool)
     expected = kept & ~units.where(kept, other=None).duplicated().to_numpy()
-    np.testing.assert_array_equal(one_row_each(units, kept), expected)
+    np.testing.assert_array_equal(Units(units).first(kept), expected)
 
 
 @st.composite

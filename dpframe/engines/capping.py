@@ -1,66 +1,25 @@
 """Caps on what one privacy unit may add: rows beyond a cap are dropped uniformly at random.
 
-Rows are grouped by unit in linear time, then each unit that exceeds a cap keeps a random sample of
+Rows are ordered by unit in linear time, then each unit that exceeds a cap keeps a random sample of
 what it has, drawn without replacement. A sample depends on how many rows the unit has and on fresh
 random words, never on other units: adding a unit does not change the law of what others keep. No
 cap is exceeded, whatever the words are.
 """
 
-from collections import defaultdict
-from itertools import count
-
 import numpy as np
-import pandas as pd
-from pandas.api.types import infer_dtype
 from scipy import sparse
 
 from dpframe import noise
-from dpframe.engines import values
-from dpframe.engines.lookup import boxed, each, is_arrow_text, native, native_dtype
 from dpframe.privacy import Caps
 
-__all__ = ["kept_rows", "unit_codes"]
+__all__ = ["index_dtype", "kept_rows", "ordered"]
 
-_BLOCK = 1 << 16
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
-_KINDS_OF_TEXT = frozenset(map(id, (str, float, type(None), type(pd.NA), type(pd.NaT))))
-_FEW = 1024  # integers this close together are their own codes, however few rows there are
 
 
-def unit_codes(column: pd.Series) -> tuple[np.ndarray, int]:
-    """Give a number to each privacy unit of a column.
-
-    Rows are of one unit when their values are equal, as in a dict.
-
-    Returns
-    -------
-    codes, count
-        Unit of each row, int32 where that is enough, below `count`; it is `count` for rows whose
-        unit is missing or cannot be hashed.
-    """
-    column = values.dense(column)
-    dtype = native_dtype(column.dtype)
-    missing = None
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes, units = column.array.codes, len(column.dtype.categories)
-    elif values.is_dictionary(column.dtype):
-        codes, units = _dictionary_coded(values.decoded(column))
-    elif dtype is not None:
-        found, missing = native(column, dtype)
-        codes, units = _numbers_coded(found)
-    elif _is_text(column):
-        codes, uniques = pd.factorize(column)
-        units = len(uniques)
-    else:
-        codes, units = _objects_coded(column)
-    codes = codes.astype(_index_dtype(max(units, len(column))), copy=True)
-    codes[codes < 0] = units
-    if missing is not None:
-        codes[missing] = units
-    return codes, units
-
-
-def kept_rows(column: pd.Series, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
+def kept_rows(
+    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
+) -> np.ndarray:
     """Choose the rows that are kept of each privacy unit.
 
     First at most `caps.rows_per_group` rows of each cell, then at most `caps.groups` cells, then at
@@ -69,8 +28,8 @@ def kept_rows(column: pd.Series, cells: np.ndarray, cell_count: int, caps: Caps)
 
     Parameters
     ----------
-    column
-        Privacy unit of each row; rows without one are dropped.
+    units
+        Privacy unit of each row, below `unit_count`; rows of unit `unit_count` are dropped.
     cells
         Cell of each row, below `cell_count`; rows of cell `cell_count` are dropped.
 
@@ -79,14 +38,13 @@ def kept_rows(column: pd.Series, cells: np.ndarray, cell_count: int, caps: Caps)
     numpy.ndarray
         Boolean mask of the rows.
     """
-    units, count = unit_codes(column)
-    kept: np.ndarray = (units != count) & (cells != cell_count)
+    kept: np.ndarray = (units != unit_count) & (cells != cell_count)
     caps = _binding(caps, cell_count)
     if caps == Caps() or not kept.any():
         return kept
-    units[~kept] = count
+    units = np.where(kept, units, unit_count)
     by_cell = caps.groups is not None or caps.rows_per_group is not None
-    order, bounds = _ordered(units, count, cells if by_cell else None, cell_count)
+    order, bounds = _in_order(units, unit_count, cells if by_cell else None, cell_count)
     del units  # large, and not needed any more
     if by_cell:
         order, bounds = _cap_groups(order, bounds, cells, caps)
@@ -112,15 +70,15 @@ def _binding(caps: Caps, cell_count: int) -> Caps:
     return Caps(rows, groups, rows_per_group)
 
 
-def _ordered(
+def _in_order(
     units: np.ndarray, unit_count: int, cells: np.ndarray | None, cell_count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order rows by unit, and by cell inside if cells are given; with the bounds of the units."""
     if cells is None:
-        order, bounds = _grouped(units, unit_count + 1)
+        order, bounds = ordered(units, unit_count + 1)
     else:
-        by_cell, _ = _grouped(cells, cell_count + 1)
-        order, bounds = _grouped(units[by_cell], unit_count + 1)
+        by_cell, _ = ordered(cells, cell_count + 1)
+        order, bounds = ordered(units[by_cell], unit_count + 1)
         order = by_cell[order]
     bounds = bounds[:-1]  # the last group is of rows to drop
     return order[: bounds[-1]], bounds
@@ -176,7 +134,7 @@ def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mos
 
     The remainder of a 64-bit word is even but for a part in 2**64 / size.
     """
-    places = np.arange(len(kept), dtype=_index_dtype(len(kept)))
+    places = np.arange(len(kept), dtype=index_dtype(len(kept)))
     for done in range(most):
         words = noise.random_words(len(starts), np.uint64)
         drawn = starts + done + (words % (sizes - np.uint64(done))).astype(np.int64)
@@ -191,72 +149,19 @@ def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mo
         kept[start + np.argpartition(words, most)[:most]] = True
 
 
-def _grouped(labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
+def ordered(labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Order rows by label, equal ones as they come, with the bounds of each label's rows.
 
     A counting sort, written as the transposition of a sparse matrix with one entry in each row.
     """
     n = len(labels)
-    bounds = np.arange(n + 1, dtype=_index_dtype(n))
+    bounds = np.arange(n + 1, dtype=index_dtype(n))
     entries = (np.zeros(n, np.int8), labels, bounds)
     columns = sparse.csr_array(entries, shape=(n, label_count)).tocsc()
     order: np.ndarray = columns.indices
     return order, columns.indptr
 
 
-def _index_dtype(largest: int) -> type[np.signedinteger]:
+def index_dtype(largest: int) -> type[np.signedinteger]:
     """Narrow dtype for numbers up to a largest one."""
     return np.int32 if largest < np.iinfo(np.int32).max else np.int64
-
-
-def _is_text(column: pd.Series) -> bool:
-    """Whether a column holds only texts and missing values: pandas hashes these as a dict does."""
-    if isinstance(column.dtype, pd.StringDtype) or is_arrow_text(column.dtype):
-        return True
-    if not values.holds_objects(column):
-        return False
-    # of the very type: texts of other types hash as they like, and other objects may well raise
-    # when they are asked what they are, even types when they are hashed
-    kinds = set(map(id, map(type, np.asarray(column.array))))
-    if not kinds <= _KINDS_OF_TEXT:
-        return False
-    return id(float) not in kinds or infer_dtype(column, skipna=True) == "string"
-
-
-def _numbers_coded(found: np.ndarray) -> tuple[np.ndarray, int]:
-    """Code numbers and times: integers that are close together by a shift, others by hashing."""
-    if found.dtype.kind in "biu" and len(found):
-        low, high = int(found.min()), int(found.max())
-        if high - low < max(len(found), _FEW):
-            return _shifted(found, low), high - low + 1
-    codes, uniques = pd.factorize(found)
-    return codes, len(uniques)
-
-
-def _shifted(found: np.ndarray, low: int) -> np.ndarray:
-    """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
-    codes = np.empty(len(found), _index_dtype(len(found) + _FEW))
-    origin = np.uint64(low % 2**64)
-    for start in range(0, len(found), _BLOCK):
-        block = found[start : start + _BLOCK].astype(np.uint64)
-        codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
-    return codes
-
-
-def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
-    """Code the values of dictionaries, some of which may be equal."""
-    codes, units = unit_codes(parts.values)
-    return values.spread(np.where(codes == units, -1, codes), parts.codes, -1), units
-
-
-def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
-    """Code Python objects in order of appearance."""
-    # None stands for values that cannot be read, too
-    known: defaultdict[object, int] = defaultdict(count().__next__, {None: -1})
-    codes = np.empty(len(column), _index_dtype(len(column)))
-    for start in range(0, len(column), _BLOCK):
-        block = column.iloc[start : start + _BLOCK]
-        found = each(known.__getitem__, boxed(block), -1)
-        found[values.missing(block)] = -1
-        codes[start : start + _BLOCK] = found
-    return codes, len(known) - 1

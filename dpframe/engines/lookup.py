@@ -7,8 +7,7 @@ that dict: the position of a row depends on its own value, neither on the dtype 
 other rows.
 """
 
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Literal
 
@@ -16,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.engines import times, values
-from dpframe.totals import BinAxis, Cells, KeyAxis
+from dpframe.engines.searching import SMALL_TABLE, SPARSE, Keys, search_of
+from dpframe.totals import Axis, BinAxis, Cells
 
 try:
     import pyarrow as pa
@@ -29,11 +29,6 @@ __all__ = ["CellLookup", "boxed", "each", "finder", "is_arrow_text", "native", "
 Finder = Callable[[pd.Series], np.ndarray]
 """From a block of a column to the int64 position of each of its rows, in a new array."""
 
-Search = Callable[[np.ndarray], np.ndarray]
-"""The same, from an array of the native dtype of the column."""
-
-_SMALL_TABLE = 1 << 20  # a table of this many positions is always worth its memory
-_SPARSE = 8  # beyond, a table may have this many places for each used one
 _MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for each block: beyond, a dict is quicker
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
@@ -46,45 +41,47 @@ class CellLookup:
     ----------
     cells
         The public cells.
-    columns
-        The private column of each axis.
     """
 
-    def __init__(self, cells: Cells, columns: Sequence[pd.Series]) -> None:
-        pairs = list(zip(cells.axes, columns, strict=True))
-        self._axes = [(len(axis), column, finder(axis, column)) for axis, column in pairs]
+    def __init__(self, cells: Cells) -> None:
+        self._axes = cells.axes
         self._product = cells.product
         self._choose = None if cells.chosen is None else _chooser(cells.chosen, cells.product)
 
-    def __call__(self, rows: slice) -> np.ndarray:
-        """Return the cells of some rows: int64, of the length of the slice."""
+    def __call__(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
+        """Return the cells of some rows: int64, not to be written to.
+
+        Parameters
+        ----------
+        position
+            From an axis to the position on it of each row.
+        length
+            Number of rows.
+        """
         if len(self._axes) == 1:
-            ((_, column, find),) = self._axes
-            codes = find(column.iloc[rows])
+            codes = position(self._axes[0])
         else:
-            codes = self._combined(rows)
+            codes = self._combined(position, length)
         return codes if self._choose is None else self._choose(codes)
 
-    def _combined(self, rows: slice) -> np.ndarray:
+    def _combined(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
         """Positions in the product of the axes, row-major."""
-        codes = np.zeros(rows.stop - rows.start, np.int64)
-        dropped = np.zeros(len(codes), bool)
-        for size, column, find in self._axes:
-            position = find(column.iloc[rows])
-            dropped |= position == size
-            codes *= size
-            codes += position
+        codes = np.zeros(length, np.int64)
+        dropped = np.zeros(length, bool)
+        for axis in self._axes:
+            found = position(axis)
+            dropped |= found == len(axis)
+            codes *= len(axis)
+            codes += found
         codes[dropped] = self._product
         return codes
 
 
-def finder(axis: KeyAxis | BinAxis, column: pd.Series) -> Finder:
+def finder(axis: Axis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
         return _bin_finder(axis.keys)
-    find = _key_finder(
-        [_standard(key) for key in axis.keys.tolist()], values.dense(column.iloc[:0])
-    )
+    find = _key_finder(Keys(axis.keys), values.dense(column.iloc[:0]))
     if isinstance(column.dtype, pd.SparseDtype):
         return lambda block: find(values.dense(block))
     return find
@@ -169,17 +166,10 @@ def _item(array: Any, i: int) -> Any:
         return None
 
 
-def _standard(key: Any) -> Any:
-    """Box a key as pandas boxes such values: NumPy's times do not hash like Python's."""
-    if isinstance(key, np.datetime64):
-        return pd.Timestamp(key)
-    return pd.Timedelta(key) if isinstance(key, np.timedelta64) else key
-
-
 def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndarray]:
     """Map positions in a product of axes to positions among chosen ones."""
     size = len(chosen)
-    if product <= max(_SMALL_TABLE, _SPARSE * size):
+    if product <= max(SMALL_TABLE, SPARSE * size):
         table = np.full(product + 1, size)
         table[chosen] = np.arange(size)
         return table.take
@@ -188,7 +178,7 @@ def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndar
     return lambda codes: places.take(index.get_indexer(codes))  # -1, not chosen, is the last
 
 
-def _key_finder(keys: list[Any], column: pd.Series) -> Finder:
+def _key_finder(keys: Keys, column: pd.Series) -> Finder:
     """Choose the quickest search for the dtype of a column."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -196,11 +186,11 @@ def _key_finder(keys: list[Any], column: pd.Series) -> Finder:
     if values.is_dictionary(dtype):
         return _dictionary_finder(keys, column.iloc[:0])
     if is_arrow_text(dtype) and len(keys) <= _MOST_TEXTS:
-        return _text_finder(keys, column.iloc[:0])
+        return _text_finder(keys.boxed, column.iloc[:0])
     kept = native_dtype(dtype)
     if kept is None:
-        return _object_finder(keys)
-    search = _search(keys, kept, aware=_has_zone(dtype))
+        return _object_finder(keys.boxed)
+    search = search_of(keys, kept, aware=_has_zone(dtype))
 
     def find(block: pd.Series) -> np.ndarray:
         numbers, missing = native(block, kept)
@@ -220,13 +210,13 @@ def _object_finder(keys: list[Any]) -> Finder:
     return lambda block: each(places.get, boxed(block), len(keys), len(keys))
 
 
-def _category_finder(keys: list[Any], categories: pd.Series) -> Finder:
+def _category_finder(keys: Keys, categories: pd.Series) -> Finder:
     """Search the categories once, then read codes; code -1, missing, is the last place."""
     table = np.append(_key_finder(keys, categories)(categories), len(keys))
     return lambda block: table.take(block.array.codes)
 
 
-def _dictionary_finder(keys: list[Any], sample: pd.Series) -> Finder:
+def _dictionary_finder(keys: Keys, sample: pd.Series) -> Finder:
     """Search the dictionaries of a block, then read codes."""
     search = _key_finder(keys, values.decoded(sample).values)
 
@@ -264,92 +254,6 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
 def _is_text(key: object) -> bool:
     """Whether a key is text that UTF-8 can hold: a lone surrogate cannot be in an Arrow column."""
     return isinstance(key, str) and key.encode(errors="replace").decode() == key
-
-
-def _search(keys: list[Any], dtype: np.dtype[Any], aware: bool) -> Search:
-    """Choose the quickest search of an array of numbers or times."""
-    size, kind = len(keys), dtype.kind
-    if kind in "biu":
-        return _integer_search(_exact(keys, _as_integer), size, unsigned=kind == "u")
-    if kind == "f":
-        return _hash_search(_exact(keys, _as_float), size, np.float64)
-    unit = np.datetime_data(dtype)[0]
-    ticks = _exact(keys, lambda key: _as_ticks(key, kind, unit, aware))
-    return _integer_search(ticks, size, unsigned=False)
-
-
-def _exact(keys: list[Any], convert: Callable[[Any], Any]) -> dict[Any, int]:
-    """Places of the keys that a dtype can hold, under the value that stands for them there."""
-    places: dict[Any, int] = {}
-    for place, key in enumerate(keys):
-        try:
-            value = convert(key)
-        except (AttributeError, TypeError, ValueError, ArithmeticError):
-            continue  # not a number or a time, or out of range
-        if value is not None:
-            places.setdefault(value, place)
-    return places
-
-
-def _same(value: Any, key: Any) -> bool:
-    """Whether a dict takes the two for one key."""
-    return bool(value == key) and hash(value) == hash(key)
-
-
-def _as_integer(key: Any) -> int | None:
-    """Integer equal to a key (an int, a float, a Decimal, a bool...), if any."""
-    value = int(key.real)
-    return value if _same(value, key) else None
-
-
-def _as_float(key: Any) -> float | None:
-    """Float equal to a key, if any."""
-    value = float(key.real)
-    return value if _same(value, key) else None
-
-
-def _as_ticks(key: Any, kind: str, unit: str, aware: bool) -> int | None:
-    """Time equal to a key, as the integer that a column of this unit keeps, if any."""
-    if kind == "M" and isinstance(key, datetime) and (key.tzinfo is not None) == aware:
-        value = pd.Timestamp(key).as_unit(unit)
-    elif kind == "m" and isinstance(key, timedelta):
-        value = pd.Timedelta(key).as_unit(unit)
-    else:
-        return None
-    return int(value.asm8.astype(np.int64)) if _same(value, key) else None
-
-
-def _integer_search(places: dict[int, int], size: int, unsigned: bool) -> Search:
-    """Search 64-bit integers: in a table if the keys are close together, by hashing otherwise."""
-    dtype = np.uint64 if unsigned else np.int64
-    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    places = {key: place for key, place in places.items() if least <= key <= most}
-    low, high = min(places, default=0), max(places, default=0)
-    span = high - low + 1
-    if span > max(_SMALL_TABLE, _SPARSE * size):
-        return _hash_search(places, size, dtype)
-    table = np.full(span + 1, size)
-    table[[key - low for key in places]] = list(places.values())
-    origin, last = np.uint64(low % 2**64), np.uint64(span)
-
-    def search(numbers: np.ndarray) -> np.ndarray:
-        offsets = numbers.astype(dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
-        positions: np.ndarray = np.minimum(offsets, last).view(np.int64)
-        return table.take(positions)
-
-    return search
-
-
-def _hash_search(places: dict[Any, int], size: int, dtype: type[np.number[Any]]) -> Search:
-    """Search numbers of one NumPy dtype by hashing."""
-    index = pd.Index(np.array(list(places), dtype))
-    table = np.append(np.fromiter(places.values(), np.int64), size)
-
-    def search(numbers: np.ndarray) -> np.ndarray:
-        positions: np.ndarray = index.get_indexer(numbers.astype(dtype, copy=False))
-        return table.take(positions)  # -1 is the last
-
-    return search
 
 
 def _bin_finder(bins: pd.IntervalIndex) -> Finder:

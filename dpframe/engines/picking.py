@@ -1,25 +1,12 @@
-"""Choices within the rows that caps have kept: one row of each unit, few ones in each row."""
+"""A choice within the rows that caps have kept: few ones in each row."""
 
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from dpframe import noise
-from dpframe.engines.capping import unit_codes
 
-__all__ = ["keep_few", "one_row_each"]
-
-
-def one_row_each(column: pd.Series, kept: np.ndarray) -> np.ndarray:
-    """Mark the first kept row of each privacy unit, so that units can be counted."""
-    codes, units = unit_codes(column)
-    rows = np.flatnonzero(kept)[::-1]
-    first = np.full(units + 1, -1)
-    first[codes[rows]] = rows  # the last one written is the first row
-    marked = np.zeros(len(column), bool)
-    marked[first[first >= 0]] = True
-    return marked
+__all__ = ["keep_few"]
 
 
 def keep_few(columns: Sequence[np.ndarray], most: int) -> None:

@@ -15,8 +15,7 @@ from test_epsilon_lower_bounds import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe import allocation, grid, noise, plan, sensitivity, tables
-from dpframe.engines import capping
-from dpframe.engines import pandas as engine
+from dpframe.engines import blocks, capping, sums, units
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.strategies import linear
 
@@ -34,21 +33,22 @@ def one_row_too_many(patch):
 
 
 def groups_without_cap(patch):
-    kept_rows = engine.kept_rows
+    kept_rows = units.kept_rows
 
-    def kept(column, cells, cell_count, caps):
-        return kept_rows(column, cells, cell_count, Caps(caps.rows, None, caps.rows_per_group))
+    def kept(*arguments):
+        *others, caps = arguments
+        return kept_rows(*others, Caps(caps.rows, None, caps.rows_per_group))
 
-    patch.setattr(engine, "kept_rows", kept)
+    patch.setattr(units, "kept_rows", kept)
 
 
 def values_without_bounds(patch):
-    snapped = engine._snapped
+    snapped = blocks._snapped
 
     def unclipped(numbers, own):
         return snapped(numbers, replace(own, lower=-(2**62), upper=2**62))
 
-    patch.setattr(engine, "_snapped", unclipped)
+    patch.setattr(blocks, "_snapped", unclipped)
 
 
 def replacement_without_bounds(patch):
@@ -122,7 +122,7 @@ def the_number_of_rows_for_free(patch):
 
 
 def true_values_without_limit(patch):
-    patch.setattr(engine, "keep_few", lambda columns, most: None)
+    patch.setattr(sums, "keep_few", lambda columns, most: None)
 
 
 def the_whole_amount_for_each_table(patch):

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe import noise
 from dpframe.declaration import Column, Declaration, check_bounds, check_keys, keep_declaration
-from dpframe.engines import capping, engine_for, lookup, values
-from dpframe.engines import pandas as engine_module
+from dpframe.engines import engine_for, lookup, pandas, values
+from dpframe.engines import units as grouping
 from dpframe.engines.times import wall_times
 from dpframe.errors import DPFrameError
 from dpframe.privacy import NO_CAPS, Caps, Spend
@@ -372,9 +372,9 @@ def _boxed(column):
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 def test_neighbors_differ_in_nothing_but_numbers_that_stay_near(name, data):
     case = data.draw(cases(QUERIES[name]))
-    few = data.draw(st.sampled_from([4, 1 << 16]))  # rows in a block
+    few = data.draw(st.sampled_from([3, 1 << 16]))  # rows in a block, and in a group of units
     word = data.draw(st.integers(0, 2**64 - 1)).to_bytes(8, "little")
-    with mock.patch.object(engine_module, "_BLOCK", few), mock.patch.object(capping, "_BLOCK", few):
+    with mock.patch.object(pandas, "_BLOCK", few), mock.patch.object(grouping, "_GROUP", few):
         one, other = (outcome(frame, case) for frame in case.frames)
         assert one == other
         if not isinstance(one, list):

@@ -1,0 +1,143 @@
+"""Blocks of rows of a private frame, and what the terms of all tasks share in one block."""
+
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+
+from dpframe.conditions import Condition
+from dpframe.engines import filters, times, values
+from dpframe.engines.lookup import Finder, finder
+from dpframe.grid import Grid
+from dpframe.totals import Axis
+
+__all__ = ["Block", "Finders", "Source", "ends"]
+
+_MOST_EXPONENT = 1023  # of a power of two that a float can hold
+_OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
+
+Finders = dict[tuple[Hashable, ...], Finder]
+"""Prepared searches, by axis and dtype of its column."""
+
+
+class Source:
+    """A private frame, read by blocks.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    axes
+        The axes on which rows are looked for; prepared here, since threads must not do it twice.
+    finders
+        Searches that were prepared for earlier frames; new ones are added.
+    """
+
+    def __init__(self, frame: pd.DataFrame, axes: list[Axis], finders: Finders) -> None:
+        self.frame = frame
+        self._places = {label: place for place, label in enumerate(frame.columns)}
+        self._columns: dict[Hashable, pd.Series] = {}
+        self._finders = {_name(axis): self._prepared(axis, finders) for axis in axes}
+
+    def place(self, label: Hashable) -> int:
+        """Return the position of a column."""
+        return self._places[label]
+
+    def column(self, label: Hashable) -> pd.Series:
+        """Return a column."""
+        if label not in self._columns:
+            self._columns[label] = self.frame.iloc[:, self._places[label]]
+        return self._columns[label]
+
+    def positions(self, axis: Axis, rows: slice) -> np.ndarray:
+        """Return the position of each row of a block on an axis, in a new array."""
+        return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
+
+    def _prepared(self, axis: Axis, finders: Finders) -> Finder:
+        """Prepare a search, or use one prepared for an equal dtype."""
+        column = self.column(axis.column)
+        if isinstance(column.dtype, _OWN):
+            return finder(axis, column)
+        key = *_name(axis), column.dtype
+        if key not in finders:
+            finders[key] = finder(axis, column)
+        return finders[key]
+
+
+class Block:
+    """Views of one block of rows, each computed once.
+
+    Parameters
+    ----------
+    source
+        The frame.
+    rows
+        Which of its rows.
+    """
+
+    def __init__(self, source: Source, rows: slice) -> None:
+        self.rows = rows
+        self._source = source
+        self._positions: dict[Hashable, np.ndarray] = {}
+        self._kept: dict[Condition, np.ndarray] = {}
+        self._snapped: dict[tuple[Hashable, Grid], tuple[np.ndarray, np.ndarray]] = {}
+
+    def __len__(self) -> int:
+        return len(range(self.rows.start, self.rows.stop))
+
+    def position(self, axis: Axis) -> np.ndarray:
+        """Return the position of each row on an axis: int64, not to be written to."""
+        name = _name(axis)
+        if name not in self._positions:
+            self._positions[name] = self._source.positions(axis, self.rows)
+        return self._positions[name]
+
+    def kept(self, condition: Condition) -> np.ndarray:
+        """Return the mask of the rows that satisfy a condition."""
+        if condition not in self._kept:
+            self._kept[condition] = filters.keep(condition, self._source.frame.iloc[self.rows])
+        return self._kept[condition]
+
+    def snapped(self, label: Hashable, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+        """Return the grid integers of a column, and a mask of what is missing."""
+        key = label, grid
+        if key not in self._snapped:
+            self._snapped[key] = _on_grid(self._source.column(label).iloc[self.rows], grid)
+        return self._snapped[key]
+
+
+def _name(axis: Axis) -> tuple[Hashable, ...]:
+    """Name an axis: several queries may look for the same keys in the same column."""
+    return axis.column, id(axis.keys)
+
+
+def ends(grid: Grid) -> tuple[np.int64, np.int64]:
+    """Return the grid integers of False and True."""
+    low, high = _snapped(np.array([False, True]), grid)[0]
+    return low, high
+
+
+def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Snap a block of a column of any dtype."""
+    if grid.ticks is not None:
+        return _snapped(times.ticks(column, grid.ticks), grid)
+    numbers = values.raw_numbers(column)
+    if numbers.dtype != np.bool_:
+        return _snapped(numbers, grid)
+    low, high = ends(grid)
+    return np.where(numbers, high, low), np.zeros(len(numbers), bool)
+
+
+def _snapped(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Round numbers to a grid and clip them, with a mask of NaN: these are the fill or 0."""
+    shift = -grid.exponent
+    if shift > _MOST_EXPONENT:
+        scaled = np.ldexp(numbers.astype(np.float64), shift)
+    else:
+        scaled = np.multiply(numbers, 2.0**shift, dtype=np.float64)
+    np.rint(scaled, out=scaled)
+    np.clip(scaled, grid.lower, grid.upper, out=scaled)
+    missing = np.isnan(scaled)
+    if missing.any():
+        scaled[missing] = grid.fill or 0
+    return scaled.astype(np.int64), missing

@@ -1,0 +1,162 @@
+"""Searches for declared keys in arrays of numbers and times.
+
+A number matches a key when the two are equal as in a dict. Keys whose dtype is that of the numbers
+are taken as they are; any others are converted one by one, and those that no such number can equal
+are left out.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["SMALL_TABLE", "SPARSE", "Keys", "Search", "search_of"]
+
+Search = Callable[[np.ndarray], np.ndarray]
+"""From an array to the int64 position of each value among the keys, their number if in none."""
+
+SMALL_TABLE = 1 << 20
+"""A table of this many positions is always worth its memory."""
+
+SPARSE = 8
+"""Beyond, a table may have this many places for each used one."""
+
+_Places = tuple[np.ndarray, np.ndarray]
+"""Keys, unique, in the dtype of a search, and the place of each."""
+
+_WORD = 8  # bytes of the widest numbers that NumPy compares exactly
+
+
+class Keys:
+    """The keys of an axis; as Python objects only where these are needed."""
+
+    def __init__(self, index: pd.Index) -> None:
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @cached_property
+    def boxed(self) -> list[Any]:
+        """The keys as Python objects, as pandas boxes them."""
+        return [_standard(key) for key in self._index.tolist()]
+
+    def numbers(self, kinds: str) -> np.ndarray | None:
+        """Return the keys as an array, if their dtype is one of NumPy's, of one of these kinds."""
+        dtype = self._index.dtype
+        if isinstance(dtype, np.dtype) and dtype.kind in kinds and dtype.itemsize <= _WORD:
+            return np.asarray(self._index)
+        return None
+
+
+def _standard(key: Any) -> Any:
+    """Box a key as pandas boxes such values: NumPy's times do not hash like Python's."""
+    if isinstance(key, np.datetime64):
+        return pd.Timestamp(key)
+    return pd.Timedelta(key) if isinstance(key, np.timedelta64) else key
+
+
+def search_of(keys: Keys, dtype: np.dtype[Any], aware: bool) -> Search:
+    """Choose the quickest search of an array of numbers or times."""
+    kind = dtype.kind
+    if kind in "biu":
+        return _integer_search(_integers(keys, np.uint64 if kind == "u" else np.int64), len(keys))
+    if kind == "f":
+        return _hash_search(_floats(keys), len(keys))
+    unit = np.datetime_data(dtype)[0]
+    ticks = _exact(keys.boxed, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
+    return _integer_search(ticks, len(keys))
+
+
+def _integers(keys: Keys, dtype: type[np.integer[Any]]) -> _Places:
+    """Find the keys that are integers of a dtype."""
+    numbers = keys.numbers("iu")
+    if numbers is None:
+        return _exact(keys.boxed, _as_integer, dtype)
+    held = numbers.astype(dtype)
+    usable = (held >= 0) == (numbers >= 0)  # the others have wrapped
+    return held[usable], np.flatnonzero(usable)
+
+
+def _floats(keys: Keys) -> _Places:
+    """Find the keys that are equal to a float."""
+    numbers = keys.numbers("f")
+    if numbers is None:
+        return _exact(keys.boxed, _as_float, np.float64)
+    return numbers.astype(np.float64), np.arange(len(numbers))
+
+
+def _exact(keys: list[Any], convert: Callable[[Any], Any], dtype: type[np.number[Any]]) -> _Places:
+    """Find the keys that a dtype can hold, one by one."""
+    found: dict[Any, int] = {}
+    for place, key in enumerate(keys):
+        try:
+            value = convert(key)
+            if value is not None:
+                found.setdefault(dtype(value).item(), place)
+        except (AttributeError, TypeError, ValueError, ArithmeticError):
+            continue  # not a number or a time, or out of range
+    return np.array(list(found), dtype), np.fromiter(found.values(), np.int64, len(found))
+
+
+def _same(value: Any, key: Any) -> bool:
+    """Whether a dict takes the two for one key."""
+    return bool(value == key) and hash(value) == hash(key)
+
+
+def _as_integer(key: Any) -> int | None:
+    """Integer equal to a key (an int, a float, a Decimal, a bool...), if any."""
+    value = int(key.real)
+    return value if _same(value, key) else None
+
+
+def _as_float(key: Any) -> float | None:
+    """Float equal to a key, if any."""
+    value = float(key.real)
+    return value if _same(value, key) else None
+
+
+def _as_ticks(key: Any, kind: str, unit: str, aware: bool) -> int | None:
+    """Time equal to a key, as the integer that a column of this unit keeps, if any."""
+    if kind == "M" and isinstance(key, datetime) and (key.tzinfo is not None) == aware:
+        value = pd.Timestamp(key).as_unit(unit)
+    elif kind == "m" and isinstance(key, timedelta):
+        value = pd.Timedelta(key).as_unit(unit)
+    else:
+        return None
+    return int(value.asm8.astype(np.int64)) if _same(value, key) else None
+
+
+def _integer_search(places: _Places, size: int) -> Search:
+    """Search 64-bit integers: in a table if the keys are close together, by hashing otherwise."""
+    keys, positions = places
+    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+    span = high - low + 1
+    if span > max(SMALL_TABLE, SPARSE * size):
+        return _hash_search(places, size)
+    table = np.full(span + 1, size)
+    origin, last = np.uint64(low % 2**64), np.uint64(span)
+    table[(keys.view(np.uint64) - origin).view(np.int64)] = positions
+
+    def search(numbers: np.ndarray) -> np.ndarray:
+        offsets = numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
+        places: np.ndarray = np.minimum(offsets, last).view(np.int64)
+        return table.take(places)
+
+    return search
+
+
+def _hash_search(places: _Places, size: int) -> Search:
+    """Search numbers of one NumPy dtype by hashing."""
+    keys, positions = places
+    index = pd.Index(keys)
+    table = np.append(positions, size)
+
+    def search(numbers: np.ndarray) -> np.ndarray:
+        found: np.ndarray = index.get_indexer(numbers.astype(keys.dtype, copy=False))
+        return table.take(found)  # -1 is the last
+
+    return search

@@ -1,0 +1,148 @@
+"""The totals of one task, added up block by block."""
+
+import numpy as np
+
+from dpframe.conditions import Condition
+from dpframe.engines.blocks import Block, Source, ends
+from dpframe.engines.flags import Flags
+from dpframe.engines.lookup import CellLookup
+from dpframe.engines.picking import keep_few
+from dpframe.totals import Task, Term
+
+__all__ = ["Prepared", "Sums", "sums_of"]
+
+
+class Prepared:
+    """What all blocks share about a task.
+
+    Parameters
+    ----------
+    task
+        What to add up.
+    lookup
+        Finds its cells.
+    """
+
+    def __init__(self, task: Task, lookup: CellLookup) -> None:
+        self.task = task
+        self.outside = task.cells.size
+        """The extra cell of rows that are left out."""
+        self.capped = np.empty(0, np.int8)
+        """Cells of all rows, where caps drop some."""
+        self.first = np.empty(0, bool)
+        """One kept row of each unit, where units are counted."""
+        self._lookup = lookup
+
+    def find(self, block: Block) -> np.ndarray:
+        """Find the cells of a block, before caps; not to be written to."""
+        cells = self._lookup(block.position, len(block))
+        if self.task.where is None:
+            return cells
+        return np.where(block.kept(self.task.where), cells, self.outside)
+
+    def kept(self, block: Block) -> np.ndarray:
+        """Return the cells of a block; rows that caps drop are outside."""
+        if self.task.unit is None:
+            return self.find(block)
+        return self.capped[block.rows].astype(np.int64)
+
+
+class Sums:
+    """Totals of a task over some blocks.
+
+    Parameters
+    ----------
+    source
+        The frame.
+    prepared
+        The task.
+    """
+
+    def __init__(self, source: Source, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._task = prepared.task
+        terms = prepared.task.terms
+        self._totals = np.zeros((len(terms), prepared.outside + 1), np.int64)
+        flagged = _flagged(source, prepared.task)
+        self._others = [(at, term) for at, term in enumerate(terms) if at not in flagged]
+        self._places = {at: source.place(term.column) for at, term in flagged.items()}
+        self._flags = Flags(source.frame, self._places.values())
+
+    def add(self, block: Block) -> None:
+        """Add up a block."""
+        cells = self._prepared.kept(block)
+        own = _Own(self._prepared, block, cells)
+        for at, term in self._others:
+            np.add.at(self._totals[at], own.cells(term.where), own.amounts(term))
+        self._flags.add(block.rows, cells != self._prepared.outside)
+
+    def totals(self) -> np.ndarray:
+        """Return the totals so far: int64 of shape (terms, cells)."""
+        for at, place in self._places.items():
+            grid = self._task.terms[at].grid
+            if grid is not None:
+                self._totals[at, 0] = self._flags.total(place, *ends(grid))
+        return self._totals[:, :-1]
+
+
+class _Own:
+    """What the terms of one task share in one block."""
+
+    def __init__(self, prepared: Prepared, block: Block, cells: np.ndarray) -> None:
+        self._prepared = prepared
+        self._task = prepared.task
+        self._block = block
+        self._cells: dict[Condition | None, np.ndarray] = {None: cells}
+        self._few: dict[Term, np.ndarray] = {}
+
+    def cells(self, where: Condition | None) -> np.ndarray:
+        """Cells of the rows; those that fail the condition of a term are outside."""
+        if where is not None and where not in self._cells:
+            kept = self._block.kept(where)
+            self._cells[where] = np.where(kept, self._cells[None], self._prepared.outside)
+        return self._cells[where]
+
+    def amounts(self, term: Term) -> np.ndarray | int:
+        """Return what each row adds to a term, one number if all add the same."""
+        if term.grid is None:
+            if term.kind != "units" or self._task.unit is None:
+                return 1  # each row is a unit
+            return self._prepared.first[self._block.rows].astype(np.int64)
+        if term.kind == "sum" and self._task.most is not None:
+            return self._chosen(self._task.most)[term]
+        integers, missing = self._block.snapped(term.column, term.grid)
+        if term.kind == "sum":
+            return integers
+        if term.grid.fill is not None or not missing.any():
+            return 1
+        return (~missing).astype(np.int64)
+
+    def _chosen(self, most: int) -> dict[Term, np.ndarray]:
+        """Return what each row adds to each sum, with few ones in a row over all of them."""
+        if not self._few:
+            for term in sums_of(self._task):
+                if term.grid is not None:
+                    integers, _ = self._block.snapped(term.column, term.grid)
+                    absent = self.cells(term.where) == self._prepared.outside
+                    self._few[term] = np.where(absent, 0, integers)
+            keep_few(list(self._few.values()), most)
+        return self._few
+
+
+def sums_of(task: Task) -> list[Term]:
+    """List the sums of a task."""
+    return [term for term in task.terms if term.kind == "sum"]
+
+
+def _flagged(source: Source, task: Task) -> dict[int, Term]:
+    """Find the sums, by position, that need only the number of True in a column."""
+    if task.cells.size != 1 or task.most is not None:
+        return {}
+    dtypes = source.frame.dtypes.array
+    return {
+        at: term
+        for at, term in enumerate(task.terms)
+        if term.kind == "sum" and term.where is None
+        if term.grid is not None and term.grid.ticks is None
+        if isinstance(dtypes[source.place(term.column)], np.dtypes.BoolDType)
+    }

@@ -1,0 +1,228 @@
+"""The privacy units of a column: whose row each row is, in groups that fit in a processor's cache.
+
+All rows of a unit are in one group, in their order, so that groups can be worked on one by one and
+several at once. Which units share a group does not matter to any of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import count, pairwise
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
+
+from dpframe.engines import values
+from dpframe.engines.capping import index_dtype, kept_rows, ordered
+from dpframe.engines.lookup import boxed, each, is_arrow_text, native, native_dtype
+from dpframe.engines.threads import in_threads
+from dpframe.privacy import Caps
+
+__all__ = ["Units", "unit_codes"]
+
+_BLOCK = 1 << 16
+_GROUP = 1 << 18  # rows of a group, about
+_KINDS_OF_TEXT = frozenset(map(id, (str, float, type(None), type(pd.NA), type(pd.NaT))))
+_FEW = 1024  # integers this close together are their own codes, however few rows there are
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
+_WORD = 64
+
+_Codes = tuple[np.ndarray, int]
+"""Unit of each row, and the number of units, which stands for none."""
+
+
+class Units:
+    """Rows by privacy unit.
+
+    Parameters
+    ----------
+    column
+        The privacy unit of each row.
+    threads
+        How many groups are worked on at once.
+    """
+
+    def __init__(self, column: pd.Series, threads: int = 1) -> None:
+        self._length = len(column)
+        self._threads = threads
+        self._rows: list[slice | np.ndarray] = [slice(None)]
+        if len(column) <= 2 * _GROUP:
+            self._codes = [unit_codes(column)]
+            return
+        labels, codes_of = _labeled(column, len(column) // _GROUP)
+        order, bounds = ordered(labels, int(labels.max()) + 1)
+        del labels  # large, and not needed any more
+        groups = [order[a:b] for a, b in pairwise(bounds.tolist()) if a < b]
+        self._codes = in_threads(codes_of, groups, threads)
+        self._rows = [*groups]
+
+    def kept(self, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
+        """Choose the rows that are kept of each unit; see `kept_rows`."""
+        kept = np.empty(self._length, bool)
+
+        def keep(group: int) -> None:
+            rows, (units, unit_count) = self._rows[group], self._codes[group]
+            kept[rows] = kept_rows(units, unit_count, cells[rows], cell_count, caps)
+
+        in_threads(keep, range(len(self._rows)), self._threads)
+        return kept
+
+    def first(self, kept: np.ndarray) -> np.ndarray:
+        """Mark the first kept row of each unit, so that units can be counted."""
+        marked = np.zeros(self._length, bool)
+
+        def mark(group: int) -> None:
+            rows, (units, unit_count) = self._rows[group], self._codes[group]
+            marked[rows] = _first(units, unit_count, kept[rows])
+
+        in_threads(mark, range(len(self._rows)), self._threads)
+        return marked
+
+
+def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
+    """Mark the first kept row of each unit."""
+    rows = np.flatnonzero(kept)[::-1]
+    first = np.full(unit_count + 1, -1)
+    first[units[rows]] = rows  # the last one written is the first row
+    marked = np.zeros(len(units), bool)
+    marked[first[first >= 0]] = True
+    return marked
+
+
+def _labeled(column: pd.Series, groups: int) -> tuple[np.ndarray, Callable[[np.ndarray], _Codes]]:
+    """Label each row with a group, about so many in all, and tell how to code a group's units."""
+    dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
+    if dtype is not None:
+        found, missing = native(column, dtype)
+        if not _is_dense(found):
+            return _hashed(found, groups), lambda rows: _numbers_at(found, missing, rows)
+    codes, units = unit_codes(column)
+    shift = (units // groups).bit_length()
+
+    def shifted(rows: np.ndarray) -> _Codes:
+        low = int(codes[rows[0]]) >> shift << shift
+        return codes[rows] - low, min(units - low, 1 << shift)
+
+    return codes >> shift, shifted
+
+
+def _hashed(found: np.ndarray, groups: int) -> np.ndarray:
+    """Spread numbers over groups: equal ones are together."""
+    bits = groups.bit_length()
+    labels = np.empty(len(found), np.int32)
+    for start in range(0, len(found), _BLOCK):
+        words = _words(found[start : start + _BLOCK])
+        labels[start : start + _BLOCK] = words * _SPREAD >> np.uint64(_WORD - bits)
+    return labels
+
+
+def _words(found: np.ndarray) -> np.ndarray:
+    """View numbers or times as words of 64 bits, equal ones as equal words."""
+    if found.dtype.kind == "f":
+        found = found.astype(np.float64) + 0.0  # -0.0 is 0.0
+    elif found.dtype.itemsize < _WORD // 8:
+        found = found.astype(np.int64)
+    return found.view(np.uint64)
+
+
+def _is_dense(found: np.ndarray) -> bool:
+    """Whether numbers are integers so close together that a shift codes them."""
+    if found.dtype.kind not in "biu" or not len(found):
+        return False
+    return int(found.max()) - int(found.min()) < max(len(found), _FEW)
+
+
+def _numbers_at(found: np.ndarray, missing: np.ndarray | None, rows: np.ndarray) -> _Codes:
+    """Code some rows of a column of numbers."""
+    codes, units = _numbers_coded(found[rows])
+    return _none_as_last(codes, units, None if missing is None else missing[rows])
+
+
+def unit_codes(column: pd.Series) -> _Codes:
+    """Give a number to each privacy unit of a column.
+
+    Rows are of one unit when their values are equal, as in a dict.
+
+    Returns
+    -------
+    codes, count
+        Unit of each row, int32 where that is enough, below `count`; it is `count` for rows whose
+        unit is missing or cannot be hashed.
+    """
+    column = values.dense(column)
+    dtype = native_dtype(column.dtype)
+    missing = None
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, units = column.array.codes, len(column.dtype.categories)
+    elif values.is_dictionary(column.dtype):
+        codes, units = _dictionary_coded(values.decoded(column))
+    elif dtype is not None:
+        found, missing = native(column, dtype)
+        codes, units = _numbers_coded(found)
+    elif _is_text(column):
+        codes, uniques = pd.factorize(column)
+        units = len(uniques)
+    else:
+        codes, units = _objects_coded(column)
+    return _none_as_last(codes, units, missing)
+
+
+def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> _Codes:
+    """Let the number of units stand for none, which codes below zero and a mask tell."""
+    codes = codes.astype(index_dtype(max(units, len(codes))), copy=True)
+    codes[codes < 0] = units
+    if missing is not None:
+        codes[missing] = units
+    return codes, units
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Whether a column holds only texts and missing values: pandas hashes these as a dict does."""
+    if isinstance(column.dtype, pd.StringDtype) or is_arrow_text(column.dtype):
+        return True
+    if not values.holds_objects(column):
+        return False
+    # of the very type: texts of other types hash as they like, and other objects may well raise
+    # when they are asked what they are, even types when they are hashed
+    kinds = set(map(id, map(type, np.asarray(column.array))))
+    if not kinds <= _KINDS_OF_TEXT:
+        return False
+    return id(float) not in kinds or infer_dtype(column, skipna=True) == "string"
+
+
+def _numbers_coded(found: np.ndarray) -> tuple[np.ndarray, int]:
+    """Code numbers and times: integers that are close together by a shift, others by hashing."""
+    if _is_dense(found):
+        low = int(found.min())
+        return _shifted(found, low), int(found.max()) - low + 1
+    codes, uniques = pd.factorize(found)
+    return codes, len(uniques)
+
+
+def _shifted(found: np.ndarray, low: int) -> np.ndarray:
+    """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
+    codes = np.empty(len(found), index_dtype(len(found) + _FEW))
+    origin = np.uint64(low % 2**64)
+    for start in range(0, len(found), _BLOCK):
+        block = found[start : start + _BLOCK].astype(np.uint64)
+        codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
+    return codes
+
+
+def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
+    """Code the values of dictionaries, some of which may be equal."""
+    codes, units = unit_codes(parts.values)
+    return values.spread(np.where(codes == units, -1, codes), parts.codes, -1), units
+
+
+def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
+    """Code Python objects in order of appearance."""
+    # None stands for values that cannot be read, too
+    known: defaultdict[object, int] = defaultdict(count().__next__, {None: -1})
+    codes = np.empty(len(column), index_dtype(len(column)))
+    for start in range(0, len(column), _BLOCK):
+        block = column.iloc[start : start + _BLOCK]
+        found = each(known.__getitem__, boxed(block), -1)
+        found[values.missing(block)] = -1
+        codes[start : start + _BLOCK] = found
+    return codes, len(known) - 1
