@@ -223,10 +223,10 @@ def _released(
     record: dict[str, Any],
 ) -> pd.DataFrame:
     """Draw, decode and certify one table."""
-    measured = [
-        block + rounded(law, scale, len(block))
-        for block, scale in zip(exact, planned.scales, strict=True)
+    noise = [
+        rounded(law, scale, len(block)) for block, scale in zip(exact, planned.scales, strict=True)
     ]
+    measured = [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
     estimates = planned.design.decode(measured, planned.deviations)
     outputs = planned.outputs
     with np.errstate(over="ignore"):  # a warning could depend on private values

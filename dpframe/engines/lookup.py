@@ -8,7 +8,7 @@ other rows.
 """
 
 from collections.abc import Callable
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -204,9 +204,7 @@ def _key_finder(keys: Keys, column: pd.Series) -> Finder:
 
 def _object_finder(keys: list[Any]) -> Finder:
     """Search any Python objects: this is what equality with a key means."""
-    places: dict[Any, int] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, place)
+    places = dict(zip(keys, count()))
     return lambda block: each(places.get, boxed(block), len(keys), len(keys))
 
 

@@ -27,6 +27,7 @@ SPARSE = 8
 _Places = tuple[np.ndarray, np.ndarray]
 """Keys, unique, in the dtype of a search, and the place of each."""
 
+_TIMES = frozenset((np.datetime64, np.timedelta64))
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
@@ -42,7 +43,10 @@ class Keys:
     @cached_property
     def boxed(self) -> list[Any]:
         """The keys as Python objects, as pandas boxes them."""
-        return [_standard(key) for key in self._index.tolist()]
+        items: list[Any] = np.asarray(self._index, dtype=object).tolist()
+        if _TIMES.isdisjoint(map(type, items)):
+            return items
+        return [_standard(key) for key in items]
 
     def numbers(self, kinds: str) -> np.ndarray | None:
         """Return the keys as an array, if their dtype is one of NumPy's, of one of these kinds."""
@@ -76,7 +80,9 @@ def _integers(keys: Keys, dtype: type[np.integer[Any]]) -> _Places:
     numbers = keys.numbers("iu")
     if numbers is None:
         return _exact(keys.boxed, _as_integer, dtype)
-    held = numbers.astype(dtype)
+    held = numbers.astype(dtype, copy=False)
+    if (held.min(initial=0) >= 0) and (numbers.min(initial=0) >= 0):
+        return held, np.arange(len(held))
     usable = (held >= 0) == (numbers >= 0)  # the others have wrapped
     return held[usable], np.flatnonzero(usable)
 
@@ -137,16 +143,18 @@ def _integer_search(places: _Places, size: int) -> Search:
     span = high - low + 1
     if span > max(SMALL_TABLE, SPARSE * size):
         return _hash_search(places, size)
-    table = np.full(span + 1, size)
     origin, last = np.uint64(low % 2**64), np.uint64(span)
-    table[(keys.view(np.uint64) - origin).view(np.int64)] = positions
 
-    def search(numbers: np.ndarray) -> np.ndarray:
-        offsets = numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
-        places: np.ndarray = np.minimum(offsets, last).view(np.int64)
-        return table.take(places)
+    def offsets(numbers: np.ndarray) -> np.ndarray:
+        found = numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
+        places: np.ndarray = np.minimum(found, last, out=found).view(np.int64)
+        return places
 
-    return search
+    if span == size and np.array_equal(keys.view(np.uint64) - origin, np.arange(size)):
+        return offsets  # each key is one more than the one before
+    table = np.full(span + 1, size)
+    table[offsets(keys)] = positions
+    return lambda numbers: table.take(offsets(numbers))
 
 
 def _hash_search(places: _Places, size: int) -> Search:

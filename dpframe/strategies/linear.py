@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -50,10 +50,11 @@ class Block(NamedTuple):
 
     def of(self, totals: Mapping[Need, np.ndarray]) -> np.ndarray:
         """Combine totals, modulo 2**64."""
-        combined: np.ndarray = np.zeros(1, np.int64)
-        for need, weight in self.parts:
-            combined = combined + np.int64(weight) * totals[need]
-        return combined
+        parts = [
+            totals[need] if weight == 1 else np.int64(weight) * totals[need]
+            for need, weight in self.parts
+        ]
+        return reduce(np.add, parts)
 
 
 @dataclass(frozen=True, slots=True)
