@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpframe.conditions import Condition
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
+from dpframe.engines.pandas import totals_of
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.grid import Grid
 from dpframe.privacy import Caps
@@ -176,6 +177,17 @@ def test_totals_are_those_of_the_oracle(frame, task):
     assert found.dtype == np.int64
     assert found.shape == (len(task.terms), task.cells.size)
     np.testing.assert_array_equal(found, oracle(frame, task))
+
+
+@given(frames(), frames(), st.lists(tasks(), min_size=1, max_size=3), st.sampled_from([1, 3]))
+@settings(max_examples=150)
+def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, threads):
+    with mock.patch.object(engine_module, "_BLOCK", 5):
+        found = totals_of([frame, added, frame[:0]], several, threads)
+    for total, task in zip(found, several, strict=True):
+        np.testing.assert_array_equal(total, oracle(frame, task) + oracle(added, task))
+    for total, task in zip(totals_of([], several), several, strict=True):
+        np.testing.assert_array_equal(total, np.zeros((len(task.terms), task.cells.size)))
 
 
 @given(frames(), frames(), tasks())
