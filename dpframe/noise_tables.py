@@ -79,6 +79,9 @@ CURVES: dict[Law, Curve] = {
 }
 
 
+OFFSETS: dict[Law, float] = {"gaussian": 0.5, "laplace": 0.0}
+
+
 @dataclass(frozen=True, eq=False)
 class StripTable:
     """The cells of a curve: free ones first, then tested ones, then spare ones, then the tail's.
@@ -91,6 +94,9 @@ class StripTable:
         Number of free cells.
     strip
         Strip of each of the 2**16 cells, int16.
+    offset
+        Draws are floor(scale * Z + offset): 1/2 rounds to the nearest integer. 0 leaves the whole
+        part of |scale * Z|, to which Z gives its sign: the discrete Laplace law.
     bottom
         Lower edge of each cell that is not free, float64: infinite for a spare cell, which is above
         any curve, and NaN for the last cell, which stands for |z| >= reach.
@@ -99,6 +105,7 @@ class StripTable:
     curve: Curve
     free: int
     strip: np.ndarray
+    offset: float
     bottom: np.ndarray
 
 
@@ -125,4 +132,4 @@ def strip_table(law: Law) -> StripTable:
     first = np.cumsum(tested) - tested
     bottom[: tested.sum()] = np.arange(tested.sum()) + np.repeat(free - first, tested)
     bottom[-1] = np.nan
-    return StripTable(curve, int(free.sum()), strip, bottom)
+    return StripTable(curve, int(free.sum()), strip, OFFSETS[law], bottom)

@@ -21,7 +21,7 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
 from dpframe.grid import Grid, Ticks
 from dpframe.ledger import Entry
-from dpframe.noise import Law, rounded
+from dpframe.noise import Law, integer_noise
 from dpframe.plan import Plan, TablePlan, plan_release
 from dpframe.privacy import Spend
 from dpframe.queries import Query, labels_of
@@ -224,7 +224,8 @@ def _released(
 ) -> pd.DataFrame:
     """Draw, decode and certify one table."""
     noise = [
-        rounded(law, scale, len(block)) for block, scale in zip(exact, planned.scales, strict=True)
+        integer_noise(law, scale, len(block))
+        for block, scale in zip(exact, planned.scales, strict=True)
     ]
     measured = [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
     estimates = planned.design.decode(measured, planned.deviations)

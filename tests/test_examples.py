@@ -59,8 +59,8 @@ def test_noise_five_percent_too_small_is_found(tmp_path):
         f"""import sys
 sys.path.insert(0, {str(PAPERS)!r})
 import dpframe
-rounded = sys.modules["dpframe.release"].rounded
-sys.modules["dpframe.release"].rounded = lambda law, s, n: rounded(law, 0.95 * s, n)
+integer_noise = sys.modules["dpframe.release"].integer_noise
+sys.modules["dpframe.release"].integer_noise = lambda law, s, n: integer_noise(law, 0.95 * s, n)
 import lebeda_2024
 lebeda_2024.main()
 """
@@ -95,8 +95,8 @@ def test_figures_find_noise_that_is_too_small(tmp_path):
         f"""import sys
 sys.path.insert(0, {str(PAPERS)!r})
 import bw18_arrays
-rounded = bw18_arrays.rounded
-bw18_arrays.rounded = lambda law, s, n: rounded(law, 0.9 * s, n)
+integer_noise = bw18_arrays.integer_noise
+bw18_arrays.integer_noise = lambda law, s, n: integer_noise(law, 0.9 * s, n)
 import balle_wang_2018
 balle_wang_2018.main()
 """

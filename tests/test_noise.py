@@ -31,7 +31,7 @@ def mp_probability(law, scale, k):
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, noise._BLOCK + 1])
 @pytest.mark.parametrize("scale", [0, 0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
 def test_draws_are_int64_of_the_size_asked(law, size, scale):
-    draws = noise.rounded(law, scale, size)
+    draws = noise.integer_noise(law, scale, size)
     assert draws.dtype == np.int64
     assert draws.shape == (size,)
     assert scale >= 0.3 or not draws.any()
@@ -40,19 +40,19 @@ def test_draws_are_int64_of_the_size_asked(law, size, scale):
 @pytest.mark.parametrize("law", LAWS)
 def test_each_draw_can_have_its_own_scale(law):
     scale = np.tile([0.0, 1e-3, 1.0, 1e6, 2.0**50], 2000)
-    draws = noise.rounded(law, scale, scale.size).reshape(2000, 5)
+    draws = noise.integer_noise(law, scale, scale.size).reshape(2000, 5)
     typical = np.median(np.abs(draws), axis=0)
     assert typical[0] == typical[1] == 0
     assert 0 <= typical[2] <= 1
     # the median of |Z| is 0.674 or 0.693, and these bounds at least ten standard deviations away
     assert (typical[3:] > 0.4 * np.array([1e6, 2.0**50])).all()
     assert (typical[3:] < 1.1 * np.array([1e6, 2.0**50])).all()
-    assert noise.rounded(law, np.empty(0), 0).shape == (0,)
+    assert noise.integer_noise(law, np.empty(0), 0).shape == (0,)
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_widest_noise_wraps(law):
-    draws = noise.rounded(law, noise.MAX_SCALE, 100_000).astype(float)
+    draws = noise.integer_noise(law, noise.MAX_SCALE, 100_000).astype(float)
     assert np.abs(draws).max() <= 2.0**63
     # 3 % are at least 8 standard deviations of this estimate
     expected = 2.0**60 if law == "gaussian" else 2.0**60.5
@@ -66,15 +66,15 @@ def test_wrapping_is_modulo_two_to_the_64():
 
 def test_numpy_error_state_does_not_matter():
     with np.errstate(all="raise"):
-        assert noise.rounded("laplace", 1e-310, 100_000).any() == np.False_
-        assert noise.rounded("gaussian", 2.0**60, 100_000).any()
+        assert noise.integer_noise("laplace", 1e-310, 100_000).any() == np.False_
+        assert noise.integer_noise("gaussian", 2.0**60, 100_000).any()
 
 
 @pytest.mark.parametrize("scale", [-1, -1e-300, float("nan"), float("inf"), 2.0**61])
 def test_scales_out_of_range_are_refused(scale):
     calls = [
-        lambda: noise.rounded("gaussian", scale, 3),
-        lambda: noise.rounded("laplace", np.array([1.0, scale, 2.0]), 3),
+        lambda: noise.integer_noise("gaussian", scale, 3),
+        lambda: noise.integer_noise("laplace", np.array([1.0, scale, 2.0]), 3),
         lambda: noise.standard_deviation("laplace", scale),
         lambda: noise.half_width("gaussian", scale, 0.95),
     ]
@@ -85,12 +85,12 @@ def test_scales_out_of_range_are_refused(scale):
 
 def test_other_wrong_arguments_are_refused():
     with pytest.raises(CalibrationError, match="size must be >= 0, got size=-1"):
-        noise.rounded("gaussian", 1.0, -1)
+        noise.integer_noise("gaussian", 1.0, -1)
     with pytest.raises(CalibrationError, match="got law='cauchy'"):
-        noise.rounded("cauchy", 1.0, 1)
+        noise.integer_noise("cauchy", 1.0, 1)
     for shape in [(2,), (3, 1), (1,)]:
         with pytest.raises(CalibrationError, match="one per draw, got shape"):
-            noise.rounded("gaussian", np.ones(shape), 3)
+            noise.integer_noise("gaussian", np.ones(shape), 3)
     for level in [0, 1, -0.5, 2, float("nan")]:
         with pytest.raises(CalibrationError, match="level must be strictly between 0 and 1"):
             noise.half_width("gaussian", 1.0, level)
@@ -110,7 +110,7 @@ class Stream:
 def test_all_randomness_comes_from_one_function(monkeypatch):
     def draws(seed):
         monkeypatch.setattr(noise, "random_bytes", Stream(seed))
-        laws = [noise.rounded(law, scale, 70_000) for law in LAWS for scale in (1.0, 2.0**60)]
+        laws = [noise.integer_noise(law, scale, 70_000) for law in LAWS for scale in (1.0, 2.0**60)]
         return np.concatenate([*laws, noise.random_words(10).astype(np.int64)])
 
     first = draws(seed=1)
@@ -133,9 +133,9 @@ def test_random_bytes_and_words(monkeypatch):
 FORK = """
 import os
 from dpframe import noise
-noise.rounded("gaussian", 1e9, 10)
+noise.integer_noise("gaussian", 1e9, 10)
 def draws():
-    return noise.rounded("gaussian", 1e9, 4).tolist()
+    return noise.integer_noise("gaussian", 1e9, 4).tolist()
 for child in range(3):
     pid = os.fork()
     if pid == 0:

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.declaration import Column, Declaration
-from dpframe.noise import rounded
+from dpframe.noise import integer_noise
 from dpframe.plan import plan_release
 from dpframe.privacy import Caps, Spend
 
@@ -120,7 +120,7 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     declaration = Declaration({"zone": axis}, privacy_unit="who", caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
     (part,) = plan.tables.values()
-    draws = [rounded("gaussian", scale, DRAWS) for scale in part.scales]
+    draws = [integer_noise("gaussian", scale, DRAWS) for scale in part.scales]
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions()[0].std_error ** 2
     assert np.mean(estimate.values**2) == pytest.approx(predicted, rel=MOST_OFF)

@@ -238,7 +238,7 @@ def test_the_ledger_is_charged_before_data_are_read_and_noise_is_drawn(declared,
 
     monkeypatch.setattr(Ledger, "charge", logged("charge", Ledger.charge))
     monkeypatch.setattr(PandasEngine, "totals", logged("totals", PandasEngine.totals))
-    monkeypatch.setattr(door, "rounded", logged("noise", door.rounded))
+    monkeypatch.setattr(door, "integer_noise", logged("noise", door.integer_noise))
     declared.dp.release({"n": dpf.count("zone"), "s": dpf.sum("fare")}, epsilon=0.1)
     assert events == ["charge", "totals", "noise", "noise"]
 

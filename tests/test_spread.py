@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from designing import EVERYONE, columns, deviations, variances, workload
 
-from dpframe.noise import rounded
+from dpframe.noise import integer_noise
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.strategies import Output, independently, spread
 from dpframe.strategies.sparse import lift
@@ -94,7 +94,7 @@ def test_bins_share_the_error_of_the_number_of_units():
     # fails by chance in 10^5 runs
     made, draws = spread.design(bins(10, Caps(None, 5, 1)), 2), 50_000
     scales = [30 * scale for scale in deviations(made)]
-    noise = [rounded("gaussian", scale, draws) for scale in (scales[0], scales[0], scales[1])]
+    noise = [integer_noise("gaussian", scale, draws) for scale in (scales[0], scales[0], scales[1])]
     exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]
     (one,) = made.decode([noise[0], noise[2]], exact)
     (other,) = made.decode([noise[1], noise[2]], exact)

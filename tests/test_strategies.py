@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.noise import rounded, standard_deviation
+from dpframe.noise import integer_noise, standard_deviation
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload
@@ -73,7 +73,8 @@ def test_predicted_errors_are_those_of_the_noise(how, work):
     least = min(scale for scale in made.scales if scale)
     scales = [20 * scale / least for scale in made.scales]
     noisy = [
-        block + rounded(how.law, scale, draws) for block, scale in zip(blocks, scales, strict=True)
+        block + integer_noise(how.law, scale, draws)
+        for block, scale in zip(blocks, scales, strict=True)
     ]
     deviations = [standard_deviation(how.law, scale) for scale in scales]
     estimates, predictions = made.decode(noisy, deviations), made.predict(deviations)

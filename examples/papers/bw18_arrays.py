@@ -26,7 +26,7 @@ from dpframe.classical import classical_sigma, least_sigma
 from dpframe.denoise.shrinkage import james_stein
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import CalibrationError
-from dpframe.noise import rounded
+from dpframe.noise import integer_noise
 
 EPSILONS = (1.0, 0.1, 0.01)
 RECORDS = 500
@@ -182,15 +182,15 @@ def _totals(total: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
     d, moved = total.size, 2 * GRID
     sigma = gaussian_sigma(epsilon, DELTA, moved)
     classical = classical_sigma(just_below_one(epsilon), DELTA, moved)
-    analytic = total + rounded("gaussian", sigma, d)
+    analytic = total + integer_noise("gaussian", sigma, d)
     spread = math.ceil(moved * math.sqrt(d) / epsilon)  # the L1 norm is at most sqrt(d) times L2
     return {
-        "cGM": total + rounded("gaussian", classical, d),
+        "cGM": total + integer_noise("gaussian", classical, d),
         "aGM": analytic,
         "aGM-JS": james_stein(analytic, sigma, toward="zero").values,
         "aGM-TH": soft_threshold(analytic, sigma, "universal").values,
         "aGM-TH, SURE": soft_threshold(analytic, sigma).values,
-        "Laplace": total + rounded("laplace", spread, d),
+        "Laplace": total + integer_noise("laplace", spread, d),
         "zero": np.zeros(d),
     }
 

@@ -30,7 +30,7 @@ from dpframe.classical import classical_sigma
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.graphs import edges_of
-from dpframe.noise import rounded, standard_deviation
+from dpframe.noise import integer_noise, standard_deviation
 
 RIDES = 5
 EPSILON = 0.5  # of the map
@@ -88,13 +88,13 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
     """Return private estimates of the counts, by method."""
     n = hour.counts.size
     sigma = gaussian_sigma(epsilon, DELTA, RIDES)
-    analytic = hour.counts + rounded("gaussian", sigma, n)
+    analytic = hour.counts + integer_noise("gaussian", sigma, n)
     facts = Facts("gaussian", standard_deviation("gaussian", sigma), edges=hour.edges)
     known = facts._replace(lower=0.0, integer=True)
     found = {}
     if epsilon < 1:
         classical = classical_sigma(epsilon, DELTA, RIDES)
-        found["cGM"] = hour.counts + rounded("gaussian", classical, n)
+        found["cGM"] = hour.counts + integer_noise("gaussian", classical, n)
     found["aGM"] = analytic
     for name, (method, options) in OF_THE_PAPER.items():
         found[name] = denoise_array(analytic, method, facts, options).values

@@ -23,8 +23,8 @@ releasing = importlib.import_module("dpframe.release")  # the package shows the 
 
 
 def half_the_noise(patch):
-    rounded = noise.rounded
-    patch.setattr(releasing, "rounded", lambda law, scale, size: rounded(law, scale / 2, size))
+    draw = noise.integer_noise
+    patch.setattr(releasing, "integer_noise", lambda law, scale, size: draw(law, scale / 2, size))
 
 
 def one_row_too_many(patch):
@@ -67,7 +67,7 @@ def noise_of_floats(patch):
     def floats(law, scale, size):
         return getattr(rng, "normal" if law == "gaussian" else law)(0, scale, size)
 
-    patch.setattr(releasing, "rounded", floats)
+    patch.setattr(releasing, "integer_noise", floats)
 
 
 def noise_for_the_other_relation(patch):
@@ -86,12 +86,12 @@ def units_taken_for_rows(patch):
 
 
 def noise_used_twice(patch):
-    rounded = noise.rounded
+    draw = noise.integer_noise
 
     def twice(law, scale, size):
-        return rounded(law, scale, (size + 1) // 2).repeat(2)[:size]
+        return draw(law, scale, (size + 1) // 2).repeat(2)[:size]
 
-    patch.setattr(releasing, "rounded", twice)
+    patch.setattr(releasing, "integer_noise", twice)
 
 
 def noise_that_comes_again(patch):
@@ -99,17 +99,17 @@ def noise_that_comes_again(patch):
 
 
 def no_noise_for_empty_groups(patch):
-    encode, rounded, exact = linear.LinearDesign.encode, noise.rounded, []
+    encode, draw, exact = linear.LinearDesign.encode, noise.integer_noise, []
 
     def remembered(design, totals):
         exact[:] = encode(design, totals)
         return list(exact)
 
     def masked(law, scale, size):
-        return rounded(law, scale, size) * (exact.pop(0) != 0)
+        return draw(law, scale, size) * (exact.pop(0) != 0)
 
     patch.setattr(linear.LinearDesign, "encode", remembered)
-    patch.setattr(releasing, "rounded", masked)
+    patch.setattr(releasing, "integer_noise", masked)
 
 
 def the_number_of_rows_for_free(patch):

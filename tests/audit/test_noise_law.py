@@ -52,7 +52,7 @@ def law_test(law, scale, draws, most=500, true_scale=None):
     edges = edges_of(law, scale, draws, most)
     counts = np.zeros(len(edges) + 1)
     for _ in range(0, draws, 10**6):
-        values = noise.rounded(law, true_scale or scale, min(draws, 10**6))
+        values = noise.integer_noise(law, true_scale or scale, min(draws, 10**6))
         cells = np.searchsorted(edges, values, side="right")
         counts += np.bincount(cells, minlength=len(counts))
     inner = (edges - 0.5) / scale
@@ -78,7 +78,7 @@ def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
 
 def test_narrow_noise_is_nearly_always_zero():
     # one Gaussian draw in 10**22 is not zero; for Laplace 45 in a million
-    assert not noise.rounded("gaussian", 0.05, 2 * 10**6).any()
+    assert not noise.integer_noise("gaussian", 0.05, 2 * 10**6).any()
     assert law_test("laplace", 0.05, 2 * 10**6) > FALSE_ALARM
 
 
@@ -177,7 +177,7 @@ def transformed_counts(law, draws):
     """Counts of P(Y < y) + U P(Y = y), uniform for every scale, U uniform; one scale per draw."""
     rng = np.random.default_rng()
     scale = 2.0 ** rng.uniform(-2, 58, draws)
-    values = noise.rounded(law, scale, draws)
+    values = noise.integer_noise(law, scale, draws)
     ends = [(values + shift) / scale for shift in (-0.5, 0.5)]
     tails = [beyond(law, np.abs(z)) for z in ends]
     below, through = (np.where(z < 0, t, 1 - t) for z, t in zip(ends, tails, strict=True))

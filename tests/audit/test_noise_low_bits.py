@@ -30,7 +30,7 @@ def residue_counts(law, scale, modulus, base, draws):
     """How often base + noise has each residue."""
     counts = np.zeros(modulus, np.int64)
     for _ in range(0, draws, 10**6):
-        values = base + noise.rounded(law, scale, min(draws, 10**6))
+        values = base + noise.integer_noise(law, scale, min(draws, 10**6))
         counts += np.bincount(values & modulus - 1, minlength=modulus)
     return counts
 
@@ -76,7 +76,9 @@ def test_low_bits_show_no_gap_at_length(law, scale, modulus):
 def test_middle_bits_of_wide_noise_are_even(law, shift):
     counts = np.zeros(256)
     for _ in range(10):
-        counts += np.bincount(noise.rounded(law, 2.0**48, 10**6) >> shift & 255, minlength=256)
+        counts += np.bincount(
+            noise.integer_noise(law, 2.0**48, 10**6) >> shift & 255, minlength=256
+        )
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.graphs import edges_of
-from dpframe.noise import Law, rounded, standard_deviation
+from dpframe.noise import Law, integer_noise, standard_deviation
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -57,7 +57,7 @@ def cases(data: Path | None) -> list[tuple[str, np.ndarray, np.ndarray]]:
 def errors(truth: np.ndarray, edges: np.ndarray, sigma: float, law: Law) -> dict[str, object]:
     """Add noise once and return the relative error of every method."""
     scale = sigma if law == "gaussian" else sigma / np.sqrt(2)
-    values = truth + rounded(law, scale, len(truth))
+    values = truth + integer_noise(law, scale, len(truth))
     facts = Facts(law, standard_deviation(law, scale), lower=0.0, integer=True, edges=edges)
 
     def relative(estimate: np.ndarray) -> float:
@@ -153,13 +153,13 @@ def speed() -> None:
     truth = town.counts["rough and heavy-tailed"].to_numpy(np.float64)
     edges = edges_of(town.roads, town.nodes.index)
     facts = Facts("gaussian", 5.0, lower=0.0, integer=True, edges=edges)
-    values = truth + rounded("gaussian", 5.0, len(truth))
+    values = truth + integer_noise("gaussian", 5.0, len(truth))
     for name, (method, options) in METHODS.items():
         spent = milliseconds(
             lambda m=method, o=options: denoise_array(values, m, facts, o), rounds=3
         )
         print(f"{len(truth)} cells, {len(edges)} edges  {name:<28} {spent:10.1f} ms")
-    many = np.resize(truth, 1_000_000) + rounded("gaussian", 5.0, 1_000_000)
+    many = np.resize(truth, 1_000_000) + integer_noise("gaussian", 5.0, 1_000_000)
     for name, (method, options) in METHODS.items():
         if "tree" not in method and "trend" not in method:
             spent = milliseconds(

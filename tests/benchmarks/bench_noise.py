@@ -34,13 +34,13 @@ def beside_numpy(law: noise.Law, scale: float) -> str:
     generator = np.random.default_rng()
     ours, normal = medians(
         [
-            lambda: noise.rounded(law, scale, MILLION),
+            lambda: noise.integer_noise(law, scale, MILLION),
             lambda: generator.normal(0.0, scale, MILLION),
         ],
         repeats=11,
     )
-    (thousand,) = medians([lambda: noise.rounded(law, scale, 1000)], repeats=201)
-    (one,) = medians([lambda: noise.rounded(law, scale, 1)], repeats=201)
+    (thousand,) = medians([lambda: noise.integer_noise(law, scale, 1000)], repeats=201)
+    (one,) = medians([lambda: noise.integer_noise(law, scale, 1)], repeats=201)
     return (
         f"{law:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
         f"{thousand * 1e6:>9.0f} {one * 1e6:>6.0f}"
@@ -52,7 +52,7 @@ def one_scale_per_draw(law: noise.Law) -> str:
     generator = np.random.default_rng()
     scales = generator.uniform(0.5, 1e4, MILLION)
     ours, normal = medians(
-        [lambda: noise.rounded(law, scales, MILLION), lambda: generator.normal(0.0, scales)],
+        [lambda: noise.integer_noise(law, scales, MILLION), lambda: generator.normal(0.0, scales)],
         repeats=11,
     )
     return f"{law:>9} {'one each':>9} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f}"
@@ -67,7 +67,8 @@ def beside_opendp(scale: float) -> str:
     measurement = dp.m.make_gaussian(*space, scale=scale)
     zeros = [0] * OPENDP_DRAWS
     theirs, ours = medians(
-        [lambda: measurement(zeros), lambda: noise.rounded("gaussian", scale, MILLION)], repeats=5
+        [lambda: measurement(zeros), lambda: noise.integer_noise("gaussian", scale, MILLION)],
+        repeats=5,
     )
     theirs, ours = theirs / OPENDP_DRAWS, ours / MILLION
     return (
