@@ -40,6 +40,7 @@ Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 _ATTRIBUTE = "_dpframe_declaration"
 _MARK = "dpframe_declared"
 _DATA = (pd.Series, pd.DataFrame, np.ndarray)
+_DECLARED: set[str] = set()  # names of the expressions that declared collections of Dask stand for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,9 +306,10 @@ def keep_declaration(frame: object, declaration: Declaration) -> None:
     comes out is as if nothing had ever been declared.
     """
     object.__setattr__(frame, _ATTRIBUTE, declaration)
-    attrs = getattr(frame, "attrs", None)  # only frames of pandas have any
-    if isinstance(attrs, dict):
+    attrs = getattr(frame, "attrs", None)
+    if isinstance(attrs, dict):  # only frames of pandas have any
         attrs[_MARK] = True
+    _DECLARED.update(_expressions(frame)[:1])
 
 
 def kept_declaration(frame: object) -> Declaration | None:
@@ -327,7 +329,7 @@ def declaration_of(frame: object) -> Declaration:
     declaration = kept_declaration(frame)
     if declaration is not None:
         return declaration
-    if getattr(frame, "attrs", {}).get(_MARK):
+    if _is_derived(frame):
         raise DeclarationError(
             "this frame was derived from a declared frame (a filter, a copy, a new "
             "column list), and its rows may no longer be what was declared. To use only some rows, "
@@ -335,3 +337,24 @@ def declaration_of(frame: object) -> Declaration:
             ".dp.declare(...), passing ledger= of the first one to share its budget."
         )
     return Declaration()
+
+
+def _is_derived(frame: object) -> bool:
+    """Whether a frame shows that it was made of a declared one."""
+    attrs = getattr(frame, "attrs", None)
+    if isinstance(attrs, dict) and attrs.get(_MARK):
+        return True
+    return not _DECLARED.isdisjoint(_expressions(frame))
+
+
+def _expressions(frame: object) -> list[str]:
+    """Name the expressions that a collection of Dask is made of, its own first; none for others."""
+    if not hasattr(type(frame), "expr"):
+        return []
+    try:
+        return [node._name for node in frame.expr.walk()]  # type: ignore[attr-defined]
+    except Exception:  # its message may hold values
+        raise DeclarationError(
+            "Dask cannot name this collection, for it is made of objects in memory that have no "
+            "hash. Make it with dask.dataframe.from_map, of a function that reads them."
+        ) from None

@@ -213,8 +213,11 @@ def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.nda
         out[i] = _round_exactly(float(_part(scales, i)), drawn, table.offset)
     again: np.ndarray = tested[rejected]
     if table.offset == 0:
-        again = np.union1d(again, np.flatnonzero((sign < 0) & (out == 0)))
-        np.negative(out, out=out, where=sign < 0)
+        negative = sign < 0
+        np.negative(out, out=out, where=negative)
+        negative &= out == 0
+        negative[again] = True
+        again = np.flatnonzero(negative)
     return again
 
 

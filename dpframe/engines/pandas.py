@@ -1,6 +1,5 @@
 """The embedded engine: exact totals of a `pandas.DataFrame`, in one pass over blocks of rows."""
 
-import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 
@@ -10,6 +9,7 @@ import pandas as pd
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Block, Finders, Source
 from dpframe.engines.lookup import CellLookup
+from dpframe.engines.silence import SILENCE
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
@@ -66,8 +66,7 @@ def totals_of(
     axes = [axis for task in tasks for axis in task.cells.axes]
     totals: list[np.ndarray] | None = None
     for part in parts:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what private values make pandas warn of
+        with np.errstate(all="ignore"), SILENCE:
             source = Source(part, axes, finders)
             found = _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
         totals = found if totals is None else list(map(np.add, totals, found))

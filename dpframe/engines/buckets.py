@@ -1,0 +1,306 @@
+"""Buckets of privacy units: rows of one unit share a bucket, in every part of a frame.
+
+Units are equal as in a dict: 1, 1.0 and True are one unit. Equal units fall in one bucket whatever
+the dtype of their column, in every process; units that differ may share one, too. So a frame can be
+split into parts that hold all rows of their units without ever being in memory as a whole.
+"""
+
+import datetime
+import math
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+
+from dpframe.engines import times, values
+
+try:
+    import pyarrow as pa
+except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
+    pa = None
+
+__all__ = ["unit_buckets"]
+
+_BLOCK = 1 << 20  # rows; bounds what is made of them on the way
+_DEEPEST = 4  # tuples of tuples
+_WORD = 8  # bytes
+_LIMIT = 2.0**63  # integers below this size are told apart
+# Zones are asked about years 2 to 9998 only: they are built on `datetime`, which knows few others.
+_FIRST_ZONED = (datetime.datetime(2, 1, 1) - times.EPOCH) // times.MICROSECOND
+_LAST_ZONED = (datetime.datetime(9998, 12, 31) - times.EPOCH) // times.MICROSECOND
+
+
+def unit_buckets(column: pd.Series, count: int) -> np.ndarray:
+    """Give each row the bucket of its privacy unit.
+
+    Parameters
+    ----------
+    column
+        Privacy unit of each row, of any dtype.
+    count
+        Number of buckets.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 in `0..count - 1`, one per row, that depends on the unit alone. Bucket 0 also holds
+        the rows whose unit is missing, or of a class whose equality is not known here.
+
+    Examples
+    --------
+    >>> unit_buckets(pd.Series([7, 8, 7]), 100)
+    array([ 4, 20,  4])
+    >>> unit_buckets(pd.Series([7.0, None, "7"], dtype=object), 100)
+    array([4, 0, 6])
+    """
+    buckets = np.empty(len(column), np.int64)
+    for start in range(0, len(column), _BLOCK):
+        block = column.iloc[start : start + _BLOCK]
+        with np.errstate(all="ignore"):
+            marks = _marks(block)
+        marks[values.missing(block)] = 0
+        buckets[start : start + _BLOCK] = _mixed(marks) % np.uint64(count)
+    return buckets
+
+
+def _mixed(marks: np.ndarray) -> np.ndarray:
+    """Mix the bits of marks, 0 to 0: the finalizer of SplitMix64 (Steele et al. 2014)."""
+    marks = (marks ^ (marks >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    marks = (marks ^ (marks >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray = marks ^ (marks >> np.uint64(31))
+    return mixed
+
+
+Family = Callable[[np.ndarray, int], np.ndarray]
+"""From objects of one class, and how deep in tuples they were found, to their marks."""
+
+
+# A mark is 64 bits that equal units share. An integer of up to 64 bits is its own mark.
+
+
+def _marks(column: pd.Series) -> np.ndarray:
+    """Mark the rows of a column, uint64 in a new array; in any way where the unit is missing."""
+    parts = values.coded(column)
+    if parts is not None:
+        return values.spread(_marks(parts.values), parts.codes, 0)
+    column = values.dense(column)
+    kind = column.dtype.kind
+    if kind == "M" or _is_arrow_date(column.dtype):
+        return _marks_of_times(column)
+    if kind == "m":
+        return times.durations(column)[0].astype(np.uint64)
+    if kind in "biufc":
+        return _marks_of_numbers(_numbers(column))
+    return _marks_of_objects(_objects(column))
+
+
+def _objects(column: pd.Series) -> np.ndarray:
+    """View a column as Python objects, quickest where all of them are of one class."""
+    if column.dtype.kind == "U" or isinstance(column.dtype, pd.StringDtype):
+        try:
+            return np.asarray(column.array.to_numpy(dtype=object, na_value=""))
+        except Exception:  # Arrow takes any bytes for a text
+            return values.objects(column)
+    return values.objects(column)
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """View a column of numbers as NumPy's, 0 where they are missing."""
+    array: Any = column.array
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(array)
+    dtype = column.dtype.numpy_dtype
+    return np.asarray(array.to_numpy(dtype=dtype, na_value=dtype.type(0).item()))
+
+
+def _marks_of_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Mark NumPy's numbers: a float that is an integer as that integer."""
+    kind = numbers.dtype.kind
+    if kind == "c":
+        numbers = numbers.real
+    elif kind != "f" and not (kind == "u" and numbers.dtype.itemsize == _WORD):
+        return numbers.astype(np.int64).view(np.uint64)
+    floats = numbers.astype(np.float64)
+    if kind == "u":
+        return np.where(numbers < 2**63, numbers, floats.view(np.uint64))
+    whole = (np.rint(floats) == floats) & (floats >= -_LIMIT) & (floats < _LIMIT)
+    integers = np.where(whole, floats, 0).astype(np.int64)
+    return np.where(whole, integers.view(np.uint64), floats.view(np.uint64))
+
+
+def _is_arrow_date(dtype: object) -> bool:
+    return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_date(dtype.pyarrow_dtype))
+
+
+def _marks_of_times(column: pd.Series) -> np.ndarray:
+    """Mark points in time: microseconds at UTC, or on the wall where there is no zone.
+
+    Of the two times at which a clock shows the same in autumn, the first stands for both: so does
+    Python when it hashes them.
+    """
+    wall, _ = times.wall_times(column)
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        zone = getattr(dtype.pyarrow_dtype, "tz", None)
+    else:
+        zone = getattr(dtype, "tz", None)
+    if zone is None:
+        return wall.view(np.uint64)
+    return _first_instants(wall, zone).view(np.uint64)
+
+
+def _first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
+    """Count the microseconds at UTC of what a clock showed, the first time it did."""
+    asked = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
+    try:
+        local = pd.DatetimeIndex(asked.view("M8[us]"))
+        summer = np.ones(len(asked), bool)
+        aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
+        first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
+    except Exception:  # a zone that nobody knows
+        return wall
+    return np.asarray(wall - asked + first.view(np.int64))
+
+
+def _marks_of_objects(items: np.ndarray, depth: int = 0) -> np.ndarray:
+    """Mark Python objects, with 0 those of classes that are not known here."""
+    marks = np.zeros(len(items), np.uint64)
+    kinds = np.fromiter(map(id, map(type, items)), np.int64, len(items))
+    if not len(items):
+        return marks
+    order = np.arange(len(items)) if (kinds == kinds[0]).all() else np.argsort(kinds, kind="stable")
+    for rows in np.split(order, 1 + np.flatnonzero(np.diff(kinds[order]))):
+        family = _family(type(items[rows[0]]))
+        if family is not None:
+            marks[rows] = family(items[rows], depth)
+    return marks
+
+
+def _texts(items: np.ndarray, _: int) -> np.ndarray:
+    """Hash texts and bytes, with a fixed key."""
+    if len(items) and type(items[0]) not in (str, bytes):
+        items = np.fromiter(map(_plain, items), object, len(items))
+    try:
+        return np.asarray(pd.util.hash_array(items, categorize=False))
+    except UnicodeEncodeError:  # a lone surrogate
+        return np.fromiter(map(_hash_of_text, items), np.uint64, len(items))
+
+
+def _plain(text: str | bytes) -> str | bytes:
+    """Return a text of a subclass as one of the class itself."""
+    return str.__str__(text) if isinstance(text, str) else b"".join([text])
+
+
+def _hash_of_text(text: str | bytes) -> int:
+    """Hash one text: as NumPy's hash of all, 0 if UTF-8 cannot hold it."""
+    try:
+        return int(pd.util.hash_array(np.array([text], object), categorize=False)[0])
+    except UnicodeEncodeError:
+        return 0
+
+
+def _real_numbers(items: np.ndarray, _: int) -> np.ndarray:
+    return np.fromiter(map(_mark_of_number, items), np.uint64, len(items))
+
+
+def _mark_of_number(value: Any) -> int:
+    """Mark of a real number: of an integer of 64 bits itself, of others the nearest float's."""
+    try:
+        if isinstance(value, complex | np.generic):
+            value = np.asarray(value).real.item()
+        if isinstance(value, float | np.longdouble):  # both hash as floats
+            value = float(value)
+        nearest = _nearest(value)
+        if -_LIMIT <= nearest <= _LIMIT:
+            integer = int(value)
+            if integer == value and -(2**63) <= integer < 2**63:
+                return integer % 2**64
+    except Exception:
+        return 0
+    return int(struct.unpack("<Q", struct.pack("<d", nearest))[0])
+
+
+def _nearest(value: Any) -> float:
+    """Round to the nearest float; beyond the range of floats lies infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else math.inf
+
+
+def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
+    first = np.fromiter(map(_first_fold, items), object, len(items))
+    column = pd.Series(first, dtype=object)
+    utc, aware = times.instants(column)
+    wall, _valid = times.wall_times(column)
+    return np.where(aware, utc, wall).view(np.uint64)
+
+
+def _first_fold(value: Any) -> Any:
+    """Choose the first of two times at which a clock shows the same."""
+    try:
+        return value.replace(fold=0) if getattr(value, "fold", 0) else value
+    except Exception:
+        return None
+
+
+def _lengths_of_time(items: np.ndarray, _: int) -> np.ndarray:
+    lengths, valid = times.durations(pd.Series(items, dtype=object))
+    for row in np.flatnonzero(~valid):
+        lengths[row] = _months(items[row])
+    return lengths.view(np.uint64)
+
+
+def _months(value: Any) -> int:
+    """Count the months of a duration that is made of such: it hashes and compares as an integer."""
+    try:
+        return int(value.astype("m8[M]").astype(np.int64))
+    except Exception:
+        return 0
+
+
+def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
+    """Join the marks of items, in order."""
+    found = np.zeros(len(items), np.uint64)
+    if depth < _DEEPEST:
+        for row, item in enumerate(items):
+            parts = np.fromiter(tuple.__iter__(item), object, tuple.__len__(item))
+            for mark in _marks_of_objects(parts, depth + 1):
+                found[row : row + 1] = _mixed(found[row : row + 1] * np.uint64(31) + mark)
+    return found
+
+
+def _uuids(items: np.ndarray, _: int) -> np.ndarray:
+    return np.fromiter((item.int % 2**64 for item in items), np.uint64, len(items))
+
+
+_FAMILIES: tuple[tuple[type, Family], ...] = (
+    *((one, _texts) for one in (str, bytes, np.str_, np.bytes_)),
+    *((one, _real_numbers) for one in (int, float, complex, Decimal, Fraction)),
+    *((np.dtype(code).type, _real_numbers) for code in "?bhilqBHILQefdgFDG"),
+    *((one, _points_in_time) for one in (pd.Timestamp, datetime.datetime, datetime.date)),
+    *((one, _lengths_of_time) for one in (pd.Timedelta, datetime.timedelta, np.timedelta64)),
+    (np.datetime64, _points_in_time),
+    (tuple, _tuples),
+    (UUID, _uuids),
+)
+
+
+def _family(kind: Any) -> Family | None:
+    """Find how objects of a class are marked, if it compares and hashes like one known here."""
+    try:
+        for base, family in _FAMILIES:
+            if kind is base or (
+                issubclass(kind, base)
+                and kind.__eq__ is base.__eq__
+                and kind.__hash__ is base.__hash__
+            ):
+                return family
+    except Exception:
+        return None  # what a class raises when it is asked
+    return None

@@ -1,0 +1,264 @@
+"""The engine of Dask collections: totals are made where the partitions are, and then added up.
+
+Without privacy units each partition is totaled by itself. With them, rows are dealt into buckets
+first, all rows of a unit into one, because caps need them together. Both are one graph, which is
+computed once, by the scheduler of the user's choice.
+"""
+
+import importlib
+import itertools
+import math
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import getitem
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from dpframe.engines import filters, values
+from dpframe.engines.base import Frame, check_labels
+from dpframe.engines.buckets import unit_buckets
+from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.engines.silence import SILENCE
+from dpframe.totals import Task
+
+__all__ = ["DaskEngine"]
+
+_ADDED_AT_ONCE = 8  # totals of partitions
+_MOST_HANDS = 4096  # rows of more pairs of a partition and a bucket are dealt in two rounds
+
+
+class DaskEngine:
+    """Engine of `dask.dataframe.DataFrame`, where its partitions are frames of pandas."""
+
+    def handles(self, frame: object) -> bool:
+        """Tell whether the frame is a `dask.dataframe.DataFrame`, without importing Dask."""
+        kind = getattr(sys.modules.get("dask.dataframe"), "DataFrame", ())
+        return isinstance(frame, kind) and isinstance(frame._meta, pd.DataFrame)
+
+    def columns(self, frame: Frame) -> list[Hashable]:
+        """List the column labels of the collection's metadata, in order."""
+        return list(frame.columns)
+
+    def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
+        """Check that each label names exactly one column; nothing is computed."""
+        check_labels(self.columns(frame), columns)
+
+    def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each.
+
+        Errors of the collection's own graph pass through; its warnings are not shown, because
+        private values may be what it warns of.
+        """
+        self.check(frame, labels_of(tasks))
+        by_unit: dict[Hashable, list[int]] = {}
+        for place, task in enumerate(tasks):
+            by_unit.setdefault(task.unit, []).append(place)
+        with SILENCE:
+            graphs = [_delayed(frame, [tasks[at] for at in places]) for places in by_unit.values()]
+            computed = importlib.import_module("dask").compute(*graphs)
+        found = {
+            at: total
+            for places, totals in zip(by_unit.values(), computed, strict=True)
+            for at, total in zip(places, totals, strict=True)
+        }
+        return [found[at] for at in range(len(tasks))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What every partition is asked for. It stands in the graph once, however large it is.
+
+    Parameters
+    ----------
+    tasks
+        Tasks with one privacy unit, or none.
+    ranges, buckets_per_range
+        The buckets that rows are dealt into: their ranges in the first round, and the buckets of
+        each range in the second.
+    """
+
+    tasks: tuple[Task, ...]
+    ranges: int
+    buckets_per_range: int
+
+    @property
+    def unit(self) -> Hashable:
+        """Column of the privacy unit."""
+        return self.tasks[0].unit
+
+    def buckets(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+        """Bucket of the unit of some rows."""
+        units = frame[self.unit].iloc[rows]
+        return unit_buckets(units, self.ranges * self.buckets_per_range)
+
+
+def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
+    """Build the graph of the totals of some tasks with one privacy unit, or none."""
+    delayed = importlib.import_module("dask.delayed")
+    job = _Job(tuple(tasks), *_rounds(frame.npartitions))
+    first = _totaled if job.unit is None else _dealt
+    # pure=False: no key is ever used twice, for what a cap keeps is drawn anew each time
+    asked = delayed.delayed(job, pure=False, traverse=False)
+    needed = _projected(frame, labels_of(tasks))
+    parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
+    parts = parts.to_delayed()
+    layer = _Layer(asked.key)
+    keys = [part.key for part in parts]
+    if job.unit is not None:
+        keys = layer.gather(keys, job.ranges, job.buckets_per_range)
+    layer.total(keys)
+    graphs = importlib.import_module("dask.highlevelgraph").HighLevelGraph
+    graph = graphs.from_collections(layer.name, layer.graph, dependencies=[asked, *parts])
+    return delayed.Delayed(layer.name, graph, layer=layer.name)
+
+
+def _rounds(partitions: int) -> tuple[int, int]:
+    """Choose the numbers of ranges and of buckets in each: about as many as partitions in all."""
+    if partitions**2 <= _MOST_HANDS:
+        return partitions, 1
+    ranges = math.isqrt(partitions - 1) + 1
+    return ranges, -(-partitions // ranges)
+
+
+def _projected(frame: Frame, labels: Sequence[Hashable]) -> Frame:
+    """Drop columns that are not needed, where Dask can do so as it reads them."""
+    labels = labels or list(frame.columns[:1])  # rows of no columns may get lost
+    # booleans would be taken for a mask; other labels may mean something to pandas, too
+    return frame[list(labels)] if all(isinstance(label, str) for label in labels) else frame
+
+
+class _Layer:
+    """What is done with what was made of each partition.
+
+    Parameters
+    ----------
+    asked
+        Key of the job.
+    """
+
+    def __init__(self, asked: Hashable) -> None:
+        self.name = f"dpframe-totals-{uuid4().hex}"
+        self.graph: dict[Hashable, Any] = {}
+        self._asked = asked
+
+    def gather(self, hands: list[Hashable], ranges: int, buckets_per_range: int) -> list[Hashable]:
+        """Return keys of the totals of each bucket, from what was dealt of each partition."""
+        if buckets_per_range == 1:
+            return self._pass_on(hands, ranges, _totaled_together)
+        size = math.isqrt(len(hands) - 1) + 1
+        groups = [hands[start : start + size] for start in range(0, len(hands), size)]
+        again = zip(*(self._pass_on(group, ranges, _dealt_again) for group in groups), strict=True)
+        totals = (self._pass_on(dealt, buckets_per_range, _totaled_together) for dealt in again)
+        return list(itertools.chain(*totals))
+
+    def total(self, keys: list[Hashable]) -> None:
+        """Add up totals, few at once."""
+        while len(keys) > _ADDED_AT_ONCE:
+            starts = range(0, len(keys), _ADDED_AT_ONCE)
+            keys = [self._add(_added, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
+        self.graph[self.name] = (_added, keys)
+
+    def _pass_on(
+        self, hands: Iterable[Hashable], places: int, function: Callable[..., object]
+    ) -> list[Hashable]:
+        """Call a function with the frames at each place of all hands."""
+        # picking is a task of its own, so that nothing else is sent to where a frame is needed
+        return [
+            self._add(function, [self._add(getitem, hand, at) for hand in hands], self._asked)
+            for at in range(places)
+        ]
+
+    def _add(self, function: Callable[..., object], *arguments: object) -> Hashable:
+        """Add a task, return its key."""
+        key = f"{self.name}-{function.__name__}", len(self.graph)
+        self.graph[key] = (function, *arguments)
+        return key
+
+
+def _added(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Add up the totals of parts, modulo 2**64."""
+    return [np.add.reduce(totals) for totals in zip(*parts, strict=True)]
+
+
+def _totaled(part: pd.DataFrame, job: _Job) -> list[np.ndarray]:
+    """Total a partition in which each row is a unit."""
+    with SILENCE:
+        return totals_of([part], job.tasks)
+
+
+def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndarray]:
+    """Total frames that together hold all rows of their units."""
+    with SILENCE:
+        return totals_of([_stacked(frames)], job.tasks)
+
+
+def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
+    """Deal the rows of a partition that can matter, in their needed columns, into ranges."""
+    with SILENCE:
+        labels = labels_of(job.tasks)
+        places = {label: place for place, label in enumerate(part.columns)}
+        needed = pd.DataFrame(part.iloc[:, [places[label] for label in labels]])
+        needed.columns = pd.Index(labels, tupleize_cols=False)
+        rows = np.flatnonzero(_usable(needed, job))
+        return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+
+
+def _dealt_again(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
+    """Deal the rows of one range into its buckets."""
+    with SILENCE:
+        frame = _stacked(frames)
+        rows = np.arange(len(frame))
+        places = job.buckets(frame, rows) // job.ranges
+        return _split(frame, rows, places, job.buckets_per_range)
+
+
+def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:
+    """Mask of the rows that have a unit and pass the condition of some task."""
+    usable = ~values.missing(frame[job.unit])
+    conditions = {task.where for task in job.tasks}
+    if None not in conditions:
+        passes = [filters.keep(one, frame) for one in conditions if one is not None]
+        usable &= np.logical_or.reduce(passes)
+    return usable
+
+
+def _split(
+    frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int
+) -> list[pd.DataFrame]:
+    """Split some rows of a frame by their place, below a count; those of one stay in order."""
+    narrow = places.astype(np.min_scalar_type(count))  # small numbers are sorted in linear time
+    ordered = rows[np.argsort(narrow, kind="stable")]
+    ends = np.cumsum(np.bincount(places, minlength=count))
+    return [
+        frame.take(some).reset_index(drop=True) for some in np.split(ordered, ends[:-1].tolist())
+    ]
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames with the same columns on top of each other, every value as it is.
+
+    The dtypes of partitions may differ with what they hold. A common dtype would change values:
+    in a column of floats some integers are rounded, and two units become one.
+    """
+    frames = [frame for frame in frames if len(frame)] or frames[:1]
+    if len(frames) == 1:
+        return frames[0]
+    columns = [_joined(columns) for columns in zip(*map(_columns, frames), strict=True)]
+    stacked = pd.DataFrame(dict(enumerate(columns)), copy=False)
+    stacked.columns = frames[0].columns
+    return stacked
+
+
+def _columns(frame: pd.DataFrame) -> list[pd.Series]:
+    return [frame.iloc[:, place] for place in range(frame.shape[1])]
+
+
+def _joined(columns: Sequence[pd.Series]) -> pd.Series:
+    """Join columns, as objects where their dtypes differ."""
+    if any(column.dtype != columns[0].dtype for column in columns):
+        columns = [pd.Series(values.objects(column), dtype=object) for column in columns]
+    return pd.concat(columns, ignore_index=True)

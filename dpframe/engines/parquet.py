@@ -1,0 +1,355 @@
+"""The engine of Parquet files: exact totals in a bounded amount of memory.
+
+Without a privacy unit, rows are added up batch by batch. With one, caps need all rows of a unit at
+once: one pass splits the rows by unit into temporary files, and these are added up one at a time.
+"""
+
+import importlib
+import os
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+
+from dpframe.conditions import Condition
+from dpframe.declaration import shown
+from dpframe.engines import filters, values
+from dpframe.engines.base import check_labels
+from dpframe.engines.buckets import unit_buckets
+from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.engines.silence import SILENCE
+from dpframe.engines.spilling import split_tables
+from dpframe.errors import DeclarationError, DPFrameError
+from dpframe.totals import Task
+
+try:
+    import pyarrow as pa
+except ImportError:  # an optional dependency
+    pa = None
+
+__all__ = ["BATCH_ROWS", "ParquetEngine", "ParquetFiles", "Source"]
+
+BATCH_ROWS = 1 << 19
+"""Rows that are read at once."""
+
+Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a folder, or files."""
+
+_BUCKET_ROWS = 1 << 21
+_MOST_BUCKETS = 500  # each is an open file
+_SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
+_MOST_BYTES = 1 << 28  # of what is put together at once
+_FOOTERS = 16  # read at once: what takes long is to wait for a distant file
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A Parquet file: where it is, what its folders say of its rows, and what is in its footer."""
+
+    path: str
+    partitions: dict[str, str | None]
+    schema: Any
+    rows: int
+
+
+class ParquetFiles:
+    """Parquet files that together are one private frame, read anew whenever it is totaled.
+
+    Parameters
+    ----------
+    path
+        A file, a folder (whose folders may be named `name=value`, in Hive's manner), or files.
+    filesystem
+        A file system of pyarrow or fsspec; `None`: the one that the path implies.
+    batch_rows
+        How many rows are read at once.
+    spill_folder
+        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
+        temporary files.
+
+    Raises
+    ------
+    DeclarationError
+        If there are no such files, or their columns cannot be read or differ in type.
+    DPFrameError
+        If pyarrow is not installed.
+    """
+
+    def __init__(
+        self,
+        path: Source,
+        *,
+        filesystem: Any = None,
+        batch_rows: int = BATCH_ROWS,
+        spill_folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if pa is None:
+            raise DPFrameError("reading Parquet files needs pyarrow: pip install dpframe[parquet].")
+        self._path = _checked_path(path)
+        self._asked = filesystem
+        self.batch_rows = _checked_rows(batch_rows)
+        self.spill_folder = _checked_folder(spill_folder)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again which files there are, and what columns they have."""
+        try:
+            self._filesystem, self._files = _found(self._path, self._asked)
+            self._schema, self._partitions = _merged(self._files)
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            raise DeclarationError(
+                "path must name Parquet files with the same types of columns, got "
+                f"{self._shown()}: they cannot be read as such."
+            ) from error
+        if not self._files:
+            raise DeclarationError(
+                f"path must name Parquet files, got {self._shown()}, where there are none."
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The labels of the columns, in order."""
+        return list(self._schema.names)
+
+    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
+        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
+        if not labels:  # nothing but a number of rows, that is lost when tables are put together
+            yield from self._batches(labels)
+            return
+        pending: list[Any] = []
+        size = length = 0
+        for table in self._batches(labels):
+            if pending and size + table.nbytes > _MOST_BYTES:
+                yield pa.concat_tables(pending)
+                pending, size, length = [], 0, 0
+            pending.append(table)
+            size += table.nbytes
+            length += table.num_rows
+            if length >= rows:
+                yield pa.concat_tables(pending)
+                pending, size, length = [], 0, 0
+        if pending:
+            yield pa.concat_tables(pending)
+
+    def view(self, table: Any) -> pd.DataFrame:
+        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
+        columns = {
+            name: _of_folders(column)
+            if name in self._partitions
+            else pd.arrays.ArrowExtensionArray(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
+        options = {
+            "filesystem": self._asked,
+            "batch_rows": self.batch_rows,
+            "spill_folder": self.spill_folder,
+        }
+        return partial(type(self), **options), (self._path,)
+
+    def __repr__(self) -> str:
+        """Show path and columns; neither rows nor how many there are."""
+        return f"{type(self).__name__}({self._shown()}, columns={self.columns})"
+
+    def _shown(self) -> str:
+        """Show the path, without a password that it may hold."""
+        return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
+
+    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
+        """Read every file, in batches of no more than so many rows."""
+        parquet = importlib.import_module("pyarrow.parquet")
+        wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
+        for file in self._files:
+            names = set(file.schema.names)
+            inside = [label for label in labels if label in names]
+            with self._filesystem.open_input_file(file.path) as source:
+                reader = parquet.ParquetFile(source, pre_buffer=False)
+                for batch in reader.iter_batches(self.batch_rows, columns=inside):
+                    yield _completed(batch, file, wanted)
+
+
+class ParquetEngine:
+    """Engine of `ParquetFiles`."""
+
+    def handles(self, frame: object) -> bool:
+        """Tell whether the frame is made of Parquet files."""
+        return isinstance(frame, ParquetFiles)
+
+    def columns(self, frame: ParquetFiles) -> list[Hashable]:
+        """List the column labels, in order."""
+        return list(frame.columns)
+
+    def check(self, frame: ParquetFiles, columns: Iterable[Hashable]) -> None:
+        """Check that each label names exactly one column of the files as they are now."""
+        frame.refresh()
+        check_labels(frame.columns, columns)
+
+    def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
+        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
+        self.check(frame, labels_of(tasks))
+        totals: dict[int, np.ndarray] = {}
+        for unit in dict.fromkeys(task.unit for task in tasks):
+            places = [at for at, task in enumerate(tasks) if task.unit == unit]
+            add = _totals_of_rows if unit is None else _totals_of_units
+            found = add(frame, [tasks[at] for at in places])
+            totals.update(zip(places, found, strict=True))
+        return [totals[at] for at in range(len(tasks))]
+
+
+def _totals_of_rows(frame: ParquetFiles, tasks: list[Task]) -> list[np.ndarray]:
+    """Add up tasks for which each row is a unit, batch by batch."""
+    tables = frame.tables(_texts_of(tasks), frame.batch_rows)
+    return totals_of(map(frame.view, tables), tasks)
+
+
+def _totals_of_units(frame: ParquetFiles, tasks: list[Task]) -> list[np.ndarray]:
+    """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
+    rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
+    count = min(-(-rows // _BUCKET_ROWS), _MOST_BUCKETS)
+    if count <= 1:
+        tables = list(frame.tables(_texts_of(tasks)))
+        return totals_of(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks)
+    first, *others = (task.where for task in tasks)
+    where = first if all(other == first for other in others) else None
+    remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
+    parts = _bucketed(frame, tasks, where, _texts_of(remaining), count)
+    with split_tables(parts, count, frame.spill_folder) as tables_of_units:
+        return totals_of(map(frame.view, tables_of_units), remaining)
+
+
+def _bucketed(
+    frame: ParquetFiles,
+    tasks: list[Task],
+    where: Condition | None,
+    needed: list[str],
+    count: int,
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Read tables with the bucket of each row, -1 if it fails the condition or has no unit."""
+    for table in frame.tables(_texts_of(tasks), max(frame.batch_rows, count * _SLICE_ROWS)):
+        view = frame.view(table)
+        units = view[tasks[0].unit]
+        with np.errstate(all="ignore"), SILENCE:
+            buckets = unit_buckets(units, count)
+            buckets[values.missing(units)] = -1
+            if where is not None:
+                buckets[~filters.keep(where, view)] = -1
+        yield table.select(needed), buckets
+
+
+def _texts_of(tasks: Sequence[Task]) -> list[str]:
+    """List the columns that tasks name; those of Parquet files are named by texts."""
+    return [str(label) for label in labels_of(tasks)]
+
+
+def _found(path: str | list[str], filesystem: Any) -> tuple[Any, list[_File]]:
+    """Find files and read their footers."""
+    dataset, parquet = map(importlib.import_module, ("pyarrow.dataset", "pyarrow.parquet"))
+    nothing = pa.schema([])
+    found = dataset.dataset(path, nothing, "parquet", filesystem=filesystem)
+
+    def read(name: str) -> _File:
+        with found.filesystem.open_input_file(name) as source:
+            footer = parquet.ParquetFile(source)
+            schema = pa.schema([field.remove_metadata() for field in footer.schema_arrow])
+            return _File(name, _folders(name), schema, footer.metadata.num_rows)
+
+    with ThreadPoolExecutor(_FOOTERS) as pool:
+        return found.filesystem, list(pool.map(read, found.files))
+
+
+def _folders(path: str) -> dict[str, str | None]:
+    """Read what folders named `name=value` say of a file."""
+    pairs = (part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return {
+        unquote(name): None if value == _NO_PARTITION else unquote(value) for name, value in pairs
+    }
+
+
+def _merged(files: Sequence[_File]) -> tuple[Any, frozenset[str]]:
+    """Join the columns of files and folders, with the names of those of folders alone."""
+    first, *others = [file.schema for file in files] or [pa.schema([])]
+    different = [schema for schema in others if schema != first]
+    merged = pa.unify_schemas([first, *different]) if different else first
+    named = dict.fromkeys(name for file in files for name in file.partitions)
+    partitions = [name for name in named if name not in merged.names]
+    for name in partitions:
+        merged = merged.append(pa.field(name, pa.string()))
+    return merged, frozenset(partitions)
+
+
+def _plain(kind: Any) -> Any:
+    """Choose the type that a column is read as."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
+    if kind in (pa.string_view(), pa.binary_view()):  # few functions know these
+        return pa.large_string() if kind == pa.string_view() else pa.large_binary()
+    return kind
+
+
+def _completed(batch: Any, file: _File, wanted: Any) -> Any:
+    """Make a table of a batch, with the columns that the file does not have."""
+    read = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = []
+    for label, kind in zip(wanted.names, wanted.types, strict=True):
+        column, text = read.get(label), file.partitions.get(label)
+        if column is not None and not pa.types.is_null(column.type):
+            column = column.storage if isinstance(column, pa.ExtensionArray) else column
+            columns.append(column if column.type == kind else column.cast(kind))
+        elif column is None and text is not None and kind == pa.string():
+            columns.append(pa.repeat(text, batch.num_rows))
+        else:
+            columns.append(pa.nulls(batch.num_rows, kind))
+    if not columns:
+        return pa.Table.from_batches([batch])
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _of_folders(column: Any) -> pd.Categorical:
+    """View what folders say as numbers where it is one, each by itself, and else as texts."""
+    encoded = column.combine_chunks().dictionary_encode()
+    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
+    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
+    table = np.array([*map(places.__getitem__, found), -1])
+    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
+    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
+def _checked_path(path: Any) -> str | list[str]:
+    """Check that a path is one, or a list of some."""
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
+        return [os.fspath(one) for one in path]
+    raise DeclarationError(
+        f"path must be a file, a folder or a list of files, got a {type(path).__name__}."
+    )
+
+
+def _checked_rows(rows: Any) -> int:
+    """Check a number of rows."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise DeclarationError(f"batch_rows must be a positive integer, got {shown(rows)}.")
+    return rows
+
+
+def _checked_folder(folder: Any) -> str | None:
+    """Check that a folder is there."""
+    if folder is None:
+        return None
+    if not isinstance(folder, str | os.PathLike) or not os.path.isdir(folder):
+        raise DeclarationError(f"spill_folder must be a folder that exists, got {shown(folder)}.")
+    return os.fspath(folder)

@@ -1,0 +1,87 @@
+"""Tables too large for memory, split into buckets in temporary files."""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import pyarrow as pa
+    from pyarrow import ipc
+except ImportError:  # pyarrow is optional; without it there are no tables
+    pa = None
+
+__all__ = ["split_tables"]
+
+# types that hold more than 2 GiB at once, as decoded texts may
+_WIDE = {} if pa is None else {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
+@contextmanager
+def split_tables(
+    parts: Iterable[tuple[Any, np.ndarray]], count: int, folder: str | None
+) -> Iterator[Iterator[Any]]:
+    """Split the rows of tables into buckets, by way of a temporary folder.
+
+    Parameters
+    ----------
+    parts
+        `pyarrow.Table`s with the same columns, each with the bucket of its rows: int64 below
+        `count`, or -1 for rows that are left out.
+    count
+        Number of buckets. As many files are open at once.
+    folder
+        Where the temporary folder is made, that nobody else may look into; `None`: where the
+        system keeps such. It is deleted with all it holds on leaving the context.
+
+    Yields
+    ------
+    Iterator of pyarrow.Table
+        The rows of each bucket that has some, in the order they came in. Dictionaries are decoded.
+    """
+    with tempfile.TemporaryDirectory(prefix="dpframe-", dir=folder) as made:
+        files = [Path(made, f"{bucket}.arrow") for bucket in range(count)]
+        _write(parts, files)
+        yield _read(files)
+
+
+def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
+    """Write the rows of each bucket to its file."""
+    with ExitStack() as stack:
+        writers: dict[int, Any] = {}
+        for table, buckets in parts:
+            rows = np.flatnonzero(buckets >= 0)
+            narrow = buckets[rows].astype(np.min_scalar_type(len(files)))
+            order = np.argsort(narrow, kind="stable")  # a radix sort, for integers this narrow
+            bounds = np.searchsorted(narrow[order], np.arange(len(files) + 1))
+            ordered = _decoded(table).take(pa.array(rows[order]))
+            for bucket in np.flatnonzero(np.diff(bounds)).tolist():
+                if bucket not in writers:
+                    sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
+                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, ordered.schema))
+                start, stop = bounds[bucket], bounds[bucket + 1]
+                writers[bucket].write_table(ordered.slice(start, stop - start))
+
+
+def _read(files: list[Path]) -> Iterator[Any]:
+    """Read the buckets; a file is deleted as soon as it is read, to free the disk."""
+    for file in files:
+        if file.exists():
+            with pa.OSFile(str(file)) as source, ipc.open_stream(source) as reader:
+                table = reader.read_all()
+            file.unlink()
+            yield table
+
+
+def _decoded(table: Any) -> Any:
+    """Decode dictionaries: those of several batches need not fit in the codes of one."""
+    columns = {
+        name: column.cast(_WIDE.get(column.type.value_type, column.type.value_type))
+        if pa.types.is_dictionary(column.type)
+        else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns).combine_chunks()

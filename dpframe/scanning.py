@@ -1,0 +1,73 @@
+"""Scans: private frames in files, released without ever being in memory as a whole."""
+
+import os
+from typing import Any
+
+from dpframe.accessor import PrivateAccessor
+from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Source
+
+__all__ = ["ParquetScan", "scan_parquet"]
+
+
+class ParquetScan(ParquetFiles):
+    """Parquet files as one private frame: declare it, and release from it, through `.dp`.
+
+    It holds no rows. What is declared is kept on this very object, not on copies.
+    """
+
+    @property
+    def dp(self) -> PrivateAccessor:
+        """Differentially private releases of these files."""
+        return PrivateAccessor(self)
+
+
+def scan_parquet(
+    path: Source,
+    *,
+    filesystem: Any = None,
+    batch_rows: int = BATCH_ROWS,
+    spill_folder: str | os.PathLike[str] | None = None,
+) -> ParquetScan:
+    """Open Parquet files as a private frame that may be larger than memory.
+
+    Rows are read when something is released, each time anew.
+
+    Parameters
+    ----------
+    path
+        A file, a folder with files, or a list of files. Folders in it named `name=value` become a
+        column.
+    filesystem
+        A file system of pyarrow or fsspec; `None`: the one that the path implies.
+    batch_rows
+        How many rows are read at once.
+    spill_folder
+        An existing folder for temporary files with private rows, made if there is a
+        `privacy_unit` and more than about 2 million rows; `None`: where the system keeps such.
+
+    Returns
+    -------
+    ParquetScan
+        With `.dp`, as a frame has.
+
+    Raises
+    ------
+    DeclarationError
+        If there are no such files, or their columns cannot be read or differ in type.
+    DPFrameError
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"zone": ["A", "B", "A"]}).to_parquet(f"{folder}/trips.parquet")
+    ...     trips = scan_parquet(folder)
+    ...     released = trips.dp.count(by="zone", keys=["A", "B", "C"], epsilon=0.5)
+    >>> list(released.index), list(released.columns)
+    (['A', 'B', 'C'], ['count'])
+    """
+    return ParquetScan(
+        path, filesystem=filesystem, batch_rows=batch_rows, spill_folder=spill_folder
+    )

@@ -1,0 +1,121 @@
+"""What the page of results says beside its numbers."""
+
+OPENING = """\
+# Benchmarks
+
+dpframe beside plain pandas and other libraries of differential privacy: time, memory and error.
+Made by `python tests/benchmarks/compare.py`, which installs every library, makes the data,
+measures and writes this page.
+""".splitlines()
+
+METHOD = """
+What is timed is a count and a clipped sum of each of K known groups, in one joint release:
+
+```python
+import numpy as np
+import pandas as pd
+import dpframe as dpf
+
+rng = np.random.default_rng(1)
+trips = pd.DataFrame(
+    {
+        "key": rng.integers(0, 10, 1_000),
+        "unit": rng.integers(0, 100, 1_000),
+        "value": rng.exponential(20, 1_000),
+    }
+)
+public = {"bounds": {"value": (0, 50)}, "keys": {"key": range(10)}}
+ask = {"by": "key", "n": dpf.count(), "total": dpf.sum("value"), "epsilon": 1, "delta": 1e-6}
+
+trips.dp.declare(**public)  # each row its own unit
+by_rows = trips.dp.aggregate(**ask)
+
+trips.dp.declare(**public, privacy_unit="unit", max_groups=5, max_rows_per_group=2)
+by_units = trips.dp.aggregate(**ask)  # units, with caps
+assert len(by_rows) == len(by_units) == 10
+```
+
+- Keys are uniform, values exponential with mean 20, and a unit has 10 rows on average. The data
+  are the same for all, from a fixed seed.
+- Each library runs in an environment and a process of its own, and all libraries of a setting
+  run one after another. Imports are not timed. A time is the median of seven runs if the first
+  takes up to a second, of three if it takes up to a minute, and else that one run. There is no
+  warm-up.
+- Plain pandas is `frame["value"].clip(0, 50)`, and then
+  `groupby("key", observed=False)["value"].agg(["size", "sum"])`. It has no noise, no units and no
+  caps, also where it stands beside a task that has them.
+- "more than" means that the process was ended at that limit of time (loading included) or
+  memory.
+""".splitlines()
+
+IN_MEMORY = """\
+Seconds for data that are in memory, integer keys. In parentheses: ratio to dpframe, so that
+above 1 dpframe is faster.
+""".splitlines()
+
+AGAINST_PANDAS = """\
+dpframe over plain pandas, by the kind of key:
+""".splitlines()
+
+MEMORY = """\
+Megabytes at the highest moment above what the process used before the first run, and in
+parentheses all of the process. Memory that loading left free is used again, so that the first
+number can be too small; the second includes the interpreter, the modules and the data.
+""".splitlines()
+
+FILES = """\
+The same from 10 Parquet files, row groups of at most 131,072 rows; reading is timed. "One
+thread" is the synchronous scheduler of Dask, "2 workers" a local cluster of two processes with
+one thread each.
+""".splitlines()
+
+FILE_MEMORY = """\
+Megabytes at the highest moment above the start, and in parentheses in all. For a cluster the
+highest numbers of its processes are added up.
+""".splitlines()
+
+GROWTH = """\
+Slope of the logarithm of time against that of rows, from the fewest rows to the most (1 is
+proportional), and the time per row at the most:
+""".splitlines()
+
+ACCURACY = """\
+One column of 10,000 values in [0, 50], each row its own unit, one row added or removed. The
+whole budget is epsilon 1 and delta 1e-6, shared by 1, 20 or 100 releases of that kind. The
+number of rows is private. A histogram has 10 bins, and its error is that of one bin. Errors are
+root mean squares of released minus true values over many draws; L is Laplace noise (or its
+discrete form), G Gaussian noise. In parentheses: ratio to dpframe, so that above 1 dpframe is
+more accurate. Each library uses the best composition that it documents:
+
+- dpframe: one release of all the queries.
+- OpenDP: pure composition of Laplace noise, or zCDP composition of Gaussian noise converted to
+  (epsilon, delta), whichever has the smaller noise. A mean is a sum over a count.
+- PipelineDP: Laplace noise with its naive accountant, or Gaussian noise with its accountant of
+  privacy loss distributions, which it calls experimental, whichever states the smaller noise. A
+  mean is its own.
+- diffprivlib: its budget accountant, with all of delta as slack. A mean is a sum over a count,
+  because its own mean takes the number of rows as public.
+- SmartNoise SQL: Laplace noise, with the epsilon at which its odometer reaches the budget. A
+  mean is its `AVG`.
+""".splitlines()
+
+DIFFERENCES = """\
+No two libraries do exactly the same; each was asked for the nearest thing that it has.
+
+- dpframe: what is described above. Rows beyond the caps are dropped at random. The error of its
+  Laplace counts includes rounding to whole numbers; discrete Laplace noise is a little smaller.
+- OpenDP: explicit keys and Laplace noise. Missing values are filled first, because a sum refuses
+  them, and a public upper bound on the number of rows is given. With units, 2 rows of each group
+  are kept at random, but the groups kept are those with the 5 smallest keys: keeping groups at
+  random ends in an error of duplicate names.
+- PipelineDP: its local backend, over Python tuples. Making the tuples is not in its times, but
+  they are in its memory. Each row its own unit: bounds are taken as enforced already, Laplace
+  noise. With units: the same caps, at random, and Gaussian noise.
+- diffprivlib: one histogram for all counts, then one sum after another, each with half of
+  epsilon. Our script sorts the rows by group with NumPy, within the time. Nothing bounds units:
+  the calls are the same with a tenth of epsilon, which is valid only where the data keep the
+  caps already.
+- SmartNoise SQL: a query with `GROUP BY`, half of epsilon for each column. The groups found in
+  the data are printed. With units: at most 10 rows of a unit in all, no cap on groups.
+- Plain pandas: no privacy at all.
+""".splitlines()

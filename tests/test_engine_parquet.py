@@ -1,0 +1,394 @@
+"""Parquet files are totaled like a frame of pandas, in parts, and leave nothing behind."""
+
+import tempfile
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from properties.hostile import ARROW
+
+import dpframe as dpf
+from dpframe import noise
+from dpframe.conditions import Condition
+from dpframe.declaration import declaration_of, keep_declaration
+from dpframe.engines import engine_for, parquet
+from dpframe.engines.parquet import ParquetEngine, ParquetFiles
+from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
+from dpframe.privacy import Caps, Spend
+from dpframe.release import checked_plan
+from dpframe.totals import Cells, KeyAxis, Task, Term
+
+UNITS = 60
+WORD = b"\x01\x23\x45\x67\x89\xab\xcd\xef"  # of which every unit draws
+BOUNDS = {"x": (-2, 3), "n": (-(2**40), 2**62), "b": (0, 1), "c": (0, 1), "d": (0, 1)}
+TIMES = {
+    "t": (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-03-01")),
+    "w": (pd.Timedelta(0), pd.Timedelta("2h")),
+}
+KEYS = {
+    "k": ["A", "B", "é", ""],
+    "h": [0, 1, 2**53 + 1],
+    "cat": ["red", "blue"],
+    "z": [pd.Timestamp("2020-02-01 12:00", tz="UTC"), pd.Timestamp("2020-02-02", tz="UTC")],
+    "day": [date(2020, 2, 1), date(2020, 2, 2)],
+    "b": [True, False],
+}
+QUERIES = {
+    "count": dpf.count(),
+    "count where": dpf.count(where="x > 0 and k != 'A'"),
+    "count by one": dpf.count("k"),
+    "count by several": dpf.count(["h", "cat"], where="not b"),
+    "count by times": dpf.count(["z", "day"]),
+    "sum": dpf.sum(["x", "n"], "h"),
+    "sum of times": dpf.sum(["t", "w"], "k"),
+    "wide sum": dpf.sum(["b", "c", "d"], max_true=2),
+    "wide sum by": dpf.sum(["b", "c", "d", "x"], "k", where="n == n"),
+    "mean": dpf.mean(["x", "t"], "cat", where="day >= '2020-02-02'"),
+    "histogram": dpf.histogram("x", [-2, 0, 0.5, 9], "k"),
+    "aggregate": dpf.aggregate(
+        "k",
+        n=dpf.count(),
+        s=dpf.sum("x", where="b"),
+        m=dpf.mean("n"),
+        t=dpf.sum("c"),
+    ),
+    "several, one condition": {
+        "n": dpf.count("k", where="x > 0"),
+        "m": dpf.mean("x", where="x > 0"),
+    },
+    "several": {
+        "n": dpf.count(["k", "h"]),
+        "m": dpf.mean("x", where="b"),
+        "x": dpf.histogram("w", list(pd.to_timedelta([0, 1, 2], "h"))),
+    },
+}
+CAPS = {
+    "no unit": {},
+    "rows": {"max_rows": 2},
+    "groups": {"max_groups": 1, "max_rows_per_group": 2},
+    "all": {"max_rows": 3, "max_groups": 2, "max_rows_per_group": 2},
+}
+CASES = [
+    *[("no unit", "small parts"), ("no unit", "files"), ("rows", "one file"), ("rows", "files")],
+    *[("groups", "many buckets"), ("all", "small parts")],
+]
+
+
+def some_rows(same_rows):
+    """An Arrow table; the rows of a unit are the same, or not."""
+    rng = np.random.default_rng(5)
+    n = 5 * UNITS
+    units = rng.permutation(np.arange(n) % UNITS)
+    rows = units if same_rows else np.arange(n)
+
+    def pick(values, kind, missing=0.1):
+        gone = rng.random(n) < missing
+        chosen = rng.integers(0, len(values), n)
+        return pa.array([None if gone[row] else values[chosen[row]] for row in rows.tolist()], kind)
+
+    noon = 1_580_558_400_000_000  # 2020-02-01 12:00
+    hour = 3_600_000_000
+    return pa.table(
+        {
+            "k": pick(["A", "B", "é", "", "other"], pa.string()),
+            "h": pick([0, 1, 2**53, 2**53 + 1, -7], pa.int64()),
+            "x": pick([0.25, -9.0, 2.75, 1e300, float("nan"), float("inf")], pa.float64()),
+            "n": pick([3, 2**53 + 1, -(2**41), 2**63 - 1], pa.int64()),
+            "b": pick([True, False], pa.bool_()),
+            "c": pick([True, False], pa.bool_(), 0),
+            "d": pick([True, False], pa.bool_()),
+            "t": pick([noon, noon + hour, 0], pa.timestamp("us")),
+            "w": pick([0, hour, 5 * hour], pa.duration("us")),
+            "z": pick([noon, noon + 12 * hour, 7], pa.timestamp("us", "America/New_York")),
+            "day": pick([18_293, 18_294, 0], pa.date32()),
+            "cat": pick(["red", "blue", "green"], pa.string()).dictionary_encode(),
+            "u": pa.array([None if unit < 2 else unit * 1000 for unit in units], pa.int64()),
+        }
+    )
+
+
+def as_frame(table):
+    return pd.DataFrame(
+        {
+            name: pd.arrays.ArrowExtensionArray(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
+def written(table, folder, layout, monkeypatch):
+    """Write a table as Parquet in some layout, and open it."""
+    batch_rows = parquet.BATCH_ROWS
+    if layout == "files":
+        for start in range(0, table.num_rows + 1, 70):  # the last one is empty
+            pq.write_table(table.slice(start, 70), folder / f"{start:04}.parquet")
+    else:
+        pq.write_table(table, folder / "all.parquet", row_group_size=37)
+    if layout != "one file":
+        batch_rows = 11
+        monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2 if layout == "many buckets" else 90)
+        monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+    return ParquetFiles(folder, batch_rows=batch_rows, spill_folder=folder.parent)
+
+
+def tasks_for(frame, query, caps):
+    declared = {"privacy_unit": "u", **caps} if caps else {}
+    dpf.declare(frame, bounds=BOUNDS | TIMES, keys=KEYS, missing={"n": 5}, **declared)
+    declaration = declaration_of(frame)
+    columns = {
+        label: replace(column, integer=label in "bcd")
+        for label, column in declaration.columns.items()
+    }
+    keep_declaration(frame, replace(declaration, columns=columns))
+    _, _, plan = checked_plan(frame, query, Spend.of(epsilon=1, delta=1e-6), "auto")
+    return [part.table.task(sorted(part.design.needs)) for part in plan.tables.values()]
+
+
+def totals(frame, tasks):
+    return engine_for(frame).totals(frame, tasks)
+
+
+def check_equal(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == np.int64
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("caps", "layout"), CASES)
+@pytest.mark.parametrize("name", list(QUERIES))
+def test_totals_are_those_of_pandas(name, caps, layout, tmp_path, monkeypatch):
+    """The rows of a unit are the same: any choice among them adds the same."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    few_of_true = name == "wide sum"  # in a row that has more than two, random ones count
+    for same_rows in (True, False):
+        table = some_rows(same_rows)
+        frame, files = as_frame(table), written(table, folder, layout, monkeypatch)
+        tasks = tasks_for(frame, QUERIES[name], CAPS[caps])
+        constant = mock.patch.object(noise, "random_bytes", lambda n: (WORD * n)[:n])
+        if same_rows and not few_of_true:
+            check_equal(totals(files, tasks), totals(frame, tasks))
+        with constant:
+            check_equal(totals(files, tasks), totals(frame, tasks))
+    assert {path.name for path in tmp_path.iterdir()} == {"data"}
+
+
+def of_kinds():
+    """The kinds of Arrow columns that Parquet files can hold."""
+    for kind in ARROW:
+        with tempfile.TemporaryFile() as sink:
+            try:
+                pq.write_table(pa.table({"v": arrow_of(kind.column(kind.pool))}), sink)
+            except (pa.ArrowException, NotImplementedError):
+                continue
+        yield kind
+
+
+def arrow_of(column):
+    return column.array.__arrow_array__()
+
+
+@pytest.mark.parametrize("kind", list(of_kinds()), ids=repr)
+def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypatch):
+    column = arrow_of(kind.column(kind.pool * 3))
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table({"v": column}), path, row_group_size=4)
+    frame = as_frame(pa.table({"v": pq.read_table(path).column("v")}))
+    by_key = Cells((KeyAxis("v", pd.Index(kind.keys, dtype=object)),))
+    where = Condition.parse("v == v or v != 1")
+    terms = (Term("rows"), Term("rows", where=where))
+    tasks = [
+        Task(by_key, terms),
+        Task(Cells(), (*terms, Term("units")), unit="v", caps=Caps(rows=2)),
+        Task(by_key, terms, where=where, unit="v", caps=Caps(rows=1)),
+    ]
+    expected = totals(frame, tasks)
+    check_equal(totals(ParquetFiles(path), tasks), expected)
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+    check_equal(totals(ParquetFiles(path, batch_rows=3), tasks), expected)
+
+
+def test_integers_stay_exact_beside_missing_values(tmp_path):
+    path = tmp_path / "far.parquet"
+    pq.write_table(pa.table({"h": pa.array([2**53, None, 2**53 + 1, 2**53 + 1])}), path)
+    task = Task(Cells((KeyAxis("h", pd.Index([2**53, 2**53 + 1])),)), (Term("rows"),))
+    assert totals(ParquetFiles(path, batch_rows=1), [task])[0].tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_files_without_rows(unit, tmp_path):
+    path = tmp_path / "none.parquet"
+    pq.write_table(some_rows(True).slice(0, 0), path)
+    cells = Cells((KeyAxis("k", pd.Index(["A", "B"])),))
+    task = Task(cells, (Term("rows"), Term("rows")), unit=unit, caps=Caps(rows=1))
+    assert totals(ParquetFiles(path), [task])[0].tolist() == [[0, 0], [0, 0]]
+
+
+def test_rows_are_counted_without_reading_a_column(tmp_path):
+    for n in (3, 4):
+        pq.write_table(pa.table({"a": range(n)}), tmp_path / f"{n}.parquet", row_group_size=2)
+    assert totals(ParquetFiles(tmp_path, batch_rows=1), [Task(Cells(), (Term("rows"),))])[0] == 7
+
+
+def counts(files, column, keys, unit=None):
+    axis = KeyAxis(column, pd.Index(keys, dtype=object))
+    task = Task(Cells((axis,)), (Term("rows"),), unit=unit, caps=Caps(rows=1))
+    return totals(files, [task])[0][0].tolist()
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    sizes = {"year=2020": 3, "year=007": 2, "year=a%20b": 4, "year=__HIVE_DEFAULT_PARTITION__": 5}
+    first = 0
+    for name, n in sizes.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"u": range(first, first + n)}), tmp_path / name / "x.parquet")
+        first += n
+    pq.write_table(pa.table({"u": [-1]}), tmp_path / "x.parquet")
+    files = ParquetFiles(tmp_path)
+    assert files.columns == ["u", "year"]
+    keys = [2020, 7, "a b", "2020", "007"]
+    assert counts(files, "year", keys, unit) == [3, 2, 4, 0, 0]
+    terms = (Term("rows"),)
+    recent = Task(Cells(), terms, where=Condition.parse("year >= 2000"), unit=unit, caps=Caps(1))
+    assert totals(files, [recent])[0] == 3
+
+
+def test_what_folders_say_gives_way_to_a_column_of_that_name(tmp_path):
+    (tmp_path / "year=2020").mkdir()
+    pq.write_table(pa.table({"year": [1, 2020]}), tmp_path / "year=2020" / "x.parquet")
+    assert counts(ParquetFiles(tmp_path), "year", [1, 2020, "2020"]) == [1, 1, 0]
+
+
+def test_a_column_that_a_file_does_not_have_is_missing_there(tmp_path):
+    pq.write_table(pa.table({"a": [1, 1], "b": ["x", "y"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1, 2, 3], "b": pa.nulls(3)}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"c": [2.5], "a": [2]}), tmp_path / "3.parquet")
+    files = ParquetFiles(tmp_path)
+    assert files.columns == ["a", "b", "c"]
+    assert counts(files, "a", [1, 2, 3]) == [3, 2, 1]
+    assert counts(files, "b", ["x", "y"]) == [1, 1]
+    assert counts(files, "c", [2.5]) == [1]
+
+
+def test_files_whose_types_differ_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [0.5]}), tmp_path / "2.parquet")
+    with pytest.raises(DeclarationError, match="same types of columns"):
+        ParquetFiles(tmp_path)
+
+
+def test_labels_are_taken_as_they_are(tmp_path):
+    path = tmp_path / "dots.parquet"
+    arrays = [pa.array([1, 2]), pa.array([{"b": 3}, {"b": 4}]), pa.array([5, 6]), pa.array([7, 8])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["a.b", "a", "x", "x"]), path)
+    files = ParquetFiles(path)
+    assert ParquetEngine().columns(files) == ["a.b", "a", "x", "x"]
+    assert counts(files, "a.b", [1, 3, 4]) == [1, 0, 0]
+    with pytest.raises(
+        QueryError, match="duplicate column: 2 columns of the frame are labeled 'x'"
+    ):
+        counts(files, "x", [5])
+    with pytest.raises(UnknownColumnError, match=r"no column 'a.c'"):
+        counts(files, "a.c", [5])
+
+
+def test_the_index_that_pandas_writes_is_a_column_like_others(tmp_path):
+    path = tmp_path / "indexed.parquet"
+    pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 7], name="i")).to_parquet(path)
+    assert counts(ParquetFiles(path), "i", [7]) == [2]
+
+
+def test_types_that_extend_others_count_as_those(tmp_path):
+    path = tmp_path / "periods.parquet"
+    months = pd.period_range("1970-02", periods=3, freq="M")
+    pd.DataFrame({"p": months, "u": [1, 2, 3]}).to_parquet(path)
+    assert counts(ParquetFiles(path), "p", [1, 3]) == [1, 1]
+
+
+def test_texts_that_are_no_utf_8(tmp_path, monkeypatch):
+    path = tmp_path / "bytes.parquet"
+    texts = pa.array([b"A", b"\xff", None, b"A", b"B"]).cast(pa.string(), safe=False)
+    pq.write_table(pa.table({"a": texts, "u": [b"1", b"1", b"2", b"2", b"3"]}), path)
+    files = ParquetFiles(path)
+    assert counts(files, "a", ["A", "B", "\ufffd"]) == [2, 1, 0]
+    assert counts(files, "a", ["A", "B"], unit="u") == [2, 1]
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    assert counts(files, "a", ["A", "B"], unit="a") == [1, 1]
+    some = Task(Cells(), (Term("rows"),), where=Condition.parse("a > 'A'"), unit="u", caps=Caps(1))
+    assert totals(files, [some])[0] == 2
+
+
+def test_tables_are_put_together_up_to_a_size(tmp_path, monkeypatch):
+    for part in range(9):
+        pq.write_table(pa.table({"a": range(10)}), tmp_path / f"{part}.parquet")
+    files = ParquetFiles(tmp_path)
+    assert [table.num_rows for table in files.tables(["a"], 25)] == [30, 30, 30]
+    monkeypatch.setattr(parquet, "_MOST_BYTES", 170)
+    assert [table.num_rows for table in files.tables(["a"], 25)] == [20, 20, 20, 20, 10]
+
+
+def test_dictionaries_that_differ_between_files(tmp_path, monkeypatch):
+    """Together they have more texts than their codes can tell apart."""
+    kind = pa.dictionary(pa.int8(), pa.string())
+    for part in range(3):
+        texts = [f"{100 * part + number}" for number in range(100)]
+        pq.write_table(pa.table({"a": pa.array(texts, kind)}), tmp_path / f"{part}.parquet")
+    keys = [str(number) for number in range(400)]
+    expected = [1] * 300 + [0] * 100
+    assert counts(ParquetFiles(tmp_path), "a", keys) == expected
+    assert counts(ParquetFiles(tmp_path), "a", keys, unit="a") == expected
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 50)
+    assert counts(ParquetFiles(tmp_path), "a", keys, unit="a") == expected
+
+
+def test_a_file_is_read_anew(tmp_path):
+    path = tmp_path / "changing.parquet"
+    pq.write_table(pa.table({"a": [1, 1]}), path)
+    files = ParquetFiles(path)
+    assert counts(files, "a", [1]) == [2]
+    pq.write_table(pa.table({"b": ["x"], "a": [1]}), path)
+    assert counts(files, "a", [1]) == [1]
+    assert files.columns == ["b", "a"]
+    path.unlink()
+    with pytest.raises(DeclarationError, match="path must name Parquet files"):
+        files.refresh()
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("absent.parquet", {}, "cannot be read"),
+        ("empty", {}, "where there are none"),
+        ([], {}, "where there are none"),
+        ("text.parquet", {}, "cannot be read"),
+        (None, {}, "path must be a file, a folder or a list of files, got a NoneType"),
+        ([1], {}, "got a list"),
+        ("good.parquet", {"batch_rows": 0}, "batch_rows must be a positive integer, got 0"),
+        ("good.parquet", {"batch_rows": True}, "got True"),
+        ("good.parquet", {"spill_folder": "absent"}, "spill_folder must be a folder that exists"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused(path, options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("text.parquet").write_text("private")
+    pq.write_table(pa.table({"a": [1]}), "good.parquet")
+    with pytest.raises(DeclarationError, match=message) as caught:
+        ParquetFiles(path, **options)
+    assert "private" not in str(caught.value)
+
+
+def test_passwords_in_a_path_are_not_shown():
+    with pytest.raises(DeclarationError, match=r"got 'ftp://...@host/x'") as caught:
+        ParquetFiles("ftp://me:secret@host/x")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,152 @@
+"""A scan is declared and released from like a frame, and shows no more than its columns."""
+
+import copy
+import pickle
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pandera
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import parquet
+from dpframe.errors import BudgetExceededError, DeclarationError, DPFrameError, UnknownColumnError
+
+EXACT = {"epsilon": 1e6}
+SCHEMA = pandera.DataFrameSchema(
+    {
+        "zone": pandera.Column(str, pandera.Check.isin(["A", "B", "C"])),
+        "fare": pandera.Column(float, pandera.Check.in_range(0, 10)),
+        "late": pandera.Column(bool),
+        "early": pandera.Column(bool),
+    }
+)
+
+
+@pytest.fixture
+def frame():
+    rows = np.arange(907)
+    return pd.DataFrame(
+        {
+            "zone": np.array(list("ABC"))[rows % 3],
+            "fare": rows % 7 * 1.5,
+            "rider": rows % 50,
+            "late": rows % 5 == 0,
+            "early": rows % 4 == 0,
+        }
+    )
+
+
+@pytest.fixture
+def scan(frame, tmp_path):
+    for part in range(4):
+        frame.iloc[part::4].to_parquet(tmp_path / f"{part}.parquet", index=False)
+    return dpf.scan_parquet(tmp_path, batch_rows=100)
+
+
+CALLS = {
+    "count": lambda dp: dp.count("zone", where="fare > 1", **EXACT),
+    "sum": lambda dp: dp.sum("fare", "zone", **EXACT),
+    "wide sum": lambda dp: dp.sum(["late", "early"], max_true=1, epsilon=1e6),
+    "mean": lambda dp: dp.mean(["fare"], by="zone", **EXACT),
+    "histogram": lambda dp: dp.histogram("fare", [0, 5, 10], by="zone", **EXACT),
+    "aggregate": lambda dp: dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **EXACT),
+    "denoised": lambda dp: dp.count("zone", denoise="auto", **EXACT),
+    "preview": lambda dp: dp.preview(dpf.sum("fare", "zone"), compare=True, **EXACT),
+    "several": lambda dp: pd.concat(
+        dp.release({"n": dpf.count("zone"), "m": dpf.mean("fare")}, **EXACT)
+    ),
+}
+
+
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "rider", "max_rows": 30}])
+@pytest.mark.parametrize("name", CALLS)
+def test_everything_works_as_on_a_frame(name, unit, frame, scan, monkeypatch):
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 200)
+    frame.dp.declare(SCHEMA, **unit)
+    scan.dp.declare(SCHEMA, **unit)
+    found, expected = CALLS[name](scan.dp), CALLS[name](frame.dp)
+    tolerance = 30 if name == "wide sum" else 0.05  # of rows with two, any one counts
+    pd.testing.assert_frame_equal(found, expected, atol=tolerance)
+
+
+def test_a_budget_is_kept_for_the_scan(scan):
+    scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
+    released = scan.dp.count("zone", share=0.5)
+    assert scan.dp.budget.remaining_epsilon == pytest.approx(0.5)
+    assert released.dp.certificate["query"]["words"] == "count by zone"
+    scan.dp.declare(keys={"zone": ["A"]})  # the ledger stays
+    with pytest.raises(BudgetExceededError):
+        scan.dp.count("zone", epsilon=0.6)
+    assert len(scan.dp.ledger.entries) == 1
+
+
+def test_the_ledger_is_charged_before_rows_are_read(scan):
+    scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(epsilon=1))
+    spent = []
+
+    def tables(*_):
+        spent.append(scan.dp.budget.remaining_epsilon)
+        raise MemoryError
+
+    with mock.patch.object(parquet.ParquetFiles, "tables", tables), pytest.raises(MemoryError):
+        scan.dp.count("zone", epsilon=0.25)
+    assert spent == [pytest.approx(0.75)]
+
+
+@pytest.mark.parametrize("column", ["zone", "nowhere"])
+def test_nothing_is_charged_if_a_column_or_a_file_is_gone(column, scan, tmp_path):
+    scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(epsilon=1))
+    if column == "zone":
+        for path in tmp_path.glob("*.parquet"):
+            pq.write_table(pa.table({"area": ["A"]}), path)
+    with pytest.raises(UnknownColumnError, match=f"no column '{column}'"):
+        scan.dp.count(column, epsilon=0.5)
+    for path in tmp_path.glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(DeclarationError, match="there are none"):
+        scan.dp.count("zone", epsilon=0.5)
+    assert scan.dp.budget.remaining_epsilon == 1
+
+
+def test_declarations_name_columns_of_the_files(scan):
+    with pytest.raises(UnknownColumnError, match="Did you mean 'fare'"):
+        scan.dp.declare(bounds={"fares": (0, 1)})
+    with pytest.raises(
+        DeclarationError, match=r"validate=True runs a schema on a pandas\.DataFrame"
+    ):
+        scan.dp.declare(SCHEMA, validate=True)
+
+
+def test_a_scan_shows_path_and_columns_alone(scan, tmp_path):
+    columns = ["zone", "fare", "rider", "late", "early"]
+    assert repr(scan) == f"ParquetScan({str(tmp_path)!r}, columns={columns})"
+    assert scan.columns == columns
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda scan: pickle.loads(pickle.dumps(scan))])  # noqa: S301
+def test_copies_are_not_declared(copied, scan):
+    scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
+    other = copied(scan)
+    assert isinstance(other, dpf.ParquetScan)
+    assert other.dp.declaration.ledger is None
+    assert not other.dp.declaration.columns
+    assert other.columns == scan.columns
+    assert other.dp.count(epsilon=1e6).iat[0, 0] == pytest.approx(907, abs=1)
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(parquet, "pa", None)
+    with pytest.raises(DPFrameError, match=r"pip install dpframe\[parquet\]"):
+        dpf.scan_parquet("anything.parquet")
+
+
+def test_other_file_systems(frame):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    with memory.open("/trips/all.parquet", "wb") as file:
+        frame.to_parquet(file)
+    scan = dpf.scan_parquet("/trips", filesystem=memory)
+    assert scan.dp.count(epsilon=1e6).iat[0, 0] == pytest.approx(907, abs=1)

@@ -1,0 +1,146 @@
+"""Rows that are split by unit go to temporary files, that are gone when the release is done."""
+
+import pickle
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import compute
+
+from dpframe.conditions import Condition
+from dpframe.engines import engine_for, parquet, spilling
+from dpframe.engines.parquet import ParquetFiles
+from dpframe.privacy import Caps
+from dpframe.totals import Cells, Task, Term
+
+UNITS = 60
+TABLE = pa.table(
+    {
+        "u": pa.array([None if row % UNITS < 2 else row % UNITS for row in range(5 * UNITS)]),
+        "c": [row % UNITS % 3 == 0 for row in range(5 * UNITS)],
+        "x": [row % UNITS - 30 for row in range(5 * UNITS)],
+    }
+)
+
+
+def totals(frame, tasks):
+    return engine_for(frame).totals(frame, tasks)
+
+
+@pytest.fixture
+def units(tmp_path, monkeypatch):
+    """Files that are split into buckets, with a folder for these."""
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 20)
+    monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+    (tmp_path / "spill").mkdir()
+    pq.write_table(TABLE, tmp_path / "all.parquet")
+    return ParquetFiles(tmp_path / "all.parquet", batch_rows=64, spill_folder=tmp_path / "spill")
+
+
+def capped(where=None):
+    return Task(
+        Cells(),
+        (Term("rows"),),
+        unit="u",
+        caps=Caps(rows=2),
+        where=None if where is None else Condition.parse(where),
+    )
+
+
+def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted(units, tmp_path):
+    seen = []
+    read = spilling._read
+
+    def spied(files):
+        (folder,) = (tmp_path / "spill").iterdir()
+        seen.append((folder.stat().st_mode & 0o777, len(list(folder.iterdir()))))
+        yield from read(files)
+        seen.append(len(list(folder.iterdir())))
+
+    with mock.patch.object(spilling, "_read", spied):
+        totals(units, [capped()])
+    assert seen == [(0o700, 15), 0]
+    assert not list((tmp_path / "spill").iterdir())
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("where", ["unit_buckets", "totals_of"])
+def test_nothing_is_left_behind_when_something_raises(where, error, units, tmp_path):
+    function, calls = getattr(parquet, where), []
+
+    def failing(*arguments):
+        calls.append(len(list((tmp_path / "spill").glob("*/*.arrow"))))
+        if where == "unit_buckets" and len(calls) == 1:
+            return function(*arguments)
+        if where == "totals_of":
+            next(iter(arguments[0]))
+        raise error
+
+    with mock.patch.object(parquet, where, failing), pytest.raises(error):
+        totals(units, [capped()])
+    assert calls[-1] > 10
+    assert not list((tmp_path / "spill").iterdir())
+
+
+def written_rows(files, tasks):
+    """How many rows go to the disk, and with which columns."""
+    rows, columns = 0, set()
+
+    @contextmanager
+    def spied(parts, count, folder):
+        nonlocal rows
+
+        def watched():
+            nonlocal rows
+            for table, buckets in parts:
+                rows += int((buckets >= 0).sum())
+                columns.add(tuple(table.column_names))
+                yield table, buckets
+
+        with spilling.split_tables(watched(), count, folder) as tables:
+            yield tables
+
+    with mock.patch.object(parquet, "split_tables", spied):
+        found = totals(files, tasks)
+    return rows, columns, found
+
+
+def test_only_rows_and_columns_that_are_needed_are_written(units):
+    of_someone = int(compute.is_valid(TABLE["u"]).to_numpy().sum())
+    assert written_rows(units, [capped(), capped()])[:2] == (of_someone, {("u",)})
+    true = compute.and_(TABLE["c"], compute.is_valid(TABLE["u"]))
+    rows, columns, shared = written_rows(units, [capped("c"), capped("c")])
+    assert (rows, columns) == (int(compute.sum(true).as_py()), {("u",)})
+    assert rows < of_someone
+    rows, columns, apart = written_rows(units, [capped("c"), capped()])
+    assert (rows, columns) == (of_someone, {("c", "u")})
+    np.testing.assert_array_equal(shared, [apart[0], apart[0]])
+
+
+def test_few_rows_are_not_written(units, monkeypatch, tmp_path):
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 300)
+    (tmp_path / "spill").rmdir()
+    assert totals(units, [capped()])[0] == 2 * (UNITS - 2)
+
+
+def test_tasks_with_and_without_a_unit_can_be_mixed(units):
+    rows = Task(Cells(), (Term("rows"),))
+    found = totals(units, [rows, capped(), rows])
+    assert [int(total[0, 0]) for total in found] == [5 * UNITS, 2 * (UNITS - 2), 5 * UNITS]
+
+
+def test_one_pass_serves_all_tasks(units):
+    with mock.patch.object(
+        ParquetFiles, "tables", autospec=True, side_effect=ParquetFiles.tables
+    ) as read:
+        totals(units, [capped(), capped("c"), capped("x > 0")])
+    assert read.call_count == 1
+
+
+def test_pickling_opens_the_files_again(units):
+    again = pickle.loads(pickle.dumps(units))  # noqa: S301
+    assert (again.batch_rows, again.spill_folder) == (units.batch_rows, units.spill_folder)
+    np.testing.assert_array_equal(totals(again, [capped()]), totals(units, [capped()]))
