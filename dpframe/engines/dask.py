@@ -185,15 +185,15 @@ def _added(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
 
 
 def _totaled(part: pd.DataFrame, job: _Job) -> list[np.ndarray]:
-    """Total a partition in which each row is a unit."""
+    """Total a partition in which each row is a unit, in one thread: Dask has its own."""
     with SILENCE:
-        return totals_of([part], job.tasks)
+        return totals_of([part], job.tasks, threads=1)
 
 
 def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndarray]:
     """Total frames that together hold all rows of their units."""
     with SILENCE:
-        return totals_of([_stacked(frames)], job.tasks)
+        return totals_of([_stacked(frames)], job.tasks, threads=1)
 
 
 def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
