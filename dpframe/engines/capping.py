@@ -75,10 +75,10 @@ def _in_order(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order rows by unit, and by cell inside if cells are given; with the bounds of the units."""
     if cells is None:
-        order, bounds = ordered(units, unit_count + 1)
+        order, bounds, _ = ordered(units, unit_count + 1)
     else:
-        by_cell, _ = ordered(cells, cell_count + 1)
-        order, bounds = ordered(units[by_cell], unit_count + 1)
+        by_cell, _, along = ordered(cells, cell_count + 1, units)
+        order, bounds, _ = ordered(along, unit_count + 1)
         order = by_cell[order]
     bounds = bounds[:-1]  # the last group is of rows to drop
     return order[: bounds[-1]], bounds
@@ -149,17 +149,30 @@ def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mo
         kept[start + np.argpartition(words, most)[:most]] = True
 
 
-def ordered(labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order rows by label, equal ones as they come, with the bounds of each label's rows.
+def ordered(
+    labels: np.ndarray, label_count: int, along: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Order rows by label, equal ones as they come.
 
     A counting sort, written as the transposition of a sparse matrix with one entry in each row.
+
+    Parameters
+    ----------
+    labels
+        Label of each row, below `label_count`.
+    along
+        Numbers, one for each row, that are wanted in the same order.
+
+    Returns
+    -------
+    order, bounds, along
+        The rows, where those of each label begin and end, and the numbers.
     """
     n = len(labels)
     bounds = np.arange(n + 1, dtype=index_dtype(n))
-    entries = (np.zeros(n, np.int8), labels, bounds)
-    columns = sparse.csr_array(entries, shape=(n, label_count)).tocsc()
-    order: np.ndarray = columns.indices
-    return order, columns.indptr
+    entries = np.zeros(n, np.int8) if along is None else along
+    columns = sparse.csr_array((entries, labels, bounds), shape=(n, label_count)).tocsc()
+    return columns.indices, columns.indptr, columns.data
 
 
 def index_dtype(largest: int) -> type[np.signedinteger]:

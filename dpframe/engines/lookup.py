@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpframe.engines import times, values
 from dpframe.engines.searching import SMALL_TABLE, SPARSE, Keys, search_of
-from dpframe.totals import Axis, BinAxis, Cells
+from dpframe.totals import Axis, BinAxis, Cells, KeyAxis
 
 try:
     import pyarrow as pa
@@ -24,12 +24,22 @@ try:
 except ImportError:  # an optional dependency of pandas
     pa = None
 
-__all__ = ["CellLookup", "boxed", "each", "finder", "is_arrow_text", "native", "native_dtype"]
+__all__ = [
+    "CellLookup",
+    "boxed",
+    "each",
+    "finder",
+    "is_arrow_text",
+    "native",
+    "native_dtype",
+    "wants_many_rows",
+]
 
 Finder = Callable[[pd.Series], np.ndarray]
 """From a block of a column to the int64 position of each of its rows, in a new array."""
 
 _MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for each block: beyond, a dict is quicker
+_MANY_TEXTS = 1 << 12  # beyond, large blocks are
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
@@ -85,6 +95,11 @@ def finder(axis: Axis, column: pd.Series) -> Finder:
     if isinstance(column.dtype, pd.SparseDtype):
         return lambda block: find(values.dense(block))
     return find
+
+
+def wants_many_rows(axis: Axis, dtype: object) -> bool:
+    """Whether a search is quicker in blocks larger than the processor's cache."""
+    return isinstance(axis, KeyAxis) and len(axis) > _MANY_TEXTS and is_arrow_text(dtype)
 
 
 def native_dtype(dtype: Any) -> np.dtype[Any] | None:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Block, Finders, Source
-from dpframe.engines.lookup import CellLookup
+from dpframe.engines.lookup import CellLookup, wants_many_rows
 from dpframe.engines.silence import SILENCE
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
@@ -18,6 +18,7 @@ from dpframe.totals import Task
 __all__ = ["PandasEngine", "labels_of", "totals_of"]
 
 _BLOCK = 1 << 16  # rows; what is made of a block stays in the processor's cache
+_LARGE_BLOCK = 1 << 20
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
 
 
@@ -101,7 +102,12 @@ class _Pass:
         self._rows = len(source.frame)
         self._threads = threads
         most = max((len(sums_of(task)) for task in tasks if task.most is not None), default=0)
-        self._size = min(_BLOCK, 1 + _FEW_AMOUNTS // max(most, 1))
+        large = any(
+            wants_many_rows(axis, source.column(axis.column).dtype)
+            for task in tasks
+            for axis in task.cells.axes
+        )
+        self._size = min(_LARGE_BLOCK if large else _BLOCK, 1 + _FEW_AMOUNTS // max(most, 1))
         self._tasks = [Prepared(task, find) for task, find in zip(tasks, lookups, strict=True)]
 
     def totals(self) -> list[np.ndarray]:

@@ -6,7 +6,9 @@ several at once. Which units share a group does not matter to any of them.
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import count, pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,12 +51,12 @@ class Units:
         if len(column) <= 2 * _GROUP:
             self._codes = [unit_codes(column)]
             return
-        labels, codes_of = _labeled(column, len(column) // _GROUP)
-        order, bounds = ordered(labels, int(labels.max()) + 1)
+        labels, marks, codes_of = _labeled(column, len(column) // _GROUP)
+        order, bounds, marks = ordered(labels, int(labels.max()) + 1, marks)
         del labels  # large, and not needed any more
-        groups = [order[a:b] for a, b in pairwise(bounds.tolist()) if a < b]
-        self._codes = in_threads(codes_of, groups, threads)
-        self._rows = [*groups]
+        groups = [slice(a, b) for a, b in pairwise(bounds.tolist()) if a < b]
+        self._codes = in_threads(lambda at: codes_of(order[at], marks[at]), groups, threads)
+        self._rows = [order[at] for at in groups]
 
     def kept(self, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
         """Choose the rows that are kept of each unit; see `kept_rows`."""
@@ -89,21 +91,41 @@ def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
     return marked
 
 
-def _labeled(column: pd.Series, groups: int) -> tuple[np.ndarray, Callable[[np.ndarray], _Codes]]:
-    """Label each row with a group, about so many in all, and tell how to code a group's units."""
+def _labeled(
+    column: pd.Series, groups: int
+) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], _Codes]]:
+    """Label each row with a group, about so many in all, and mark it with a number of its unit.
+
+    What comes third makes codes of the rows and the marks of one group.
+    """
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
     if dtype is not None:
         found, missing = native(column, dtype)
         if not _is_dense(found):
-            return _hashed(found, groups), lambda rows: _numbers_at(found, missing, rows)
+            return _hashed(found, groups), _storable(found), partial(_numbers_at, dtype, missing)
     codes, units = unit_codes(column)
     shift = (units // groups).bit_length()
 
-    def shifted(rows: np.ndarray) -> _Codes:
-        low = int(codes[rows[0]]) >> shift << shift
-        return codes[rows] - low, min(units - low, 1 << shift)
+    def shifted(_: np.ndarray, marks: np.ndarray) -> _Codes:
+        low = int(marks[0]) >> shift << shift
+        return marks - low, min(units - low, 1 << shift)
 
-    return codes >> shift, shifted
+    return codes >> shift, codes, shifted
+
+
+def _storable(found: np.ndarray) -> np.ndarray:
+    """View numbers or times as numbers that a sparse matrix can hold."""
+    if found.dtype.kind in "mM":
+        return found.view(np.int64)
+    return found.astype(np.float64) if found.dtype == np.float16 else found
+
+
+def _numbers_at(
+    dtype: np.dtype[Any], missing: np.ndarray | None, rows: np.ndarray, marks: np.ndarray
+) -> _Codes:
+    """Code the numbers or times of some rows."""
+    codes, units = _numbers_coded(marks.view(dtype) if dtype.kind in "mM" else marks)
+    return _none_as_last(codes, units, None if missing is None else missing[rows])
 
 
 def _hashed(found: np.ndarray, groups: int) -> np.ndarray:
@@ -130,12 +152,6 @@ def _is_dense(found: np.ndarray) -> bool:
     if found.dtype.kind not in "biu" or not len(found):
         return False
     return int(found.max()) - int(found.min()) < max(len(found), _FEW)
-
-
-def _numbers_at(found: np.ndarray, missing: np.ndarray | None, rows: np.ndarray) -> _Codes:
-    """Code some rows of a column of numbers."""
-    codes, units = _numbers_coded(found[rows])
-    return _none_as_last(codes, units, None if missing is None else missing[rows])
 
 
 def unit_codes(column: pd.Series) -> _Codes:
