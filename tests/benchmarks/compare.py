@@ -164,7 +164,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, default=cache / "environments")
     parser.add_argument("--scratch", type=Path, default=cache / "scratch")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
-    parser.add_argument("--sizes", type=whole, nargs="+", default=[10**6, 10**7])
+    parser.add_argument("--sizes", type=whole, nargs="*", default=[10**6, 10**7])
     parser.add_argument("--file-sizes", type=whole, nargs="+", default=[10**7, 10**8])
     parser.add_argument("--keys", type=whole, nargs="+", default=[10, 1_000, 100_000])
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=list(LIBRARIES))
