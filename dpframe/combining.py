@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy import approximate_half_width, check_level
+from dpframe.accuracy import approximate_half_width, check_level, laplace_half_width
 from dpframe.certificate import Certificate, unpack, verify
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
@@ -54,7 +54,7 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
     >>> combine(released, {"A": 1, "B": -1})["std_error"].round(3).tolist()
-    [2.038]
+    [1.919]
     """
     level = check_level(level)
     certificate = verify(released)
@@ -63,10 +63,11 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         columns = zip(released.items(), certificate.columns, strict=True)
         cells = np.stack([in_seconds(column, about) for (_, column), about in columns], axis=1)
-        parts = np.where(numbers == 0, 0.0, numbers * cells)
-        estimate = parts.sum()
-        error = _std_error(certificate, numbers)
-        width = approximate_half_width(certificate["mechanism"]["law"], error, level)
+        estimate = np.where(numbers == 0, 0.0, numbers * cells).sum()
+        parts = _parts(certificate, numbers)
+        errors = {block: _norm(part) for block, part in parts.items()}
+        error = _norm(np.array(list(errors.values()), np.float64))
+        width = _half_width(certificate["mechanism"], parts, errors, level)
         row = {
             "estimate": [estimate],
             "std_error": [error],
@@ -132,15 +133,28 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     return pd.Index(keys, tupleize_cols=False)
 
 
-def _std_error(certificate: Certificate, weights: np.ndarray) -> float:
-    """Return the standard error of a combination."""
+def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what the independent noises of each block add to a combination, as deviations."""
     common = set(certificate["common_blocks"])
     moved: dict[str, np.ndarray] = {}
     for weight, column in zip(weights.T, certificate.columns, strict=True):
         for block, loading in column["loadings"].items():
             moved[block] = moved.get(block, np.zeros(1)) + weight * unpack(loading)
-    parts = [abs(part.sum()) if block in common else _norm(part) for block, part in moved.items()]
-    return _norm(np.array(parts, np.float64))
+    return {
+        block: part.sum(keepdims=True) if block in common else part for block, part in moved.items()
+    }
+
+
+def _half_width(
+    mechanism: Mapping[str, Any],
+    parts: Mapping[str, np.ndarray],
+    errors: Mapping[str, float],
+    level: float,
+) -> float | np.ndarray:
+    if mechanism["law"] == "laplace":
+        largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
+        return laplace_half_width(errors, mechanism["scales"], level, largest)
+    return approximate_half_width("gaussian", _norm(np.array(list(errors.values()))), level)
 
 
 def _norm(parts: np.ndarray) -> float:

@@ -17,27 +17,29 @@ How Z is drawn
     at once. (Rejection with a table as in Marsaglia and Tsang 2000; bits of a real number drawn
     only as needed as in Karney 2016.)
 
+What a draw is
+    The whole part of scale * |Z| + d, with the sign of Z. With d = 1/2 it is round(scale * Z). It
+    is k or more in size with probability `P(|Z| >= (k - d) / scale)`: for the Laplace, `q**k` times
+    `exp(d / scale)`. So `d = scale log(2 / (1 + q))`, between 0 and 1/2, makes the discrete law.
+
 Why it is exact
     Z is never a float. It is an interval [n, n + 1) / 2**bits, drawn with exactly its probability,
-    any point of which is still possible. Two questions are asked: on which side of a half-integer
-    (of an integer, for the Laplace) is scale * Z, and is the point above or below the curve. Floats
-    answer them only when the answer is clear by more than `MARGIN` = 2**-16, for their errors stay
-    below 2**-18:
+    any point of which is still possible. Two questions are asked: which is the whole part of scale
+    * |Z| + d, and is the point above or below the curve. Floats answer them only when the answer is
+    clear by more than `MARGIN` = 2**-16, for their errors stay below 2**-18:
 
     - scale * Z, for the top 30 and the next 40 bits of Z after the point, is the sum of two
       products of exact numbers, once the whole part of scale / 2**30 is taken out, in int64 modulo
       2**64. The products are below 2**34 and 2**30, so rounding them and their sum to 53 bits costs
-      at most 2**-20 + 2**-24 + 2**-20, and taking off a half 2**-20 more. What is unknown of Z
-      moves scale * Z by up to scale / 2**70, which is added to the margin.
+      at most 2**-20 + 2**-24 + 2**-20. For the Laplace, the sum is moved toward 0 by 1/2 - d, but
+      not beyond, before it is rounded: 2**-20 more. (If a whole part was taken out, the sum may lie
+      on the other side of 0 than Z. But then the scale is 2**30 or more, and 1/2 - d < 2**-32.)
+      What is unknown of Z moves scale * Z by up to scale / 2**70, which is added to the margin.
     - The height of the curve f has slope below 512, and Z is known to 2**-48: 2**-39. The value of
       f, below 512, is right to 2**-40 with an `exp` that is off by some units in the last place.
 
-    Otherwise integers answer the first question and rationals around correctly rounded decimals
-    the second, on 64 more bits at a time until they can. Given uniform bits, it is exact.
-
-How the discrete Laplace comes of Z
-    |scale * Z| is exponential, so its whole part is geometric, and the sign of Z is a fair coin. A
-    negative draw with whole part 0 is rejected: else 0 would count twice.
+    Otherwise integers, and decimals known to be close enough, answer them, on 64 more bits at a
+    time until they can. Given uniform bits, it is exact.
 
 The time it takes depends on the noise that is drawn, never on the data it is added to.
 """
@@ -74,7 +76,6 @@ _SPARE = 64  # enough for a thousand draws, of which 3 % are rejected
 _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
 _WIDE = 2.0  # from this scale on, rounding a Gaussian adds 1/12 to its variance, to the last bit
 _WORD = 64
-_HALF = 0.5
 _LOW_BITS = 40  # of a 64-bit place, left for the second product
 _HIGH_BITS = _WORD - _LOW_BITS + STRIP_BITS  # bits of Z after the point in the first product
 
@@ -157,7 +158,7 @@ def _check(law: Law, scale: float | np.ndarray) -> np.ndarray:
     """Validate a law and its scale or scales; return these as float64."""
     if law not in get_args(Law):
         raise CalibrationError(f'law must be "gaussian" or "laplace", got law={law!r}.')
-    scales = np.asarray(scale, np.float64)
+    scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
     valid = (scales >= 0) & (scales <= MAX_SCALE)
     if not valid.all():
         raise CalibrationError(
@@ -198,33 +199,20 @@ def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.nda
     """Draw once for each place of `out`; return the places where the draw was rejected."""
     cell, place = random_words(out.size, np.uint16), random_words(out.size)
     strip = table.strip.take(cell).astype(np.int64)
-    sign = np.zeros(1, np.int64)
-    if table.offset == 0:  # the size of Z first, its sign afterward: -1 or 0
-        sign = strip >> _WORD - 1
-        strip, place = strip ^ sign, place ^ sign.view(np.uint64)
-    _round_block(scales, strip, place, out, table.offset)
+    _round_block(table.curve, scales, strip, place, out)
     tested = np.flatnonzero(cell >= table.free)
     bottom = table.bottom[cell[tested] - table.free]
     rejected, refined = _test_heights(table.curve, strip[tested], place[tested], bottom)
-    for at, drawn in refined.items():
-        i = tested[at]
-        if table.offset == 0 and drawn.start < 0:  # from the tail
-            drawn, sign[i] = Interval(~drawn.start, drawn.bits), ~sign[i]  # noqa: PLW2901
-        out[i] = _round_exactly(float(_part(scales, i)), drawn, table.offset)
+    for i, drawn in refined.items():
+        out[tested[i]] = _round_exactly(table.curve, float(_part(scales, tested[i])), drawn)
     again: np.ndarray = tested[rejected]
-    if table.offset == 0:
-        negative = sign < 0
-        np.negative(out, out=out, where=negative)
-        negative &= out == 0
-        negative[again] = True
-        again = np.flatnonzero(negative)
     return again
 
 
 def _round_block(
-    scales: np.ndarray, strip: np.ndarray, place: np.ndarray, out: np.ndarray, offset: float
+    curve: Curve, scales: np.ndarray, strip: np.ndarray, place: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write floor(scale * Z + offset) to `out`, for Z = (strip + (place + [0, 1)) / 2**64) / 64."""
+    """Write the draws to `out` that Z = (strip + (place + [0, 1)) / 2**64) / 64 gives."""
     # Z = (high + (low + [0, 1)) / 2**40) / 2**30
     high = (strip << _HIGH_BITS - STRIP_BITS) + (place >> _LOW_BITS).view(np.int64)
     low = (place & (1 << _LOW_BITS) - 1).view(np.int64)
@@ -232,19 +220,18 @@ def _round_block(
     whole = np.floor(unit)
     product = (unit - whole) * high
     product += unit * 2.0**-_LOW_BITS * low
-    if offset == 0:
-        # Z >= 0 here: near 0 it is above 0, which needs no closer look
-        product -= _HALF
-        np.maximum(product, 0, out=product, where=whole == 0)
+    if curve.pull is not None:
+        pull = curve.pull(scales)
+        product -= np.clip(product, -pull, pull)
     nearest = np.rint(product)
     out[:] = nearest
     if whole.any():
         out += whole.astype(np.int64) * high
     product -= nearest
     unknown = scales * 2.0 ** -(STRIP_BITS + _WORD)
-    for i in np.flatnonzero(np.abs(product, out=product) > _HALF - MARGIN - unknown):
+    for i in np.flatnonzero(np.abs(product, out=product) > 0.5 - MARGIN - unknown):
         drawn = Interval(int(strip[i]) << _WORD | int(place[i]), STRIP_BITS + _WORD)
-        out[i] = _round_exactly(float(_part(scales, i)), drawn, offset)
+        out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
 
 
 class Interval(NamedTuple):
@@ -258,15 +245,18 @@ class Interval(NamedTuple):
         return Interval(self.start << _WORD | _random_bits(_WORD), self.bits + _WORD)
 
 
-def _round_exactly(scale: float, drawn: Interval, offset: float) -> int:
-    """Return floor(scale * Z + offset) modulo 2**64, on as many more bits of Z as it takes."""
+def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
+    """Return the draw that Z gives, modulo 2**64, on as many more bits of Z as it takes."""
+    sign = -1 if drawn.start < 0 else 1
+    if sign < 0:
+        drawn = Interval(~drawn.start, drawn.bits)
     p, q = scale.as_integer_ratio()
     while True:
-        one = 2 * q << drawn.bits  # scale * Z = p Z / q; everything is multiplied by 2 q 2**bits
-        added = one // 2 if offset else 0
-        answer = (2 * p * drawn.start + added) // one
-        if 2 * p * (drawn.start + 1) + added <= (answer + 1) * one:
-            return (answer + 2**63) % 2**64 - 2**63
+        low, high = curve.offset(scale, drawn.bits)
+        one = q << drawn.bits  # scale |Z| = p |Z| / q; everything is multiplied by q 2**bits
+        answer = (p * drawn.start + q * low) // one
+        if p * (drawn.start + 1) + q * high <= (answer + 1) * one:
+            return (sign * answer + 2**63) % 2**64 - 2**63
         drawn = drawn.refine()
 
 
@@ -317,9 +307,9 @@ def _try_tail(curve: Curve) -> Interval | None:
 
 
 def _beyond(law: Law, scale: float, a: int) -> float:
-    """Return P(|Y| > a) of a draw, for a >= -1."""
+    """Return P(|Y| > a) of a draw, for a >= 0."""
     if law == "gaussian":
-        return math.erfc((a + _HALF) / scale / math.sqrt(2)) if a >= 0 else 1.0
+        return math.erfc((a + 0.5) / scale / math.sqrt(2))
     return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
 
 
@@ -334,7 +324,7 @@ def standard_deviation(law: Law, scale: float) -> float:
     Parameters
     ----------
     law, scale
-        As for `rounded`; one scale.
+        As for `integer_noise`; one scale.
 
     Returns
     -------
@@ -349,13 +339,13 @@ def standard_deviation(law: Law, scale: float) -> float:
     Examples
     --------
     >>> round(standard_deviation("gaussian", 4.2), 4), round(standard_deviation("laplace", 1), 4)
-    (4.2099, 1.3569)
+    (4.2099, 1.357)
     """
     sigma = float(_check(law, scale))
     if sigma == 0:
         return 0.0
     if law == "laplace":
-        return math.sqrt(2) * math.exp(-_HALF / sigma) / -math.expm1(-1 / sigma)  # no overflow
+        return math.sqrt(2) * math.exp(-0.5 / sigma) / -math.expm1(-1 / sigma)  # no overflow
     if sigma >= _WIDE:
         return math.sqrt(sigma**2 + 1 / 12)
     return math.sqrt(sum((2 * k - 1) * _beyond(law, sigma, k - 1) for k in range(1, 40)))
@@ -371,7 +361,7 @@ def half_width(law: Law, scale: float, level: float) -> int:
     Parameters
     ----------
     law, scale
-        As for `rounded`; one scale.
+        As for `integer_noise`; one scale.
     level
         Coverage, strictly between 0 and 1.
 

@@ -6,11 +6,12 @@ curve, and *tested* if the curve may cross it. The peak is chosen so that all ce
 signs, fit in 2**16: sixteen random bits then name one of them, uniformly.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -40,11 +41,18 @@ class Curve:
         The table covers |z| < reach. Beyond, `f(z) <= 2**-(8 + i)` for |z| >= reach + i, i >= 0.
     energy
         Minus the log-density of Z up to a constant; takes arrays and `Decimal` numbers alike.
+    offset
+        What is added to scale * |Z| before the whole part is taken, d: takes the scale and a number
+        of bits, and returns integers below and above 2**bits d, at most 3 apart.
+    pull
+        1/2 - d in floats, right to 2**-50, of an array of scales; `None` if it is 0.
     """
 
     peak: int
     reach: int
     energy: Callable[[Any], Any]
+    offset: Callable[[float, int], tuple[int, int]]
+    pull: Callable[[np.ndarray], np.ndarray] | None = None
 
     def heights(self, z: np.ndarray) -> np.ndarray:
         """Return f(z) in floats, right to 2**-40 for exact |z| <= reach."""
@@ -73,13 +81,35 @@ def _half_square(z: Any) -> Any:
     return z * z / 2
 
 
+def _half(_: float, bits: int) -> tuple[int, int]:
+    """Bracket 1/2, which rounds to the nearest integer."""
+    return (1 << bits) // 2, ((1 << bits) + 1) // 2
+
+
+@lru_cache(1000)
+def _laplace_offset(scale: float, bits: int) -> tuple[int, int]:
+    """Bracket `scale log(2 / (1 + exp(-1 / scale)))`, which makes the discrete Laplace law.
+
+    `decimal` rounds each of six steps: the logarithm is off by less than 40 units of the last
+    digit. The scale is at most 2**60, so their product is known to 10**-10 / 2**bits.
+    """
+    with localcontext(Context(bits // 3 + 32, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])):
+        exact = Decimal(scale)
+        product = -exact * ((1 + (-1 / exact).exp()) / 2).ln()
+    low = math.floor(Fraction(product) * 2**bits)
+    return max(0, low - 1), low + 2
+
+
+def _laplace_pull(scales: np.ndarray) -> np.ndarray:
+    """Return 1/2 minus the offset, in floats."""
+    pull: np.ndarray = 0.5 + scales * np.log1p(np.expm1(-1 / scales) / 2)
+    return pull
+
+
 CURVES: dict[Law, Curve] = {
-    "gaussian": Curve(peak=400, reach=5, energy=_half_square),
-    "laplace": Curve(peak=496, reach=12, energy=abs),
+    "gaussian": Curve(peak=400, reach=5, energy=_half_square, offset=_half),
+    "laplace": Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pull=_laplace_pull),
 }
-
-
-OFFSETS: dict[Law, float] = {"gaussian": 0.5, "laplace": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +124,6 @@ class StripTable:
         Number of free cells.
     strip
         Strip of each of the 2**16 cells, int16.
-    offset
-        Draws are floor(scale * Z + offset): 1/2 rounds to the nearest integer. 0 leaves the whole
-        part of |scale * Z|, to which Z gives its sign: the discrete Laplace law.
     bottom
         Lower edge of each cell that is not free, float64: infinite for a spare cell, which is above
         any curve, and NaN for the last cell, which stands for |z| >= reach.
@@ -105,7 +132,6 @@ class StripTable:
     curve: Curve
     free: int
     strip: np.ndarray
-    offset: float
     bottom: np.ndarray
 
 
@@ -132,4 +158,4 @@ def strip_table(law: Law) -> StripTable:
     first = np.cumsum(tested) - tested
     bottom[: tested.sum()] = np.arange(tested.sum()) + np.repeat(free - first, tested)
     bottom[-1] = np.nan
-    return StripTable(curve, int(free.sum()), strip, OFFSETS[law], bottom)
+    return StripTable(curve, int(free.sum()), strip, bottom)

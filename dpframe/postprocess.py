@@ -11,12 +11,11 @@ from dpframe.accuracy import (
     approximate_half_width,
     check_level,
     exact_half_width,
+    laplace_half_width,
     level_of_each,
-    pair_half_width,
 )
 from dpframe.certificate import unpack, verify
 from dpframe.errors import QueryError
-from dpframe.noise import Law
 from dpframe.timescale import seconds, times_around
 
 __all__ = ["covariance", "interval", "std_error"]
@@ -84,23 +83,23 @@ def interval(
     if not isinstance(simultaneous, bool | np.bool_):
         raise QueryError(f"simultaneous must be True or False, got simultaneous={simultaneous!r}.")
     certificate = verify(released)
-    law: Law = certificate["mechanism"]["law"]
+    mechanism = certificate["mechanism"]
     if simultaneous:
-        level = level_of_each(law, level, len(released) * len(certificate.columns))
+        level = level_of_each(mechanism["law"], level, len(released) * len(certificate.columns))
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        columns += _bars(released.iloc[:, position], column, law, level)
+        columns += _bars(released.iloc[:, position], column, mechanism, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
 
 
 def _bars(
-    column: pd.Series, described: Mapping[str, Any], law: Law, level: float
+    column: pd.Series, described: Mapping[str, Any], mechanism: Mapping[str, Any], level: float
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        width = _half_width(described, law, level)
+        width = _half_width(described, mechanism, level)
         if described.get("times") is not None:
             return times_around(column, width, described)
         values = column.to_numpy()
@@ -168,12 +167,13 @@ def _std_error(column: Mapping[str, Any]) -> np.ndarray:
     return error
 
 
-def _half_width(column: Mapping[str, Any], law: Law, level: float) -> float | int | np.ndarray:
-    noise = column["noise"]
+def _half_width(
+    column: Mapping[str, Any], mechanism: Mapping[str, Any], level: float
+) -> float | int | np.ndarray:
+    noise, law = column["noise"], mechanism["law"]
     if noise is None:
-        loadings = list(_loadings(column).values())
-        if law == "laplace" and len(loadings) == 2:  # noqa: PLR2004
-            return pair_half_width(loadings[0], loadings[1], level)
+        if law == "laplace":
+            return laplace_half_width(_loadings(column), mechanism["scales"], level)
         return approximate_half_width(law, _std_error(column), level)
     width = exact_half_width(law, noise["scale"], noise["step"], level)
     return int(width) if noise["step"] == 1 and column["integer"] else width

@@ -140,7 +140,12 @@ def record_of(
             _column(column, prediction, planned)
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
         ],
-        "mechanism": {"name": plan.mechanism, "title": how.title, "law": how.law},
+        "mechanism": {
+            "name": plan.mechanism,
+            "title": how.title,
+            "law": how.law,
+            "scales": {str(block): scale for block, scale in enumerate(planned.scales)},
+        },
         "common_blocks": [str(block) for block in sorted(planned.design.common)],
         "covariance": "Cells are independent, but for common blocks. In a cell, two columns have "
         "as covariance the sum "

@@ -52,7 +52,7 @@ def release(
 
     The amount is given in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
     mechanism (Balle and Wang 2018, Theorem 8) and Laplace noise to the L1 sensitivity; both are
-    added, exactly rounded, to exact integers.
+    integers, drawn exactly, and added to exact integers.
 
     Parameters
     ----------

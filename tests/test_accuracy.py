@@ -10,6 +10,7 @@ from dpframe.accuracy import (
     approximate_half_width,
     check_level,
     exact_half_width,
+    laplace_half_width,
     level_of_each,
     pair_half_width,
 )
@@ -18,8 +19,12 @@ from dpframe.errors import QueryError
 LAWS = ["gaussian", "laplace"]
 
 
-def beyond(law, z):
-    return mp.erfc(z / mp.sqrt(2)) if law == "gaussian" else mp.exp(-z)
+def beyond(law, scale, a):
+    """P(|Y| > a) of the noise on an integer, a >= 0."""
+    if law == "gaussian":
+        return mp.erfc((a + mp.mpf("0.5")) / scale / mp.sqrt(2))
+    q = mp.exp(-1 / mp.mpf(scale))
+    return 2 * q ** (a + 1) / (1 + q)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -29,8 +34,8 @@ def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):
     width = exact_half_width(law, scale, 0.25, level) / 0.25
     assert width == int(width)
     with mp.workdps(30):
-        assert 1 - beyond(law, (width + mp.mpf("0.5")) / scale) >= level - mp.mpf("1e-13")
-        assert width == 0 or 1 - beyond(law, (width - mp.mpf("0.5")) / scale) < level
+        assert 1 - beyond(law, scale, width) >= level - mp.mpf("1e-13")
+        assert width == 0 or 1 - beyond(law, scale, width - 1) < level
 
 
 def test_the_reference_of_one_count():
@@ -120,8 +125,55 @@ def test_a_half_width_of_two_laplace_noises_is_where_their_tail_is(level, ratio)
         assert tail == pytest.approx(1 - level, rel=1e-6)
 
 
+def discrete_laplace(scale):
+    """Integers, their probabilities and their standard deviation, from the definition."""
+    k = np.arange(-int(45 * scale) - 3, int(45 * scale) + 4)
+    p = np.exp(-np.abs(k) / scale) * np.tanh(0.5 / scale)
+    return k, p, np.sqrt((k * k * p).sum())
+
+
+def covered(width, *noises):
+    """P(|sum_b c_b Y_b| <= width), exactly, for pairs of c_b and the law of Y_b."""
+    sums, chances = np.zeros(1), np.ones(1)
+    for c, (k, p, _) in noises:
+        sums = np.add.outer(sums, c * k).ravel()
+        chances = np.multiply.outer(chances, p).ravel()
+    return chances[np.abs(sums) <= width * (1 + 1e-12)].sum()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99, 0.999])
+def test_half_widths_of_discrete_laplace_noises_cover_at_least_the_level(level):
+    shares, without = [], []
+    for a, b in [(0.2, 0.2), (0.5, 0.5), (1, 1), (2, 2), (5, 5), (0.5, 2), (5, 0.5), (8, 2)]:
+        one, other = discrete_laplace(a), discrete_laplace(b)
+        for c in (0, 0.01, 0.25, 0.4, 0.7071, 0.9, 1, 1.5, 3.3):
+            loadings = {"0": one[2], "1": c * other[2]}
+            width = laplace_half_width(loadings, {"0": a, "1": b}, level)
+            shares.append(covered(width, (1, one), (c, other)))
+            bare = pair_half_width(one[2], c * other[2], level)
+            without.append(covered(bare, (1, one), (c, other)))
+    assert min(shares) >= level
+    # standard deviations alone do not tell how coarse the noise is
+    assert min(without) < level - 1e-4
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("weights", [(1,), (1, 1, 1), (1, 0.5, 0.25), (1, 1, 2, 0.3)])
+def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):
+    for scale in (0.25, 0.5, 0.8) if len(weights) > 3 else (0.25, 0.5, 1, 2):
+        law = discrete_laplace(scale)
+        loading, largest = np.linalg.norm(weights) * law[2], max(weights) * law[2]
+        width = laplace_half_width({"0": loading}, {"0": scale}, level, {"0": largest})
+        assert covered(width, *((c, law) for c in weights)) >= level
+
+
 def test_no_noise_has_no_width():
     assert pair_half_width(0.0, 0.0, 0.9) == 0
+    assert laplace_half_width({"0": 0.0, "1": 0.0}, {"0": 0.0, "1": 5e-324}, 0.9) == 0
+    # a public number comes with a deviation of its own, and no scale
+    assert laplace_half_width({"-1": 2.0}, {"0": 3.0}, 0.9) == pytest.approx(
+        approximate_half_width("laplace", 2.0, 0.9)
+    )
 
 
 @pytest.mark.parametrize("cells", [1, 2, 37, 10**6])

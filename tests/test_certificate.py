@@ -122,7 +122,7 @@ ALTERED = {
     "the index renamed": lambda f: f.rename_axis("city"),
     "the index reset": lambda f: f.reset_index(),
     "a dtype changed": lambda f: f.astype({"n": float}),
-    "integer_noise": lambda f: f.round(1),
+    "rounded": lambda f: f.round(1),
     "clipped": lambda f: f.clip(lower=10**6),
     "raw data added": lambda f: f + trips().groupby("zone")["fare"].sum().iloc[0],
     "released to itself": lambda f: f + f,

@@ -12,24 +12,22 @@ import pytest
 
 from dpframe import noise
 from dpframe.errors import CalibrationError
+from dpframe.noise_tables import CURVES
 
 LAWS = ["gaussian", "laplace"]
 
 
-def mp_beyond(law, z):
-    """P(|Z| > z) at the precision of mpmath."""
-    return mp.erfc(z / mp.sqrt(2)) if law == "gaussian" else mp.exp(-z)
-
-
-def mp_probability(law, scale, k):
-    """P(round(scale * Z) = k) for k >= 1, both signs together."""
-    half = mp.mpf("0.5")
-    return mp_beyond(law, (k - half) / scale) - mp_beyond(law, (k + half) / scale)
+def mp_beyond(law, scale, a):
+    """P(|Y| > a) for a >= 0, at the precision of mpmath."""
+    if law == "gaussian":
+        return mp.erfc((a + mp.mpf("0.5")) / scale / mp.sqrt(2))
+    q = mp.exp(-1 / mp.mpf(scale))
+    return 2 * q ** (a + 1) / (1 + q)
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, noise._BLOCK + 1])
-@pytest.mark.parametrize("scale", [0, 0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
+@pytest.mark.parametrize("scale", [0, 0.0, -0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
 def test_draws_are_int64_of_the_size_asked(law, size, scale):
     draws = noise.integer_noise(law, scale, size)
     assert draws.dtype == np.int64
@@ -60,8 +58,11 @@ def test_the_widest_noise_wraps(law):
 
 
 def test_wrapping_is_modulo_two_to_the_64():
-    beyond = noise.Interval((9 << 70) + 12345, 70)
-    assert noise._round_exactly(2.0**60, beyond) == 9 * 2**60 + round(12345 / 1024) - 2**64
+    size = 9 * 2**60 + round(12345 / 1024)
+    for law in LAWS:
+        for sign, start in [(1, (9 << 70) + 12345), (-1, ~((9 << 70) + 12345))]:
+            wrapped = noise._round_exactly(CURVES[law], 2.0**60, noise.Interval(start, 70))
+            assert wrapped == sign * (size - 2**64)
 
 
 def test_numpy_error_state_does_not_matter():
@@ -164,7 +165,7 @@ SCALES = [0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 1.7, 1.999, 2.0, 2.3, 4.2, 30.0]
 def test_standard_deviation_is_that_of_the_probabilities(law, scale):
     with mp.workdps(60):
         most = int(scale * 150) + 3
-        variance = mp.fsum(k * k * mp_probability(law, scale, k) for k in range(1, most))
+        variance = mp.fsum((2 * k - 1) * mp_beyond(law, scale, k - 1) for k in range(1, most))
         error = noise.standard_deviation(law, scale) / mp.sqrt(variance) - 1
         assert abs(error) < 1e-12
 
@@ -185,10 +186,10 @@ def test_half_width_is_the_smallest_that_covers(law, scale, level):
     width = noise.half_width(law, scale, level)
     assert isinstance(width, int)
     with mp.workdps(60):
-        missed, allowed = mp_beyond(law, (width + mp.mpf("0.5")) / scale), 1 - mp.mpf(level)
+        missed, allowed = mp_beyond(law, scale, width), 1 - mp.mpf(level)
         assert missed <= allowed * (1 + mp.mpf("1e-13"))
         if width:
-            more = mp_beyond(law, (width - mp.mpf("0.5")) / scale)
+            more = mp_beyond(law, scale, width - 1)
             assert more > allowed * (1 - mp.mpf("1e-13"))
 
 
@@ -200,6 +201,13 @@ def test_half_width_of_wide_noise(law, scale):
         assert noise.half_width(law, scale, 0.95) / (quantile * scale) == pytest.approx(
             1, rel=1e-12
         )
+
+
+def test_the_laplace_is_that_of_the_geometric_mechanism():
+    # at epsilon = 1: 1.84 where a rounded Laplace has 2.08
+    variance = noise.standard_deviation("laplace", 1) ** 2
+    assert variance == pytest.approx(2 * np.exp(-1) / (1 - np.exp(-1)) ** 2, rel=1e-12)
+    assert noise.half_width("laplace", 1, 0.95) == 3
 
 
 def test_half_width_without_noise():

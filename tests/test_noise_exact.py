@@ -1,7 +1,6 @@
 """The parts of the sampler, one by one, against exact arithmetic on the very same bits."""
 
 import random
-from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -100,26 +99,81 @@ def extended(start, words):
     return start
 
 
-def test_exact_rounding_agrees_with_fractions(monkeypatch):
+def mp_offset(law, scale):
+    """What is added to scale * |Z| before its whole part is taken, from the definition."""
+    scale = mp.mpf(scale)
+    return mp.mpf("0.5") if law == "gaussian" else -scale * mp.log1p(mp.expm1(-1 / scale) / 2)
+
+
+def mp_draws(law, scale, start, bits):
+    """The draws at both ends of an interval of Z, smaller one first, not wrapped."""
+    sizes = (start, start + 1) if start >= 0 else (~start, -start)
+    ends = [mp.mpf(scale) * size / 2**bits + mp_offset(law, scale) for size in sizes]
+    near, far = int(mp.floor(ends[0])), int(mp.ceil(ends[1])) - 1
+    return (near, far) if start >= 0 else (-far, -near)
+
+
+SCALES = [2.0**-1060, 1e-9, 0.01, 0.3, 1.0, 3.7, 1000.0, 2.0**30, 1.1 * 2.0**45, 2.0**60]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_offset_makes_the_discrete_laplace(scale):
+    """P(|Y| >= k) is P(|Z| >= (k - d) / scale) with the offset d: it must be 2 q^k / (1 + q)."""
+    with mp.workdps(120):
+        q = mp.exp(-1 / mp.mpf(scale))
+        low, high = (mp.mpf(end) / 2**200 for end in CURVES["laplace"].offset(scale, 200))
+        for k in (1, 2, 5):
+            beyond = [mp.exp((end - k) / mp.mpf(scale)) for end in (low, high)]
+            assert beyond[0] <= 2 * q**k / (1 + q) <= beyond[1]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_brackets_of_the_offset_are_tight(law, scale):
+    with mp.workdps(150):
+        for bits in (0, 1, 2, 54, 70, 134, 390):
+            low, high = CURVES[law].offset(scale, bits)
+            assert 0 <= low <= mp_offset(law, scale) * 2**bits <= high <= low + 3
+
+
+def test_floats_know_how_far_the_laplace_is_pulled():
+    scales = np.r_[SCALES, 2.0 ** np.random.default_rng(4).uniform(-20, 60, 500)]
+    with mp.workdps(60), np.errstate(all="ignore"):
+        for scale, pull in zip(scales, CURVES["laplace"].pull(scales), strict=True):
+            assert abs(mp.mpf(float(pull)) - (0.5 - mp_offset("laplace", scale))) < 2.0**-50
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300])
+def test_noise_next_to_none_needs_no_more_bits(law, scale, monkeypatch):
+    monkeypatch.setattr(noise, "_random_bits", no_more_bits)
+    for start in (0, -1, 40 << 54, -40 << 54):
+        assert noise._round_exactly(CURVES[law], scale, noise.Interval(start, 54)) == 0
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_exact_rounding_agrees_with_mpmath(law, monkeypatch):
     rng, refinements = random.Random(1), 0
-    for case in range(4000):
+    for case in range(3000):
         bits = rng.choice([0, 3, 8, 54, 70])
         scale = 2.0 ** rng.uniform(-4, 60)
         start = rng.randrange(-(6 << bits), 6 << bits)
-        if case % 2:  # next to a half-integer
-            half = Fraction(2 * rng.randint(-(10**6), 10**6) + 1, 2)
-            start = half / Fraction(scale) * 2**bits // 1
-        script = Script(rng)
-        monkeypatch.setattr(noise, "_random_bits", script)
-        answer = noise._round_exactly(scale, noise.Interval(start, bits))
-        refinements += len(script.words)
-        start, bits = extended(start, script.words), bits + 64 * len(script.words)
-        low, high = (Fraction(scale) * (start + end) / 2**bits for end in (0, 1))
-        exact = (low + Fraction(1, 2)) // 1
-        assert high <= exact + Fraction(1, 2)
-        assert (answer - exact) % 2**64 == 0
+        with mp.workdps(100):
+            if case % 2:  # next to where the draw changes
+                border = (rng.randint(1, 10**6) - mp_offset(law, scale)) / mp.mpf(scale)
+                start = int(mp.floor(rng.choice([-1, 1]) * border * 2**bits))
+            script = Script(rng)
+            monkeypatch.setattr(noise, "_random_bits", script)
+            answer = noise._round_exactly(CURVES[law], scale, noise.Interval(start, bits))
+            refinements += len(script.words)
+            # more bits of the size are drawn, whatever the sign
+            size = extended(start if start >= 0 else ~start, script.words)
+            drawn = size if start >= 0 else ~size
+            low, high = mp_draws(law, scale, drawn, bits + 64 * len(script.words))
+        assert low == high
+        assert (answer - low) % 2**64 == 0
         assert -(2**63) <= answer < 2**63
-    assert refinements > 1000
+    assert refinements > 700
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -161,9 +215,9 @@ def no_more_bits(n):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("powers", [False, True], ids=["any scale", "powers of two"])
-def test_floats_round_as_exact_arithmetic_does(law, powers, monkeypatch):
-    rng, size, real = np.random.default_rng(7), 60_000, noise.random_words
-    exponents = rng.integers(-5, 61, size) if powers else rng.uniform(-5, 60, size)
+def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monkeypatch):
+    rng, size, real = np.random.default_rng(7), 12_000, noise.random_words
+    exponents = rng.integers(-20, 61, size) if powers else rng.uniform(-20, 60, size)
     scale, drawn = 2.0**exponents, []
 
     def recorded(n, dtype=np.uint64):
@@ -175,44 +229,39 @@ def test_floats_round_as_exact_arithmetic_does(law, powers, monkeypatch):
     with np.errstate(all="ignore"):
         noise._try_block(table, scale, out)
     cell, place = drawn[:2]
-    monkeypatch.setattr(noise, "_random_bits", no_more_bits)
     undecided = 0
     free = np.flatnonzero(cell < table.free)
-    for i in free:
-        start = int(table.strip[cell[i]]) << 64 | int(place[i])
-        try:
-            exact = noise._round_exactly(float(scale[i]), noise.Interval(start, 70))
-            assert exact == out[i]
-        except MoreBitsError:
-            undecided += 1
+    with mp.workdps(60):
+        for i in free:
+            start = int(table.strip[cell[i]]) << 64 | int(place[i])
+            low, high = mp_draws(law, scale[i], start, 70)
+            undecided += low != high
+            assert (int(out[i]) - low) % 2**64 <= high - low
     # 2**-10 of the draws at the widest scale
     assert undecided < 0.001 * free.size
 
 
-def test_floats_round_right_at_a_quarter_of_the_margin(monkeypatch):
-    """Next to half-integers, where float errors show, and with a margin that leaves no slack."""
+@pytest.mark.parametrize("law", LAWS)
+def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
+    """Next to where the draw changes, where float errors show, and with no slack in the margin."""
     monkeypatch.setattr(noise, "MARGIN", MARGIN / 4)
     monkeypatch.setattr(noise, "_random_bits", no_more_bits)
-    rng, size, clear = random.Random(3), 40_000, 0
-    scale = np.array([2.0 ** rng.uniform(2, 48) for _ in range(size)])
-    near = np.array([rng.uniform(-11.9, 11.9) for _ in range(size)])
-    starts = []
-    for s, z in zip(scale.tolist(), near.tolist(), strict=True):
-        half = Fraction(2 * int(s * z) + 1, 2) + rng.choice([-1, 1]) * Fraction(
-            MARGIN * rng.uniform(0.25, 0.5)
-        )
-        starts.append(half / Fraction(s) * 2**70 // 1)
-    strip = np.array([start >> 64 for start in starts])
-    place = np.array([start & 2**64 - 1 for start in starts], np.uint64)
-    out = np.empty(1, np.int64)
-    for i, start in enumerate(starts):
-        here = slice(i, i + 1)
+    rng, size, clear, out = random.Random(3), 10_000, 0, np.empty(1, np.int64)
+    for _ in range(size):
+        scale, sign = 2.0 ** rng.uniform(0, 48), rng.choice([-1, 1])
+        with mp.workdps(60):
+            k = int(scale * rng.uniform(0, 11.9)) + 1
+            away = rng.choice([-1, 1]) * MARGIN * rng.uniform(0.25, 0.5)
+            border = (k - mp_offset(law, scale) + away) / mp.mpf(scale)
+            start = int(mp.floor(sign * border * 2**70))
+            low, high = mp_draws(law, scale, start, 70)
+        strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
         try:
-            noise._round_block(scale[here], strip[here], place[here], out)
+            noise._round_block(CURVES[law], np.array([scale]), strip, place, out)
         except MoreBitsError:
             continue
         clear += 1
-        assert out[0] == noise._round_exactly(float(scale[i]), noise.Interval(start, 70))
+        assert low == out[0] == high
     assert clear > 0.9 * size
 
 

@@ -66,8 +66,8 @@ def test_a_count_under_epsilon_gets_laplace_noise():
     made = plan(dpf.count(), epsilon=1, delta=1e-6)
     assert made.mechanism == "laplace"
     (prediction,) = made.tables[None].predictions()
-    # b = 1, rounded: a variance of 2 and about 1/12
-    assert prediction.std_error == pytest.approx(math.sqrt(2 + 1 / 12), rel=2e-3)
+    # the discrete Laplace of scale 1: 1.357, where a continuous one has 1.414
+    assert prediction.std_error == pytest.approx(1 / (math.sqrt(2) * math.sinh(0.5)), rel=1e-12)
     assert made.loss == PrivacyLoss(epsilon=Fraction(1))
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accuracy import approximate_half_width, exact_half_width, pair_half_width
+from dpframe.accuracy import approximate_half_width, exact_half_width, laplace_half_width
 from dpframe.certificate import unpack
 from dpframe.errors import CertificateError, QueryError
 from dpframe.postprocess import covariance
@@ -66,7 +66,8 @@ def test_intervals_are_as_wide_as_the_noise(mechanism, level):
         width = approximate_half_width(mechanism, frame.dp.std_error["mean"], level)
     else:
         mean = next(part for part in frame.dp.certificate.columns if part["name"] == "mean")
-        width = pair_half_width(*map(unpack, mean["loadings"].values()), level)
+        loadings = {block: unpack(loading) for block, loading in mean["loadings"].items()}
+        width = laplace_half_width(loadings, frame.dp.certificate["mechanism"]["scales"], level)
     low = np.clip(frame["mean"] - width, *BOUNDS["fare"])
     assert bars["mean_low"].to_numpy() == pytest.approx(low.to_numpy())
 

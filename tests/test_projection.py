@@ -313,7 +313,7 @@ def test_rounding_is_the_nearest_with_its_total(n):
 
 
 @pytest.mark.parametrize(
-    ("values", "integer_noise"),
+    ("values", "rounded"),
     [
         ([0.5, 0.25] * 20, [1, 0] * 15 + [0] * 10),
         ([0.5, 1.0], [1, 1]),

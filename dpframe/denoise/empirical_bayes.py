@@ -1,8 +1,9 @@
 """Nonparametric empirical Bayes: posterior means under the prior that the values make likeliest.
 
-Inside, distances are in standard deviations of the noise, from the origin of a regular grid. A row
-of the histogram of the values is one step of the grid, in `parts` bins. Then one small table, the
-kernel, holds all likelihoods. Only points of the grid within reach of a value are stored.
+Inside, distances are in units from the origin of a regular grid: standard deviations of the noise,
+or sqrt(2) scales of a Laplace law, the same but on integers. A row of the histogram of the values
+is one step of the grid, in `parts` bins. Then one small table, the kernel, holds all likelihoods.
+Only points of the grid within reach of a value are stored.
 """
 
 import hashlib
@@ -50,9 +51,8 @@ class Grid(NamedTuple):
     """Where truths can be, and the noise around them."""
 
     law: Law
-    """Law of the noise."""
     step: float
-    """Spacing of the points, in standard deviations of the noise."""
+    """Spacing of the points, in units."""
     bounded: bool
     """Whether the origin is the smallest truth."""
 
@@ -61,7 +61,7 @@ class Prior(NamedTuple):
     """A discrete prior."""
 
     points: np.ndarray
-    """Points in increasing order, in standard deviations of the noise from the origin."""
+    """Points in increasing order, in units from the origin."""
     weights: np.ndarray
     """Their probabilities."""
     steps: int
@@ -82,10 +82,8 @@ class _Bins(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Weights of the stored points, and how they move with the values in some directions."""
-
-    weights: np.ndarray
-    tangents: np.ndarray
+    weights: np.ndarray  # of the stored points
+    tangents: np.ndarray  # how they move with the values in some directions
 
 
 def empirical_bayes(
@@ -111,7 +109,8 @@ def empirical_bayes(
     sigma
         Standard deviation of the noise in each value, in their units.
     law
-        "gaussian", or "laplace" with scale `sigma / sqrt(2)`.
+        "gaussian", or "laplace" with scale `sigma / sqrt(2)`; `1 / (2 asinh(1 / (sqrt(2) sigma)))`,
+        that of the discrete law, where truths and values are whole.
     lower
         The smallest value that the truth can have, from which the grid starts; `None`: there is
         none, and the grid starts at the smallest value.
@@ -128,16 +127,14 @@ def empirical_bayes(
     Raises
     ------
     QueryError
-        If the values are not finite numbers in one dimension, sigma is not positive, the law is
-        unknown or lower not finite.
+        If values or lower are not finite, sigma is not positive, or the law is unknown.
 
     Notes
     -----
     The grid has a spacing of .35 sigma, rounded to an integer of at least 1 where truths are whole.
     EM stops at a step that gains less than .02 in all, or 1e-6 per value: the likeliest prior
     itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
-    come back as they are. Values that take up more than 2^15 steps of the grid are cut there, and
-    the pieces denoised by themselves in 10 steps of EM.
+    come back as they are. If values take up more than 2^15 steps, pieces are denoised, in 10 steps.
 
     The mean posterior variance is too small as a risk, for two reasons. By Tweedie's formula
     `x_i = y_i + sigma^2 d log f(y_i) / dy_i`, so a prior whose parameters are estimated with
@@ -167,29 +164,37 @@ def empirical_bayes(
     origin = _check_origin(law, lower, integer)
     step = max(1.0, float(round(_SPACING * sigma))) if integer else _SPACING * sigma
     chosen = {"spacing": step, "grid_points": 0.0, "steps": 0.0}
+    whole = integer and bool((y == np.rint(y)).all())
+    unit = _discrete_unit(sigma) if whole and law == "laplace" else sigma
+    variance = (sigma / unit) ** 2  # in squared units
     with np.errstate(over="ignore", under="ignore"):  # of values too far away to be resolved
-        z = (y - origin) / sigma
+        z = (y - origin) / unit
         z = z if lower is None else np.maximum(z, -_FAR_BELOW)
         near = np.abs(z) < _RESOLVED
         if not near.any():
             return Denoised(y.copy(), sigma * sigma, chosen)
         z = z[near]
         # where the noise is next to nothing, so is what a farther point has to say
-        grid = Grid(law, min(step / sigma, _RESOLVED), bounded=lower is not None)
-        whole = integer and step <= _PARTS and bool((y[near] == np.rint(y[near])).all())
+        grid = Grid(law, min(step / unit, _RESOLVED), bounded=lower is not None)
+        parts = int(step) if whole and step <= _PARTS else None
         pieces = _pieces(z, grid.step)
         most_steps = _MOST_STEPS if len(pieces) == 1 else _FEW_STEPS
-        means, risk = np.empty(len(z)), float(len(y) - len(z))
+        means, risk = np.empty(len(z)), variance * (len(y) - len(z))
         for piece in pieces:
-            prior = fit_prior(z[piece], grid, int(step) if whole else None, most_steps=most_steps)
+            prior = fit_prior(z[piece], grid, parts, most_steps=most_steps)
             unique, inverse = np.unique(z[piece], return_inverse=True)
             means[piece] = posterior(unique, prior, law)[inverse]
-            risk += len(piece) * _risk(z[piece], grid, most_steps)
+            risk += len(piece) * _risk(z[piece], grid, most_steps, variance)
             chosen["grid_points"] += len(prior.points)
             chosen["steps"] = max(chosen["steps"], float(prior.steps))
         estimates = y.copy()
-        estimates[near] = origin + sigma * means
-    return Denoised(estimates, risk / len(y) * sigma * sigma, chosen)
+        estimates[near] = origin + unit * means
+    return Denoised(estimates, risk / len(y) * unit * unit, chosen)
+
+
+def _discrete_unit(sigma: float) -> float:
+    """Return sqrt(2) scales of a discrete Laplace law; sigma where it is too small for that."""
+    return max(sigma, 1 / (math.sqrt(2) * math.asinh(1 / (math.sqrt(2) * sigma))))
 
 
 def _pieces(z: np.ndarray, step: float) -> list[np.ndarray]:
@@ -214,7 +219,7 @@ def fit_prior(
     Parameters
     ----------
     values
-        At least one value, in standard deviations of the noise from the origin.
+        At least one value, in units from the origin.
     grid
         The grid.
     parts
@@ -232,10 +237,10 @@ def fit_prior(
 
 
 def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
-    """Return posterior means, shape (n,), in standard deviations of the noise.
+    """Return posterior means, shape (n,), in units.
 
-    They take in the points within 8 standard deviations of a value, or 32 scales of Laplace noise,
-    and the next ones to both sides, so that there are some.
+    They take in the points within 8 standard deviations or 32 scales of a Laplace law, and the next
+    ones to both sides, so that there are some.
     """
     reach = _REACH[law]
     first = np.searchsorted(prior.points, values - reach) - 1
@@ -261,14 +266,13 @@ def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
         return 0.0
     if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
         raise QueryError(
-            f"lower must be the smallest value that the truth can have, a finite number, or None "
-            f"where there is none; got lower={lower!r}."
+            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}."
         )
     return float(math.ceil(lower)) if integer else float(lower)
 
 
 def _exponent(distances: np.ndarray, law: Law) -> np.ndarray:
-    """Log-likelihoods at distances in standard deviations, up to a constant."""
+    """Log-likelihoods at distances in units, up to a constant."""
     found: np.ndarray = distances**2 / -2 if law == "gaussian" else -math.sqrt(2) * abs(distances)
     return found
 
@@ -362,8 +366,8 @@ def _scatter(totals: np.ndarray, start: np.ndarray, parts: np.ndarray) -> None:
         totals[..., start + k] += parts[..., k, :]
 
 
-def _risk(values: np.ndarray, grid: Grid, most_steps: int) -> float:
-    """Mean squared error that posterior means are expected to have, as a share of sigma^2."""
+def _risk(values: np.ndarray, grid: Grid, most_steps: int, variance: float) -> float:
+    """Mean squared error that posterior means are expected to have, in squared units."""
     grid = grid._replace(step=grid.step if grid.step <= _COARSE else _SPACING)
     bins = _bins(np.sort(values), grid, None)
     directions = _directions(bins)
@@ -380,19 +384,15 @@ def _risk(values: np.ndarray, grid: Grid, most_steps: int) -> float:
         slope = (tangents @ first - mean * (tangents @ bins.kernel)) / f
         through += (directions[:, rows] * slope).sum((1, 2))
     trace = float(through.sum() if n <= _EXACT else through.mean())
-    return (max(spread, 0.0) + 2 * min(max(trace, alone), n)) / n
+    return (max(spread, 0.0) + 2 * variance * min(max(trace, alone), n)) / n
 
 
 def _directions(bins: _Bins) -> np.ndarray:
     """Directions in which values move, summed in bins: each value, or signs that are at random."""
     n = len(bins.flat)
-    signs: np.ndarray
-    if n <= _EXACT:
-        signs = np.eye(n)
-    else:
-        wanted = max(_PROBED // n, 1)
-        # pseudorandom and always the same: the risk is a function of the values
-        pool = np.frombuffer(hashlib.shake_128(b"").digest(wanted * n), np.uint8)
-        signs = 1.0 - 2.0 * (pool.reshape(wanted, n) & 1)
+    wanted = max(_PROBED // n, 1)
+    # pseudorandom and always the same: the risk is a function of the values
+    pool = np.frombuffer(hashlib.shake_128(b"").digest(wanted * n), np.uint8)
+    signs: np.ndarray = np.eye(n) if n <= _EXACT else 1.0 - 2.0 * (pool.reshape(wanted, n) & 1)
     binned = [np.bincount(bins.flat, row, minlength=bins.counts.size) for row in signs]
     return np.stack(binned).reshape(-1, *bins.counts.shape)

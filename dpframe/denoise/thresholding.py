@@ -59,8 +59,10 @@ def soft_threshold(
         `E[W h(y)] = 2 b^2 E[h'(y + V)]`, with V independent of W and of the same law, so q is the
         mean of `P(|y_i + V| > t)`, which is `exp(-t / b) cosh(y_i / b)` where `|y_i| <= t` and
         `1 - exp(-|y_i| / b) sinh(t / b)` elsewhere. With t = 0 nothing changes and the risk is
-        `s^2`, as for an empty array. The minimum that "sure" finds is, on average, a little below
-        the risk of what it returns. `chosen` holds "threshold".
+        `s^2`, as for an empty array. For the integer noise of a release this is the limit of wide
+        noise: with a discrete Laplace of scale 1, a true value of 0 and t = 2 s, it says 0.03 s^2
+        where the error is 0.07 s^2; at scale 4, 0.058 in place of 0.060. The minimum that "sure"
+        finds is, on average, a little below the risk of what it returns. `chosen` has "threshold".
 
     Raises
     ------

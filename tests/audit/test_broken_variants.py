@@ -14,7 +14,7 @@ from auditing import Game, audit
 from test_epsilon_lower_bounds import ADD, GAMES, REPLACE
 
 import dpframe as dpf
-from dpframe import allocation, grid, noise, plan, sensitivity, tables
+from dpframe import allocation, grid, noise, noise_tables, plan, sensitivity, tables
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.privacy import ROW_CAPS, Caps
 from dpframe.strategies import linear
@@ -68,6 +68,15 @@ def noise_of_floats(patch):
         return getattr(rng, "normal" if law == "gaussian" else law)(0, scale, size)
 
     patch.setattr(releasing, "integer_noise", floats)
+
+
+def zero_of_both_signs(patch):
+    table = noise_tables.strip_table("laplace")
+    # |Y| is the whole part of scale * |Z|: nothing is added that makes up for the sign of 0
+    twice = replace(
+        table.curve, offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
+    )
+    patch.setattr(noise, "strip_table", lambda law: replace(table, curve=twice))
 
 
 def noise_for_the_other_relation(patch):
@@ -194,6 +203,7 @@ VARIANTS = (
     ),
     Variant("noise of floats, Gaussian", noise_of_floats, COUNT),
     Variant("noise of floats, Laplace", noise_of_floats, GAMES["count", ADD, "laplace"]),
+    Variant("Laplace noise with 0 twice", zero_of_both_signs, GAMES["count", ADD, "laplace"]),
     Variant(
         "noise for a unit added where one is replaced",
         noise_for_the_other_relation,

@@ -4,12 +4,14 @@ Each assertion raises a false alarm with probability `FALSE_ALARM`. Fewer than 1
 audit: fewer than one audit in 10,000 fails by chance.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from dpframe import noise
-from dpframe.noise_tables import CURVES
+from dpframe.noise_tables import CURVES, strip_table
 
 FALSE_ALARM = 1e-6
 FEWEST = 50  # expected draws in the tails that are counted together
@@ -22,11 +24,24 @@ def beyond(law, z):
     return special.ndtr(-z) if law == "gaussian" else 0.5 * np.exp(-z)
 
 
-def between(law, z):
-    """P(z[i] <= Z < z[i + 1]) for increasing z, without cancellation in the tails."""
-    tail = beyond(law, np.abs(z))
-    lower, upper = np.where(z < 0, tail, 1 - tail), np.where(z < 0, 1 - tail, tail)
-    return np.where(z[:-1] < 0, np.diff(lower), -np.diff(upper))
+def reaching(law, scale, k):
+    """P(Y >= k) of a draw for k >= 1."""
+    if law == "gaussian":
+        return beyond(law, (k - 0.5) / scale)
+    return np.exp(-k / scale) / (1 + np.exp(-1 / scale))
+
+
+def below(law, scale, k):
+    """P(Y < k) of a draw."""
+    tail = reaching(law, scale, np.where(k > 0, k, 1 - k))
+    return np.where(k > 0, 1 - tail, tail)
+
+
+def between(law, scale, edges):
+    """P(Y < e[0]), P(e[i] <= Y < e[i + 1]) and P(Y >= e[-1]), without cancellation in the tails."""
+    lower = np.r_[0, below(law, scale, edges), 1]
+    upper = np.r_[1, below(law, scale, 1 - edges), 0]
+    return np.where(np.r_[True, edges <= 0], np.diff(lower), -np.diff(upper))
 
 
 def edges_of(law, scale, draws, most):
@@ -55,8 +70,7 @@ def law_test(law, scale, draws, most=500, true_scale=None):
         values = noise.integer_noise(law, true_scale or scale, min(draws, 10**6))
         cells = np.searchsorted(edges, values, side="right")
         counts += np.bincount(cells, minlength=len(counts))
-    inner = (edges - 0.5) / scale
-    return chi_square(counts, between(law, np.r_[-np.inf, inner, np.inf]))
+    return chi_square(counts, between(law, scale, edges))
 
 
 QUICK = [0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40]
@@ -77,9 +91,26 @@ def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
 
 
 def test_narrow_noise_is_nearly_always_zero():
-    # one Gaussian draw in 10**22 is not zero; for Laplace 45 in a million
+    # one Gaussian draw in 10**22 is not zero; for Laplace one in 40,000 at .1
     assert not noise.integer_noise("gaussian", 0.05, 2 * 10**6).any()
-    assert law_test("laplace", 0.05, 2 * 10**6) > FALSE_ALARM
+    assert law_test("laplace", 0.1, 2 * 10**6) > FALSE_ALARM
+
+
+# the law is that of geometric sizes for an offset of its own, of which these are the ends
+OTHERS = {
+    "a rounded Laplace": replace(CURVES["gaussian"], peak=496, reach=12, energy=abs),
+    "0 of both signs": replace(
+        CURVES["laplace"], offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
+    ),
+}
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.2])
+@pytest.mark.parametrize("curve", OTHERS.values(), ids=list(OTHERS))
+def test_two_million_draws_of_another_law_are_rejected(scale, curve, monkeypatch):
+    table = replace(strip_table("laplace"), curve=curve)
+    monkeypatch.setattr(noise, "strip_table", lambda law: table)
+    assert law_test("laplace", scale, 2 * 10**6) < FALSE_ALARM
 
 
 @audit
@@ -114,9 +145,9 @@ def forced_test(law, scale, draws, monkeypatch):
             interval.start >> max(0, interval.bits - bits), min(interval.bits, bits)
         )
 
-    def coarse_round(scale, drawn):
+    def coarse_round(curve, scale, drawn):
         asked["rounding"] += 1
-        return round_exactly(scale, fewer(drawn, 8))
+        return round_exactly(curve, scale, fewer(drawn, 8))
 
     def coarse_accept(curve, drawn, height):
         asked["height"] += 1
@@ -178,10 +209,8 @@ def transformed_counts(law, draws):
     rng = np.random.default_rng()
     scale = 2.0 ** rng.uniform(-2, 58, draws)
     values = noise.integer_noise(law, scale, draws)
-    ends = [(values + shift) / scale for shift in (-0.5, 0.5)]
-    tails = [beyond(law, np.abs(z)) for z in ends]
-    below, through = (np.where(z < 0, t, 1 - t) for z, t in zip(ends, tails, strict=True))
-    uniform = below + rng.random(draws) * (through - below)
+    start, end = (below(law, scale, values + shift) for shift in (0, 1))
+    uniform = start + rng.random(draws) * (end - start)
     odd = np.bincount(values[scale > 2.0**20] & 63, minlength=64)
     return np.bincount((uniform * 1024).astype(int).clip(0, 1023), minlength=1024), odd
 

@@ -15,15 +15,18 @@ audit = pytest.mark.audit
 
 
 def residue_probabilities(law, scale, modulus):
-    """P(round(scale * Z) = r modulo the modulus), r = 0, 1, ...; wide noise is even to 1e-5."""
+    """P(Y = r modulo the modulus) of a draw, r = 0, 1, ...; wide noise is even to 1e-5."""
     if scale > 64 * modulus:
         return np.full(modulus, 1 / modulus)
     last = int(40 * scale) // modulus * modulus + modulus
     k = np.arange(-last, last)
-    cumulative = special.ndtr if law == "gaussian" else stats.laplace.cdf
-    # the law is even: compute with the negative side, where floats are fine
-    near, far = -np.abs(k) + 0.5, -np.abs(k) - 0.5
-    return (cumulative(near / scale) - cumulative(far / scale)).reshape(-1, modulus).sum(axis=0)
+    if law == "laplace":
+        found = np.exp(-np.abs(k) / scale) * np.tanh(0.5 / scale)
+    else:
+        # the law is even: compute with the negative side, where floats are fine
+        near, far = -np.abs(k) + 0.5, -np.abs(k) - 0.5
+        found = special.ndtr(near / scale) - special.ndtr(far / scale)
+    return found.reshape(-1, modulus).sum(axis=0)
 
 
 def residue_counts(law, scale, modulus, base, draws):

@@ -36,24 +36,42 @@ def place_of_height(law, height):
     return np.sqrt(2 * energy) if law == "gaussian" else energy
 
 
+def offset(law, scale):
+    """What is added to scale * |Z| before its whole part is taken."""
+    return 0.5 if law == "gaussian" else scale * np.log(2 / (1 + np.exp(-1 / scale)))
+
+
 class Account:
     """Mass received by each integer, in cells."""
 
     def __init__(self, law, scale):
         self.law, self.scale, self.curve = law, scale, strip_table(law).curve
-        self.offset = int(scale * self.curve.reach) + 2
-        self.mass = np.zeros(2 * self.offset + 1)
+        self.largest = int(scale * self.curve.reach) + 2
+        self.mass = np.zeros(2 * self.largest + 1)
         self.heights = []  # boxes whose height floats did not decide
 
     def add(self, k, area):
-        np.add.at(self.mass, k + self.offset, area)
+        np.add.at(self.mass, k + self.largest, area)
 
     def pieces(self, slots):
-        """Divide [slot, slot + 1) / SLOTS at the half-integer that scale * z may cross there."""
+        """Divide [slot, slot + 1) / SLOTS where the draw may change there."""
         start, end = slots / SLOTS, (slots + 1) / SLOTS
-        k = np.floor(self.scale * start + 0.5).astype(int)
-        cut = np.clip((k + 0.5) / self.scale, start, end)
-        return [(k, start, cut), (k + 1, cut, end)]
+        k, sign = self.draw(np.where(slots < 0, end, start)), np.where(slots < 0, -1, 1)
+        cut = np.clip(sign * self.border(np.abs(k) + 1), start, end)
+        return [
+            (k, np.where(slots < 0, cut, start), np.where(slots < 0, end, cut)),
+            (k + sign, np.where(slots < 0, start, cut), np.where(slots < 0, cut, end)),
+        ]
+
+    def draw(self, z):
+        """The draw that z gives."""
+        size = np.floor(self.scale * np.abs(z) + offset(self.law, self.scale))
+        return (np.sign(z) * size).astype(int)
+
+    def border(self, k):
+        """The z from which on draws are k or more."""
+        d = offset(self.law, self.scale)
+        return (k - np.where(k > 0, d, 1 - d)) / self.scale
 
     def book(self, outputs, area):
         """Add accepted boxes of one area, divided where the output is flagged."""
@@ -92,7 +110,7 @@ def account_of(law, scale, strips, monkeypatch, table):
     def scripted(n, dtype=np.uint64):
         return np.broadcast_to(np.asarray(queue.pop(0), dtype), n)
 
-    def settle_rounding(scale, drawn):
+    def settle_rounding(curve, scale, drawn):
         return FLAG + (drawn.start >> 64 - PLACE_BITS)
 
     def settle_height(curve, drawn, height):
@@ -124,11 +142,11 @@ def account_of(law, scale, strips, monkeypatch, table):
 
 def expected_mass(account, strips):
     """Area, in cells, under the curve over each preimage within the strips."""
-    k = np.arange(-account.offset, account.offset + 1)
+    k = np.arange(-account.largest, account.largest + 1)
     total = np.zeros(k.size)
     for strip in strips:
-        start = np.clip((k - 0.5) / account.scale, strip / 64, (strip + 1) / 64)
-        end = np.clip((k + 0.5) / account.scale, strip / 64, (strip + 1) / 64)
+        start = np.clip(account.border(k), strip / 64, (strip + 1) / 64)
+        end = np.clip(account.border(k + 1), strip / 64, (strip + 1) / 64)
         parts = (np.sign(z) * integral(account.law, np.abs(z)) for z in (end, start))
         total += 64 * account.curve.peak * (next(parts) - next(parts))
     return total
