@@ -184,7 +184,7 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
         block = slice(start, start + _BLOCK)
         blocks.append(start + _try_block(table, _part(scales, block), out[block]))
     rejected = np.concatenate(blocks)
-    within = np.searchsorted(rejected, size)
+    within = int(rejected.searchsorted(size))
     accepted = np.ones(spare, bool)
     accepted[rejected[within:] - size] = False
     usable = out[size:][accepted][:within]
@@ -200,7 +200,7 @@ def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.nda
     cell, place = random_words(out.size, np.uint16), random_words(out.size)
     strip = table.strip.take(cell).astype(np.int64)
     _round_block(table.curve, scales, strip, place, out)
-    tested = np.flatnonzero(cell >= table.free)
+    tested = (cell >= table.free).nonzero()[0]
     bottom = table.bottom[cell[tested] - table.free]
     rejected, refined = _test_heights(table.curve, strip[tested], place[tested], bottom)
     for i, drawn in refined.items():
@@ -229,7 +229,7 @@ def _round_block(
         out += whole.astype(np.int64) * high
     product -= nearest
     unknown = scales * 2.0 ** -(STRIP_BITS + _WORD)
-    for i in np.flatnonzero(np.abs(product, out=product) > 0.5 - MARGIN - unknown):
+    for i in (np.abs(product, out=product) > 0.5 - MARGIN - unknown).nonzero()[0]:
         drawn = Interval(int(strip[i]) << _WORD | int(place[i]), STRIP_BITS + _WORD)
         out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
 
@@ -270,7 +270,7 @@ def _test_heights(
     rejected = excess > MARGIN
     refined = {}
     # the bottom of the tail's cell is NaN: never clear
-    for i in np.flatnonzero(~(rejected | (excess < -MARGIN))):
+    for i in (~(rejected | (excess < -MARGIN))).nonzero()[0]:
         if np.isnan(bottom[i]):
             drawn = _try_tail(curve)
         else:

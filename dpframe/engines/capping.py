@@ -94,7 +94,8 @@ def _cap_groups(
         kept = _sample(pairs, caps.rows_per_group)
     if caps.groups is not None:
         chosen = _sample(np.searchsorted(pairs, bounds), caps.groups)
-        kept &= _spread(chosen, pairs)
+        single = len(chosen) == len(kept)  # one row in each pair
+        kept &= chosen if single else np.repeat(chosen, np.diff(pairs))
     before = np.zeros(len(order) + 1, bounds.dtype)
     np.cumsum(kept, out=before[1:])
     return order[kept], before[bounds]
@@ -112,21 +113,15 @@ def _pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np
 def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
     """Keep at most some random places of each segment [bounds[i], bounds[i + 1]), as a mask."""
     sizes = np.diff(bounds)
-    over = sizes > most
-    kept = _spread(~over, bounds)
-    draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
-    if over.any():
-        draw(kept, bounds[:-1][over].astype(np.int64), sizes[over].astype(np.uint64), most)
+    kept = np.ones(bounds[-1], bool)
+    over = (sizes > most).nonzero()[0]
+    if len(over):
+        starts, sizes = bounds[over].astype(np.int64), sizes[over]
+        before = np.cumsum(sizes) - sizes
+        kept[np.repeat(starts - before, sizes) + np.arange(sizes.sum())] = False
+        draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
+        draw(kept, starts, sizes.astype(np.uint64), most)
     return kept
-
-
-def _spread(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Repeat the flag of each segment at its places, in less memory than `np.repeat` takes."""
-    up = flags & (bounds[1:] > bounds[:-1])
-    change = np.zeros(bounds[-1] + 1, np.int8)
-    change[bounds[:-1][up]] = 1
-    change[bounds[1:][up]] -= 1
-    return np.cumsum(change[:-1], dtype=np.int8).view(np.bool_)
 
 
 def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:

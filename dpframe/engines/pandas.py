@@ -135,21 +135,27 @@ class _Pass:
 
     def _cap(self, capped: list[Prepared]) -> None:
         """Choose the rows that are kept of each unit, for tasks with units."""
+        units: dict[Hashable, Units] = {}
+
+        def find_cells() -> None:
+            in_threads(lambda rows: self._find(capped, rows), self._blocks(), self._threads)
+
+        def find_units() -> None:
+            for unit in dict.fromkeys(each.task.unit for each in capped):
+                units[unit] = Units(self._source.column(unit), self._threads)
+
         for each in capped:
             each.capped = np.empty(self._rows, np.min_scalar_type(each.outside))
-
-        def find(rows: slice) -> None:
-            block = Block(self._source, rows)
-            for each in capped:
-                each.capped[rows] = each.find(block)
-
-        in_threads(find, self._blocks() if capped else [], self._threads)
-        units: dict[Hashable, Units] = {}
+        work = [find_units, find_cells] if capped else []
+        in_threads(lambda find: find(), work, min(self._threads, 2))
         for each in capped:
-            unit = each.task.unit
-            if unit not in units:
-                units[unit] = Units(self._source.column(unit), self._threads)
-            kept = units[unit].kept(each.capped, each.outside, each.task.caps)
+            kept = units[each.task.unit].kept(each.capped, each.outside, each.task.caps)
             each.capped[~kept] = each.outside
             if any(term.kind == "units" for term in each.task.terms):
-                each.first = units[unit].first(kept)
+                each.first = units[each.task.unit].first(kept)
+
+    def _find(self, capped: list[Prepared], rows: slice) -> None:
+        """Find the cells of a block for some tasks."""
+        block = Block(self._source, rows)
+        for each in capped:
+            each.capped[rows] = each.find(block)

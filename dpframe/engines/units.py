@@ -101,7 +101,7 @@ def _labeled(
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
     if dtype is not None:
         found, missing = native(column, dtype)
-        if not _is_dense(found):
+        if _range(found) is None:
             return _hashed(found, groups), _storable(found), partial(_numbers_at, dtype, missing)
     codes, units = unit_codes(column)
     shift = (units // groups).bit_length()
@@ -147,11 +147,12 @@ def _words(found: np.ndarray) -> np.ndarray:
     return found.view(np.uint64)
 
 
-def _is_dense(found: np.ndarray) -> bool:
-    """Whether numbers are integers so close together that a shift codes them."""
+def _range(found: np.ndarray) -> tuple[int, int] | None:
+    """Least and largest of numbers, if they are integers so close that a shift codes them."""
     if found.dtype.kind not in "biu" or not len(found):
-        return False
-    return int(found.max()) - int(found.min()) < max(len(found), _FEW)
+        return None
+    low, high = int(found.min()), int(found.max())
+    return (low, high) if high - low < max(len(found), _FEW) else None
 
 
 def unit_codes(column: pd.Series) -> _Codes:
@@ -185,8 +186,10 @@ def unit_codes(column: pd.Series) -> _Codes:
 
 def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> _Codes:
     """Let the number of units stand for none, which codes below zero and a mask tell."""
-    codes = codes.astype(index_dtype(max(units, len(codes))), copy=True)
-    codes[codes < 0] = units
+    codes = codes.astype(index_dtype(max(units, len(codes))), copy=missing is not None)
+    absent = codes < 0
+    if absent.any():
+        codes = np.where(absent, codes.dtype.type(units), codes)
     if missing is not None:
         codes[missing] = units
     return codes, units
@@ -206,11 +209,11 @@ def _is_text(column: pd.Series) -> bool:
     return id(float) not in kinds or infer_dtype(column, skipna=True) == "string"
 
 
-def _numbers_coded(found: np.ndarray) -> tuple[np.ndarray, int]:
+def _numbers_coded(found: np.ndarray) -> _Codes:
     """Code numbers and times: integers that are close together by a shift, others by hashing."""
-    if _is_dense(found):
-        low = int(found.min())
-        return _shifted(found, low), int(found.max()) - low + 1
+    ends = _range(found)
+    if ends is not None:
+        return _shifted(found, ends[0]), ends[1] - ends[0] + 1
     codes, uniques = pd.factorize(found)
     return codes, len(uniques)
 
