@@ -47,9 +47,8 @@ EDGES = {
     "durations": [-HOUR, 0 * HOUR, HOUR],
 }
 WHERES = [None, "x > 0 or k in [1, 'A'] or b or k >= '2020-02-01'"]
-RELATIONS = ["add_remove", "replace"]
 CAPS = [NO_CAPS, Caps(2), Caps(4, 1), Caps(None, 2, 1), Caps(99, 99, 99)]
-MISSING = [{}, {"x": 1, "b": 0}]
+OTHERS = [("add_remove", {}), ("replace", {"x": 1, "b": 0})]  # relation, replacements
 
 
 def frame_of(kind):
@@ -112,8 +111,8 @@ def tasks_of(frame, asked):
 
 def some_options(kind, everything):
     """Combine bounds, conditions, caps, relations and replacements: all of them, or a few."""
-    cases = [*itertools.product(["numbers"], WHERES, CAPS, RELATIONS, MISSING)]
-    cases += itertools.product(list(BOUNDS)[1:], WHERES[:1], CAPS[::2], RELATIONS, MISSING[:1])
+    cases = [*itertools.product(["numbers"], WHERES, CAPS, OTHERS)]
+    cases += itertools.product(list(BOUNDS)[1:], WHERES[:1], CAPS[::2], OTHERS[:1])
     start = list(BY_NAME).index(kind.name)
     return cases if everything else [cases[(start + 17 * n) % len(cases)] for n in range(2)]
 
@@ -132,7 +131,8 @@ def same_choices(few):
 def compare(frame, other, everything, threads=None):
     """Compare the totals of two forms of the same frame."""
     kind = BY_NAME[frame.attrs["kind"]]
-    for scale, where, *facts in some_options(kind, everything):
+    for scale, where, caps, others in some_options(kind, everything):
+        facts = caps, *others
         asked = queries(scale, where)
         tasks = tasks_of(declared(frame, kind, scale, facts), asked)
         with same_choices(1 << 16):
