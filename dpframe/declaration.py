@@ -331,19 +331,21 @@ def declaration_of(frame: object) -> Declaration:
         return declaration
     if _is_derived(frame):
         raise DeclarationError(
-            "this frame was derived from a declared frame (a filter, a copy, a new "
-            "column list), and its rows may no longer be what was declared. To use only some rows, "
-            "query the declared frame with where='...'; or declare this frame anew with "
-            ".dp.declare(...), passing ledger= of the first one to share its budget."
+            "this frame was derived from a declared frame (a filter, a copy, a new column list, "
+            "what was written to files; with Dask, also what is read anew), and its rows may no "
+            "longer be what was declared. To use only some rows, query the declared frame with "
+            "where='...'; or declare this frame anew with .dp.declare(...), passing ledger= of the "
+            "first one to share its budget."
         )
     return Declaration()
 
 
 def _is_derived(frame: object) -> bool:
     """Whether a frame shows that it was made of a declared one."""
-    attrs = getattr(frame, "attrs", None)
-    if isinstance(attrs, dict) and attrs.get(_MARK):
-        return True
+    for one in (frame, getattr(frame, "_meta", None)):  # the latter of Dask
+        attrs = getattr(one, "attrs", None)
+        if isinstance(attrs, dict) and attrs.get(_MARK):
+            return True
     return not _DECLARED.isdisjoint(_expressions(frame))
 
 

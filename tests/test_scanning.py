@@ -150,3 +150,32 @@ def test_other_file_systems(frame):
         frame.to_parquet(file)
     scan = dpf.scan_parquet("/trips", filesystem=memory)
     assert scan.dp.count(epsilon=1e6).iat[0, 0] == pytest.approx(907, abs=1)
+
+
+def test_files_of_a_declared_frame_are_refused_until_they_are_declared(tmp_path):
+    frame = pd.DataFrame({"zone": ["A", "B"]})
+    frame.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(epsilon=1))
+    frame.to_parquet(tmp_path / "a.parquet")
+    scan = dpf.scan_parquet(tmp_path)
+    with pytest.raises(DeclarationError, match="derived from a declared frame"):
+        scan.dp.count(epsilon=1)
+    scan.dp.declare(keys={"zone": ["A"]}, ledger=frame.dp.ledger)
+    scan.dp.count(by="zone", share=1)
+    assert frame.dp.budget.spent_epsilon == 1
+
+
+def test_a_relative_path_stays_what_it_was(tmp_path, monkeypatch):
+    for name, rows in (("a", 5), ("b", 50)):
+        (tmp_path / name).mkdir()
+        pd.DataFrame({"x": range(rows)}).to_parquet(tmp_path / name / "t.parquet")
+    monkeypatch.chdir(tmp_path / "a")
+    scan = dpf.scan_parquet("t.parquet")
+    monkeypatch.chdir(tmp_path / "b")
+    assert scan.dp.count(epsilon=1e6).iloc[0, 0] == 5
+
+
+def test_a_file_that_is_named_twice_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": [1]}).to_parquet(path)
+    with pytest.raises(DeclarationError, match="names a file twice"):
+        dpf.scan_parquet([path, path])

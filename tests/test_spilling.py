@@ -13,6 +13,7 @@ from pyarrow import compute
 from dpframe.conditions import Condition
 from dpframe.engines import engine_for, parquet, spilling
 from dpframe.engines.parquet import ParquetFiles
+from dpframe.errors import DeclarationError
 from dpframe.privacy import Caps
 from dpframe.totals import Cells, Task, Term
 
@@ -122,8 +123,14 @@ def test_only_rows_and_columns_that_are_needed_are_written(units):
 
 def test_few_rows_are_not_written(units, monkeypatch, tmp_path):
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 300)
-    (tmp_path / "spill").rmdir()
+    monkeypatch.setattr(parquet, "split_tables", None)
     assert totals(units, [capped()])[0] == 2 * (UNITS - 2)
+
+
+def test_a_folder_that_is_gone_is_refused_however_many_rows_there_are(units, tmp_path):
+    (tmp_path / "spill").rmdir()
+    with pytest.raises(DeclarationError, match="spill_folder must be a folder that exists"):
+        totals(units, [capped()])
 
 
 def test_tasks_with_and_without_a_unit_can_be_mixed(units):

@@ -201,7 +201,9 @@ def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
     with SILENCE:
         labels = labels_of(job.tasks)
         places = {label: place for place, label in enumerate(part.columns)}
-        needed = pd.DataFrame(part.iloc[:, [places[label] for label in labels]])
+        # pandas 2.3 takes rows of sparse times wrongly
+        dense = [values.dense(part.iloc[:, places[label]]).array for label in labels]
+        needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
         needed.columns = pd.Index(labels, tupleize_cols=False)
         rows = np.flatnonzero(_usable(needed, job))
         return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.engines import times, values
-from dpframe.engines.searching import SMALL_TABLE, SPARSE, Keys, search_of
+from dpframe.engines.searching import SMALL_TABLE, SPARSE, Keys, hashed, search_of
 from dpframe.totals import Axis, BinAxis, Cells, KeyAxis
 
 try:
@@ -188,7 +188,7 @@ def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndar
         table = np.full(product + 1, size)
         table[chosen] = np.arange(size)
         return table.take
-    index = pd.Index(chosen)
+    index = hashed(chosen)
     places = np.append(np.arange(size), size)
     return lambda codes: places.take(index.get_indexer(codes))  # -1, not chosen, is the last
 

@@ -5,6 +5,7 @@ once: one pass splits the rows by unit into temporary files, and these are added
 """
 
 import importlib
+import json
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -42,6 +43,7 @@ Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
 _BUCKET_ROWS = 1 << 21
+_MOST_BATCH_ROWS = 2**31 - 1
 _MOST_BUCKETS = 500  # each is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
@@ -57,6 +59,7 @@ class _File:
     partitions: dict[str, str | None]
     schema: Any
     rows: int
+    attrs: dict[str, Any]
 
 
 class ParquetFiles:
@@ -92,7 +95,7 @@ class ParquetFiles:
     ) -> None:
         if pa is None:
             raise DPFrameError("reading Parquet files needs pyarrow: pip install dpframe[parquet].")
-        self._path = _checked_path(path)
+        self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self.batch_rows = _checked_rows(batch_rows)
         self.spill_folder = _checked_folder(spill_folder)
@@ -108,10 +111,20 @@ class ParquetFiles:
                 "path must name Parquet files with the same types of columns, got "
                 f"{self._shown()}: they cannot be read as such."
             ) from error
+        _checked_folder(self.spill_folder)
+        if len({file.path for file in self._files}) < len(self._files):
+            raise DeclarationError(
+                f"path names a file twice, whose rows would count twice: {self._shown()}."
+            )
         if not self._files:
             raise DeclarationError(
                 f"path must name Parquet files, got {self._shown()}, where there are none."
             )
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What pandas kept in the files about the frames that they were written from."""
+        return {key: value for file in self._files for key, value in file.attrs.items()}
 
     @property
     def columns(self) -> list[str]:
@@ -261,7 +274,8 @@ def _found(path: str | list[str], filesystem: Any) -> tuple[Any, list[_File]]:
         with found.filesystem.open_input_file(name) as source:
             footer = parquet.ParquetFile(source)
             schema = pa.schema([field.remove_metadata() for field in footer.schema_arrow])
-            return _File(name, _folders(name), schema, footer.metadata.num_rows)
+            attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+            return _File(name, _folders(name), schema, footer.metadata.num_rows, attrs)
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
@@ -328,12 +342,13 @@ def _number_or_text(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
-def _checked_path(path: Any) -> str | list[str]:
-    """Check that a path is one, or a list of some."""
+def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
+    """Check that a path is one, or a list of some, and note where it leads to from here."""
     if isinstance(path, str | os.PathLike):
-        return os.fspath(path)
+        named = os.fspath(path)
+        return named if filesystem is not None or "://" in named else os.path.abspath(named)
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
-        return [os.fspath(one) for one in path]
+        return [str(_checked_path(one, filesystem)) for one in path]
     raise DeclarationError(
         f"path must be a file, a folder or a list of files, got a {type(path).__name__}."
     )
@@ -341,15 +356,21 @@ def _checked_path(path: Any) -> str | list[str]:
 
 def _checked_rows(rows: Any) -> int:
     """Check a number of rows."""
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise DeclarationError(f"batch_rows must be a positive integer, got {shown(rows)}.")
-    return rows
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not whole or not 1 <= rows <= _MOST_BATCH_ROWS:
+        raise DeclarationError(
+            f"batch_rows must be an integer from 1 to 2**31 - 1, got {shown(rows)}."
+        )
+    return int(rows)
 
 
 def _checked_folder(folder: Any) -> str | None:
-    """Check that a folder is there."""
+    """Check that a folder is there and can be written to."""
     if folder is None:
         return None
-    if not isinstance(folder, str | os.PathLike) or not os.path.isdir(folder):
-        raise DeclarationError(f"spill_folder must be a folder that exists, got {shown(folder)}.")
-    return os.fspath(folder)
+    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
+        if os.access(folder, os.W_OK | os.X_OK):
+            return os.path.abspath(folder)
+    raise DeclarationError(
+        f"spill_folder must be a folder that exists and can be written to, got {shown(folder)}."
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["SMALL_TABLE", "SPARSE", "Keys", "Search", "search_of"]
+__all__ = ["SMALL_TABLE", "SPARSE", "Keys", "Search", "hashed", "search_of"]
 
 Search = Callable[[np.ndarray], np.ndarray]
 """From an array to the int64 position of each value among the keys, their number if in none."""
@@ -157,10 +157,17 @@ def _integer_search(places: _Places, size: int) -> Search:
     return lambda numbers: table.take(offsets(numbers))
 
 
+def hashed(keys: np.ndarray) -> pd.Index:
+    """Build an index and its hash table, which pandas would do at the first search: in a race."""
+    index = pd.Index(keys)
+    index.get_indexer(keys[:1])
+    return index
+
+
 def _hash_search(places: _Places, size: int) -> Search:
     """Search numbers of one NumPy dtype by hashing."""
     keys, positions = places
-    index = pd.Index(keys)
+    index = hashed(keys)
     table = np.append(positions, size)
 
     def search(numbers: np.ndarray) -> np.ndarray:
