@@ -210,6 +210,7 @@ def main() -> None:
                 print(json.dumps(result), flush=True)
     wanted = {identity(case) for case in cases(options)}
     shown = [result for result in results if identity(result) in wanted]
+    shown.sort(key=lambda result: (result.get("rows", 0), result.get("keys", 0)))
     page.write([machine(), *made.values(), *shown], options.output)
 
 

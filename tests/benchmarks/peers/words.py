@@ -4,8 +4,8 @@ OPENING = """\
 # Benchmarks
 
 dpframe beside plain pandas and other libraries of differential privacy: time, memory and error.
-Made by `python tests/benchmarks/compare.py`, which installs every library, makes the data,
-measures and writes this page.
+Made by `python tests/benchmarks/compare.py` in the environment for development, which installs
+every library, makes the data, measures and writes this page.
 """.splitlines()
 
 METHOD = """
@@ -102,8 +102,7 @@ more accurate. Each library uses the best composition that it documents:
 DIFFERENCES = """\
 No two libraries do exactly the same; each was asked for the nearest thing that it has.
 
-- dpframe: what is described above. Rows beyond the caps are dropped at random. The error of its
-  Laplace counts includes rounding to whole numbers; discrete Laplace noise is a little smaller.
+- dpframe: what is described above. Rows beyond the caps are dropped at random.
 - OpenDP: explicit keys and Laplace noise. Missing values are filled first, because a sum refuses
   them, and a public upper bound on the number of rows is given. With units, 2 rows of each group
   are kept at random, but the groups kept are those with the 5 smallest keys: keeping groups at
