@@ -38,7 +38,8 @@ assert len(by_rows) == len(by_units) == 10
 - Keys are uniform, values exponential with mean 20, and a unit has 10 rows on average. The data
   are the same for all, from a fixed seed.
 - Each library runs in an environment and a process of its own, and all libraries of a setting
-  run one after another. Imports are not timed. A time is the median of seven runs if the first
+  run one after another; what an earlier sitting measured is kept with `--continue`. An empty
+  place was not measured. Imports are not timed. A time is the median of seven runs if the first
   takes up to a second, of three if it takes up to a minute, and else that one run. There is no
   warm-up.
 - Plain pandas is `frame["value"].clip(0, 50)`, and then
