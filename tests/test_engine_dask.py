@@ -3,31 +3,38 @@
 import decimal
 import itertools
 import math
-import subprocess
-import sys
-import warnings
-from datetime import timedelta
-from unittest import mock
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import pytest
+from dasking import (
+    ALL,
+    ANSWERS,
+    ASKED,
+    CYCLES,
+    FACTS,
+    GRID,
+    KEYS,
+    SCHEMA,
+    TASKS,
+    assert_same,
+    by_key,
+    dask,
+    exactly,
+    odd_frame,
+    of_parts,
+    series,
+    split,
+    survey,
+    totals,
+)
 
 import dpframe as dpf
 from dpframe.conditions import Condition
-from dpframe.dask_accessor import register_dask_accessor
 from dpframe.engines import dask as engine_module
-from dpframe.engines import engine_for
-from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
 from dpframe.grid import Grid
 from dpframe.privacy import Caps
 from dpframe.totals import Cells, KeyAxis, Task, Term
-
-dask = pytest.importorskip("dask")
-dd = pytest.importorskip("dask.dataframe")
-
-ROWS = 60
 
 
 @pytest.fixture(autouse=True)
@@ -35,95 +42,6 @@ def one_thread():
     """Threads are asked for where they matter."""
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         yield
-
-
-def split(frame, partitions, *, empty=False):
-    """Make a collection of slices of a frame, some of them without rows."""
-    cuts = np.linspace(0, len(frame), partitions + 1).astype(int).tolist()
-    if empty:
-        cuts = sorted([0, *cuts, cuts[len(cuts) // 2], len(frame)])
-    return of_parts([frame.iloc[start:end] for start, end in itertools.pairwise(cuts)])
-
-
-def of_parts(parts, meta=None):
-    """Make a collection of frames, whatever their dtypes are."""
-    delayed = [dask.delayed(part) for part in parts]
-    meta = parts[0].iloc[:0] if meta is None else meta
-    return dd.from_delayed(delayed, meta=meta, verify_meta=False)
-
-
-def totals(frame, *tasks):
-    return engine_for(frame).totals(frame, tasks)
-
-
-def exactly(ask, frame):
-    """Release without noise."""
-    silent = mock.patch.object(
-        sys.modules["dpframe.release"], "integer_noise", lambda law, scale, n: np.zeros(n, np.int64)
-    )
-    with silent:
-        return ask(frame)
-
-
-def assert_same(released, expected):
-    assert list(released) == list(expected)
-    pd.testing.assert_frame_equal(released, expected, check_exact=True)
-
-
-def series(values, dtype):
-    objects = np.empty(len(values), object)
-    objects[:] = values
-    made = pd.Series(objects, dtype=object)
-    return made if dtype == "object" else made.astype(dtype)
-
-
-CYCLES = {
-    "int64": [1, 2, 3, -7, 2**53 + 1, 2**53],
-    "uint64": [1, 2, 2**64 - 1, 2**63, 3],
-    "int8": [1, 2, 3, -128],
-    "bool": [True, False, True],
-    "boolean": [True, None, False, True],
-    "Int64": [1, None, 2, 2**53 + 1, 3],
-    "float64": [1.0, math.nan, 2.5, -0.0, math.inf, -math.inf, 3.0],
-    "float32": [1.0, math.nan, 2.5, 3.0],
-    "Float64": [1.0, None, 2.5, 3.0],
-    "int64[pyarrow]": [1, None, 2, 2**53 + 1, 3],
-    "double[pyarrow]": [1.0, None, 2.5, 3.0],
-    "str": ["a", "b", None, "1"],
-    "string[pyarrow]": ["a", "b", None, "1"],
-    "category": ["a", 1, None, 2.5, "1"],
-    "object": ["a", 1, 1.0, True, None, math.nan, (1, 2), [1], decimal.Decimal(2), 10**400, 1j],
-    "datetime64[ns]": [*pd.date_range("2024-01-01", periods=5), pd.NaT],
-    "datetime64[s]": [*pd.date_range("2024-01-01", periods=5, unit="s"), pd.NaT],
-    "datetime64[us, Europe/Rome]": [
-        *pd.date_range("2024-10-27", periods=5, freq="h", tz="Europe/Rome", unit="us"),
-        pd.NaT,
-    ],
-    "timedelta64[ns]": [pd.Timedelta(hours=h) for h in (1, 2, 3)] + [pd.NaT],
-}
-KEYS = ["a", 1, 2.5, "1", 2**53 + 1, pd.Timestamp("2024-01-02"), pd.Timedelta(hours=2)]
-
-
-def odd_frame(dtype):
-    """Keys and units of one dtype, and numbers."""
-    values = list(itertools.islice(itertools.cycle(CYCLES[dtype]), ROWS))
-    column = series(values, dtype)
-    places = np.arange(ROWS)
-    return pd.DataFrame({"k": column, "u": column, "x": places % 9 / 4 - 1, "n": places % 5})
-
-
-def by_key(*terms, **more):
-    return Task(Cells((KeyAxis("k", pd.Index(KEYS, dtype=object)),)), terms, **more)
-
-
-GRID = Grid.for_bounds(-1, 1)
-ALL = Caps(rows=ROWS)
-TASKS = [
-    by_key(Term("rows"), Term("sum", "x", GRID)),
-    by_key(Term("rows"), Term("valid", "k", GRID), where=Condition.parse("n > 1")),
-    by_key(Term("rows"), Term("sum", "k", GRID), unit="u", caps=ALL),
-    Task(Cells(), (Term("rows"), Term("units")), Condition.parse("x > 0"), unit="u", caps=ALL),
-]
 
 
 @pytest.mark.parametrize(
@@ -189,62 +107,6 @@ def test_zeros_of_either_sign_stay_as_they_are():
     parts = [pd.DataFrame({"u": [1, 1], "x": series([zero] * 2, "category")}) for zero in (0, -0.0)]
     task = Task(Cells(), (Term("rows"),), Condition.parse("1 / x < 0"), unit="u", caps=ALL)
     assert totals(of_parts(parts), task)[0].item() == 2
-
-
-def survey():
-    places = np.arange(400)
-    answers = {f"q{j}": places * (j + 3) % 11 < 4 for j in range(12)}
-    return pd.DataFrame(
-        {
-            "zone": np.array(["A", "B", "C", "D"])[places * places % 4],
-            "hour": places % 5,
-            "person": places % 37,
-            "fare": np.where(places % 13, places % 97 / 3, math.nan),
-            "took": pd.to_timedelta(places % 50, unit="m"),
-            "at": pd.Timestamp("2024-03-01") + pd.to_timedelta(places, unit="h"),
-            **answers,
-        }
-    )
-
-
-FACTS = {
-    "keys": {"zone": ["A", "B", "Z"], "hour": range(5)},
-    "bounds": {
-        "fare": (0, 30),
-        "took": (timedelta(0), timedelta(hours=1)),
-        "at": (pd.Timestamp("2024-03-01"), pd.Timestamp("2024-03-10")),
-        **{f"q{j}": (0, 1) for j in range(12)},
-    },
-}
-ANSWERS = [f"q{j}" for j in range(12)]
-SCHEMA = pa.DataFrameSchema({name: pa.Column(bool) for name in ANSWERS})
-ASKED = {
-    "count": lambda f: f.dp.count(epsilon=1),
-    "by one": lambda f: f.dp.count(by="zone", epsilon=1),
-    "by several": lambda f: f.dp.count(by=["zone", "hour"], epsilon=1),
-    "chosen": lambda f: f.dp.count(
-        by=["zone", "hour"],
-        keys=pd.DataFrame({"zone": ["B", "Z", "A"], "hour": [1, 2, 0]}),
-        epsilon=1,
-    ),
-    "where": lambda f: f.dp.count(by="zone", where="fare > 7 and hour != 2", epsilon=1),
-    "sum": lambda f: f.dp.sum(["fare", "took"], by="zone", epsilon=1, delta=1e-6),
-    "mean": lambda f: f.dp.mean(["fare", "at"], by="hour", epsilon=1, delta=1e-6),
-    "histogram": lambda f: f.dp.histogram("fare", [0, 5, 10, 30], by="zone", epsilon=1),
-    "few": lambda f: f.dp.sum(ANSWERS, by="zone", epsilon=1, delta=1e-6),
-    "aggregate": lambda f: f.dp.aggregate(
-        by="zone",
-        n=dpf.count(),
-        early=dpf.count(where="hour < 2"),
-        fares=dpf.sum("fare"),
-        mean=dpf.mean("fare"),
-        epsilon=1,
-        delta=1e-6,
-    ),
-    "several": lambda f: f.dp.release(
-        {"n": dpf.count(by="zone"), "fares": dpf.sum("fare", where="hour > 1")}, epsilon=1
-    ),
-}
 
 
 @pytest.mark.parametrize("facts", [{}, {"missing": {"fare": 3}}], ids=["", "missing"])
@@ -369,218 +231,3 @@ def test_units_of_several_tasks_may_differ():
     tasks[2] = Task(Cells(), (Term("rows"),))
     found = [total.ravel().tolist() for total in totals(split(frame, 3), *tasks)]
     assert found == [[111, 37], [6, 2], [400], [111, 37]]
-
-
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_schedulers_agree(scheduler):
-    frame = survey()
-    facts = {**FACTS, "privacy_unit": "person", "max_rows": 11}
-    collection = split(frame, 3)
-    for one in (frame, collection):
-        one.dp.declare(**facts)
-    with dask.config.set({"scheduler": scheduler, "num_workers": 2}):
-        released = exactly(ASKED["aggregate"], collection)
-    assert_same(released, exactly(ASKED["aggregate"], frame))
-
-
-def test_progress_is_shown(capsys):
-    progress = pytest.importorskip("dask.diagnostics")
-    collection = split(survey(), 3)
-    with progress.ProgressBar(dt=0.01):
-        collection.dp.count(epsilon=1)
-    assert "100%" in capsys.readouterr().out
-
-
-def test_everything_is_computed_at_once():
-    collection = split(survey(), 5)
-    collection.dp.declare(**FACTS, privacy_unit="person", max_rows=3)
-    with mock.patch.object(dask, "compute", wraps=dask.compute) as compute:
-        collection.dp.release({"n": dpf.count(), "fares": dpf.sum("fare", by="zone")}, epsilon=1)
-    assert compute.call_count == 1
-
-
-class Watched:
-    """A collection that says when it is computed, and what is on its ledger then."""
-
-    def __init__(self, fail=None):
-        self.seen = []
-        self.fail = fail
-        meta = pd.DataFrame({"k": [1], "u": [1]}).iloc[:0]
-        self.frame = dd.from_map(self.part, range(3), meta=meta)
-
-    def part(self, _):
-        self.seen.append(len(self.frame.dp.ledger.entries))
-        if self.fail is not None:
-            raise self.fail
-        return pd.DataFrame({"k": [1, 2], "u": [1, 2]})
-
-
-def test_nothing_is_computed_before_the_ledger_is_charged():
-    watched = Watched()
-    accessor = watched.frame.dp.declare(
-        keys={"k": [1, 2]}, privacy_unit="u", max_rows=1, budget=dpf.Budget(epsilon=1)
-    )
-    accessor.preview(dpf.count(by="k"), epsilon=1, compare=True)
-    with pytest.raises(BudgetExceededError):
-        accessor.count(by="k", epsilon=2)
-    with pytest.raises(UnknownColumnError):
-        accessor.count(by="q", epsilon=1)
-    assert watched.seen == []
-    accessor.count(by="k", epsilon=1)
-    assert watched.seen == [1, 1, 1]
-
-
-def test_errors_of_the_graph_pass_through_and_stay_charged():
-    watched = Watched(LookupError("the disk is gone"))
-    watched.frame.dp.declare(budget=dpf.Budget(epsilon=1))
-    with pytest.raises(LookupError, match="the disk is gone"):
-        watched.frame.dp.count(epsilon=1)
-    assert watched.frame.dp.budget.spent_epsilon == 1
-
-
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_warnings_are_not_shown_and_filters_stay(scheduler):
-    def loud(part):
-        warnings.warn(f"private: {part.x.iloc[0]}", RuntimeWarning, stacklevel=1)
-        return part
-
-    frame = pd.DataFrame(
-        {"u": range(400), "x": series([1e300, decimal.Decimal(7)] * 200, "object")}
-    )
-    collection = split(frame, 20).map_partitions(loud, meta=frame.iloc[:0])
-    collection.dp.declare(bounds={"x": (0, 1e300)}, privacy_unit="u", max_rows=1)
-    before = list(warnings.filters)
-    with dask.config.set({"scheduler": scheduler, "num_workers": 4}):
-        for _ in range(3):
-            collection.dp.sum("x", where="x * 1e300 > 0", epsilon=1)
-    assert warnings.filters == before
-
-
-@pytest.mark.parametrize("labels", [("a", "b"), (0, 1), (True, "b"), (("a", 1), None)])
-def test_columns_may_have_any_labels(labels):
-    frame = pd.DataFrame({"k": [1, 2, 2, 1], "u": [1, 1, 2, 2], "more": 0.5})
-    frame.columns = pd.Index([*labels, "more"], tupleize_cols=False)
-    key, unit = labels
-    task = Task(Cells((KeyAxis(key, pd.Index([2, 1])),)), (Term("rows"),), unit=unit, caps=ALL)
-    parts = [frame.iloc[:1], frame.iloc[1:]]
-    assert totals(of_parts(parts), task)[0].tolist() == [[2, 2]]
-    assert engine_for(of_parts(parts)).columns(of_parts(parts)) == [key, unit, "more"]
-
-
-def test_columns_are_checked_by_metadata():
-    twice = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"])
-    collection = split(twice, 1)
-    with pytest.raises(QueryError, match="2 columns of the frame are labeled 'a'"):
-        collection.dp.count(by="a", keys=[1], epsilon=1)
-    collection.dp.count(by="b", keys=[3], epsilon=1)
-    with pytest.raises(UnknownColumnError, match="no column 'c'"):
-        collection.dp.count(by="c", keys=[1], epsilon=1)
-    with pytest.raises(DeclarationError, match="got a dask"):
-        dpf.release(collection.b, dpf.count(), epsilon=1)
-
-
-@pytest.mark.parametrize("count", [dpf.count(), dpf.count(by="zone", keys=["A"])])
-def test_only_needed_columns_are_read(count, tmp_path):
-    pytest.importorskip("pyarrow")
-    for place, part in enumerate(np.array_split(np.arange(400), 3)):
-        survey().iloc[part].to_parquet(tmp_path / f"{place}.parquet")
-    collection = dd.read_parquet(tmp_path)
-    assert len(exactly(lambda f: f.dp.release(count, epsilon=1), collection)) == 1
-    found = exactly(lambda f: f.dp.count(epsilon=1), collection)
-    assert found["count"].item() == 400
-    for labels in (["zone"], []):
-        read = engine_module._projected(collection, labels).optimize()
-        assert all(list(one.columns) == ["zone"] for one in read.expr.walk())
-
-
-def test_a_declaration_stays_with_its_collection():
-    collection = split(survey(), 2)
-    budget = dpf.Budget(epsilon=2)
-    assert collection.dp.declare(**FACTS, budget=budget) is collection.dp
-    collection.dp.count(by="zone", epsilon=1)
-    collection["half"] = collection.fare / 2
-    assert collection.dp.budget.spent_epsilon == 1
-    other = split(survey().assign(own=1), 2)
-    for derived in (collection[collection.hour > 1], collection.copy(), collection.merge(other)):
-        with pytest.raises(DeclarationError, match="derived from a declared frame"):
-            derived.dp.count(by="zone", keys=["A"], epsilon=0.1)
-        derived.dp.declare(**FACTS, ledger=collection.dp.ledger)
-    assert other.dp.declaration.ledger is None
-    for derived in (collection.persist(), collection[collection.hour > 2]):
-        derived.dp.declare(**FACTS, ledger=collection.dp.ledger)
-        with pytest.raises(BudgetExceededError):
-            derived.dp.count(by="zone", epsilon=1.5)
-    with pytest.raises(DeclarationError, match=r"pandas.DataFrame in memory, got a DataFrame"):
-        collection.dp.declare(SCHEMA, validate=True)
-
-
-def test_the_accessor_is_registered_once():
-    kind = dd.DataFrame.dp
-    register_dask_accessor()  # a second time would warn
-    assert dd.DataFrame.dp is kind
-    assert not hasattr(dd.Series, "dp")
-
-
-def run(script):
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("first", ["dpframe", "dask", "dask.dataframe"])
-def test_imports_may_come_in_any_order(first):
-    script = f"""
-import importlib, importlib.util, sys
-importlib.import_module({first!r})
-import dpframe
-def hooks():
-    return [one for one in sys.meta_path if type(one).__module__ == "dpframe.dask_accessor"]
-if {first != "dask.dataframe"}:
-    assert "dask.dataframe" not in sys.modules
-    importlib.reload(dpframe)
-    assert importlib.util.find_spec("dask.dataframe") is not None
-    import dask.array
-    assert len(hooks()) == 1
-import dask.dataframe as dd
-assert not hooks()
-importlib.reload(dpframe)
-importlib.reload(dd)
-assert dd.DataFrame.dp.__name__ == "PrivateAccessor"
-assert not hasattr(dd.Series, "dp")
-"""
-    run(script)
-
-
-def test_importing_the_package_imports_no_dask():
-    assert run("import sys, dpframe; print('dask' in sys.modules)").strip() == "False"
-
-
-def test_a_broken_dask_fails_as_it_would_alone(tmp_path):
-    broken = tmp_path / "dask" / "dataframe"
-    broken.mkdir(parents=True)
-    (tmp_path / "dask" / "__init__.py").write_text("")
-    (broken / "__init__.py").write_text("raise OSError('no such thing')")
-    script = f"""
-import sys
-sys.path.insert(0, {str(tmp_path)!r})
-import dpframe, pandas as pd, pathlib, importlib
-for _ in range(2):
-    try:
-        import dask.dataframe
-    except OSError as error:
-        assert str(error) == "no such thing"
-    else:
-        raise AssertionError
-pd.DataFrame({{"a": [1]}}).dp.count(epsilon=1)
-pathlib.Path({str(broken)!r}, "__init__.py").write_text("DataFrame = None  # nothing to register")
-importlib.invalidate_caches()
-import dask.dataframe
-assert dask.dataframe.DataFrame is None
-"""
-    run(script)
-    run("import sys; sys.modules['dask'] = None; import dpframe")

@@ -202,7 +202,8 @@ def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
         labels = labels_of(job.tasks)
         places = {label: place for place, label in enumerate(part.columns)}
         # pandas 2.3 takes rows of sparse times wrongly
-        dense = [values.dense(part.iloc[:, places[label]]).array for label in labels]
+        columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
+        dense = [column.reset_index(drop=True) for column in columns]
         needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
         needed.columns = pd.Index(labels, tupleize_cols=False)
         rows = np.flatnonzero(_usable(needed, job))

@@ -1,0 +1,170 @@
+"""Frames and questions for the tests of Dask collections."""
+
+import decimal
+import itertools
+import math
+import sys
+from datetime import timedelta
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+import dpframe as dpf
+from dpframe.conditions import Condition
+from dpframe.engines import engine_for
+from dpframe.grid import Grid
+from dpframe.privacy import Caps
+from dpframe.totals import Cells, KeyAxis, Task, Term
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+ROWS = 60
+
+
+def split(frame, partitions, *, empty=False):
+    """Make a collection of slices of a frame, some of them without rows."""
+    cuts = np.linspace(0, len(frame), partitions + 1).astype(int).tolist()
+    if empty:
+        cuts = sorted([0, *cuts, cuts[len(cuts) // 2], len(frame)])
+    return of_parts([frame.iloc[start:end] for start, end in itertools.pairwise(cuts)])
+
+
+def of_parts(parts, meta=None):
+    """Make a collection of frames, whatever their dtypes are."""
+    delayed = [dask.delayed(part) for part in parts]
+    meta = parts[0].iloc[:0] if meta is None else meta
+    return dd.from_delayed(delayed, meta=meta, verify_meta=False)
+
+
+def totals(frame, *tasks):
+    return engine_for(frame).totals(frame, tasks)
+
+
+def exactly(ask, frame):
+    """Release without noise."""
+    silent = mock.patch.object(
+        sys.modules["dpframe.release"], "integer_noise", lambda law, scale, n: np.zeros(n, np.int64)
+    )
+    with silent:
+        return ask(frame)
+
+
+def assert_same(released, expected):
+    assert list(released) == list(expected)
+    pd.testing.assert_frame_equal(released, expected, check_exact=True)
+
+
+def series(values, dtype):
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    made = pd.Series(objects, dtype=object)
+    return made if dtype == "object" else made.astype(dtype)
+
+
+CYCLES = {
+    "int64": [1, 2, 3, -7, 2**53 + 1, 2**53],
+    "uint64": [1, 2, 2**64 - 1, 2**63, 3],
+    "int8": [1, 2, 3, -128],
+    "bool": [True, False, True],
+    "boolean": [True, None, False, True],
+    "Int64": [1, None, 2, 2**53 + 1, 3],
+    "float64": [1.0, math.nan, 2.5, -0.0, math.inf, -math.inf, 3.0],
+    "float32": [1.0, math.nan, 2.5, 3.0],
+    "Float64": [1.0, None, 2.5, 3.0],
+    "int64[pyarrow]": [1, None, 2, 2**53 + 1, 3],
+    "double[pyarrow]": [1.0, None, 2.5, 3.0],
+    "str": ["a", "b", None, "1"],
+    "string[pyarrow]": ["a", "b", None, "1"],
+    "category": ["a", 1, None, 2.5, "1"],
+    "object": ["a", 1, 1.0, True, None, math.nan, (1, 2), [1], decimal.Decimal(2), 10**400, 1j],
+    "datetime64[ns]": [*pd.date_range("2024-01-01", periods=5), pd.NaT],
+    "datetime64[s]": [*pd.date_range("2024-01-01", periods=5, unit="s"), pd.NaT],
+    "datetime64[us, Europe/Rome]": [
+        *pd.date_range("2024-10-27", periods=5, freq="h", tz="Europe/Rome", unit="us"),
+        pd.NaT,
+    ],
+    "timedelta64[ns]": [pd.Timedelta(hours=h) for h in (1, 2, 3)] + [pd.NaT],
+}
+KEYS = ["a", 1, 2.5, "1", 2**53 + 1, pd.Timestamp("2024-01-02"), pd.Timedelta(hours=2)]
+
+
+def odd_frame(dtype):
+    """Keys and units of one dtype, and numbers."""
+    values = list(itertools.islice(itertools.cycle(CYCLES[dtype]), ROWS))
+    column = series(values, dtype)
+    places = np.arange(ROWS)
+    return pd.DataFrame({"k": column, "u": column, "x": places % 9 / 4 - 1, "n": places % 5})
+
+
+def by_key(*terms, **more):
+    return Task(Cells((KeyAxis("k", pd.Index(KEYS, dtype=object)),)), terms, **more)
+
+
+GRID = Grid.for_bounds(-1, 1)
+ALL = Caps(rows=ROWS)
+TASKS = [
+    by_key(Term("rows"), Term("sum", "x", GRID)),
+    by_key(Term("rows"), Term("valid", "k", GRID), where=Condition.parse("n > 1")),
+    by_key(Term("rows"), Term("sum", "k", GRID), unit="u", caps=ALL),
+    Task(Cells(), (Term("rows"), Term("units")), Condition.parse("x > 0"), unit="u", caps=ALL),
+]
+
+
+def survey():
+    places = np.arange(400)
+    answers = {f"q{j}": places * (j + 3) % 11 < 4 for j in range(12)}
+    return pd.DataFrame(
+        {
+            "zone": np.array(["A", "B", "C", "D"])[places * places % 4],
+            "hour": places % 5,
+            "person": places % 37,
+            "fare": np.where(places % 13, places % 97 / 3, math.nan),
+            "took": pd.to_timedelta(places % 50, unit="m"),
+            "at": pd.Timestamp("2024-03-01") + pd.to_timedelta(places, unit="h"),
+            **answers,
+        }
+    )
+
+
+FACTS = {
+    "keys": {"zone": ["A", "B", "Z"], "hour": range(5)},
+    "bounds": {
+        "fare": (0, 30),
+        "took": (timedelta(0), timedelta(hours=1)),
+        "at": (pd.Timestamp("2024-03-01"), pd.Timestamp("2024-03-10")),
+        **{f"q{j}": (0, 1) for j in range(12)},
+    },
+}
+ANSWERS = [f"q{j}" for j in range(12)]
+SCHEMA = pa.DataFrameSchema({name: pa.Column(bool) for name in ANSWERS})
+ASKED = {
+    "count": lambda f: f.dp.count(epsilon=1),
+    "by one": lambda f: f.dp.count(by="zone", epsilon=1),
+    "by several": lambda f: f.dp.count(by=["zone", "hour"], epsilon=1),
+    "chosen": lambda f: f.dp.count(
+        by=["zone", "hour"],
+        keys=pd.DataFrame({"zone": ["B", "Z", "A"], "hour": [1, 2, 0]}),
+        epsilon=1,
+    ),
+    "where": lambda f: f.dp.count(by="zone", where="fare > 7 and hour != 2", epsilon=1),
+    "sum": lambda f: f.dp.sum(["fare", "took"], by="zone", epsilon=1, delta=1e-6),
+    "mean": lambda f: f.dp.mean(["fare", "at"], by="hour", epsilon=1, delta=1e-6),
+    "histogram": lambda f: f.dp.histogram("fare", [0, 5, 10, 30], by="zone", epsilon=1),
+    "few": lambda f: f.dp.sum(ANSWERS, by="zone", epsilon=1, delta=1e-6),
+    "aggregate": lambda f: f.dp.aggregate(
+        by="zone",
+        n=dpf.count(),
+        early=dpf.count(where="hour < 2"),
+        fares=dpf.sum("fare"),
+        mean=dpf.mean("fare"),
+        epsilon=1,
+        delta=1e-6,
+    ),
+    "several": lambda f: f.dp.release(
+        {"n": dpf.count(by="zone"), "fares": dpf.sum("fare", where="hour > 1")}, epsilon=1
+    ),
+}

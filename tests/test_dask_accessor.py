@@ -1,0 +1,255 @@
+"""Releases of Dask collections: when they compute, what they show, and how they get `.dp`."""
+
+import decimal
+import subprocess
+import sys
+import warnings
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from dasking import (
+    ALL,
+    ASKED,
+    FACTS,
+    SCHEMA,
+    assert_same,
+    dask,
+    dd,
+    exactly,
+    of_parts,
+    series,
+    split,
+    survey,
+    totals,
+)
+
+import dpframe as dpf
+from dpframe.dask_accessor import register_dask_accessor
+from dpframe.engines import dask as engine_module
+from dpframe.engines import engine_for
+from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
+from dpframe.totals import Cells, KeyAxis, Task, Term
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads are asked for where they matter."""
+    with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
+        yield
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_schedulers_agree(scheduler):
+    frame = survey()
+    facts = {**FACTS, "privacy_unit": "person", "max_rows": 11}
+    collection = split(frame, 3)
+    for one in (frame, collection):
+        one.dp.declare(**facts)
+    with dask.config.set({"scheduler": scheduler, "num_workers": 2}):
+        released = exactly(ASKED["aggregate"], collection)
+    assert_same(released, exactly(ASKED["aggregate"], frame))
+
+
+def test_progress_is_shown(capsys):
+    progress = pytest.importorskip("dask.diagnostics")
+    collection = split(survey(), 3)
+    with progress.ProgressBar(dt=0.01):
+        collection.dp.count(epsilon=1)
+    assert "100%" in capsys.readouterr().out
+
+
+def test_everything_is_computed_at_once():
+    collection = split(survey(), 5)
+    collection.dp.declare(**FACTS, privacy_unit="person", max_rows=3)
+    with mock.patch.object(dask, "compute", wraps=dask.compute) as compute:
+        collection.dp.release({"n": dpf.count(), "fares": dpf.sum("fare", by="zone")}, epsilon=1)
+    assert compute.call_count == 1
+
+
+class Watched:
+    """A collection that says when it is computed, and what is on its ledger then."""
+
+    def __init__(self, fail=None):
+        self.seen = []
+        self.fail = fail
+        meta = pd.DataFrame({"k": [1], "u": [1]}).iloc[:0]
+        self.frame = dd.from_map(self.part, range(3), meta=meta)
+
+    def part(self, _):
+        self.seen.append(len(self.frame.dp.ledger.entries))
+        if self.fail is not None:
+            raise self.fail
+        return pd.DataFrame({"k": [1, 2], "u": [1, 2]})
+
+
+def test_nothing_is_computed_before_the_ledger_is_charged():
+    watched = Watched()
+    accessor = watched.frame.dp.declare(
+        keys={"k": [1, 2]}, privacy_unit="u", max_rows=1, budget=dpf.Budget(epsilon=1)
+    )
+    accessor.preview(dpf.count(by="k"), epsilon=1, compare=True)
+    with pytest.raises(BudgetExceededError):
+        accessor.count(by="k", epsilon=2)
+    with pytest.raises(UnknownColumnError):
+        accessor.count(by="q", epsilon=1)
+    assert watched.seen == []
+    accessor.count(by="k", epsilon=1)
+    assert watched.seen == [1, 1, 1]
+
+
+def test_errors_of_the_graph_pass_through_and_stay_charged():
+    watched = Watched(LookupError("the disk is gone"))
+    watched.frame.dp.declare(budget=dpf.Budget(epsilon=1))
+    with pytest.raises(LookupError, match="the disk is gone"):
+        watched.frame.dp.count(epsilon=1)
+    assert watched.frame.dp.budget.spent_epsilon == 1
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_warnings_are_not_shown_and_filters_stay(scheduler):
+    def loud(part):
+        warnings.warn(f"private: {part.x.iloc[0]}", RuntimeWarning, stacklevel=1)
+        return part
+
+    frame = pd.DataFrame(
+        {"u": range(400), "x": series([1e300, decimal.Decimal(7)] * 200, "object")}
+    )
+    collection = split(frame, 20).map_partitions(loud, meta=frame.iloc[:0])
+    collection.dp.declare(bounds={"x": (0, 1e300)}, privacy_unit="u", max_rows=1)
+    before = list(warnings.filters)
+    with dask.config.set({"scheduler": scheduler, "num_workers": 4}):
+        for _ in range(3):
+            collection.dp.sum("x", where="x * 1e300 > 0", epsilon=1)
+    assert warnings.filters == before
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), (0, 1), (True, "b"), (("a", 1), None)])
+def test_columns_may_have_any_labels(labels):
+    frame = pd.DataFrame({"k": [1, 2, 2, 1], "u": [1, 1, 2, 2], "more": 0.5})
+    frame.columns = pd.Index([*labels, "more"], tupleize_cols=False)
+    key, unit = labels
+    task = Task(Cells((KeyAxis(key, pd.Index([2, 1])),)), (Term("rows"),), unit=unit, caps=ALL)
+    parts = [frame.iloc[:1], frame.iloc[1:]]
+    assert totals(of_parts(parts), task)[0].tolist() == [[2, 2]]
+    assert engine_for(of_parts(parts)).columns(of_parts(parts)) == [key, unit, "more"]
+
+
+def test_columns_are_checked_by_metadata():
+    twice = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"])
+    collection = split(twice, 1)
+    with pytest.raises(QueryError, match="2 columns of the frame are labeled 'a'"):
+        collection.dp.count(by="a", keys=[1], epsilon=1)
+    collection.dp.count(by="b", keys=[3], epsilon=1)
+    with pytest.raises(UnknownColumnError, match="no column 'c'"):
+        collection.dp.count(by="c", keys=[1], epsilon=1)
+    with pytest.raises(DeclarationError, match="got a dask"):
+        dpf.release(collection.b, dpf.count(), epsilon=1)
+
+
+@pytest.mark.parametrize("count", [dpf.count(), dpf.count(by="zone", keys=["A"])])
+def test_only_needed_columns_are_read(count, tmp_path):
+    pytest.importorskip("pyarrow")
+    for place, part in enumerate(np.array_split(np.arange(400), 3)):
+        survey().iloc[part].to_parquet(tmp_path / f"{place}.parquet")
+    collection = dd.read_parquet(tmp_path)
+    assert len(exactly(lambda f: f.dp.release(count, epsilon=1), collection)) == 1
+    found = exactly(lambda f: f.dp.count(epsilon=1), collection)
+    assert found["count"].item() == 400
+    for labels in (["zone"], []):
+        read = engine_module._projected(collection, labels).optimize()
+        assert all(list(one.columns) == ["zone"] for one in read.expr.walk())
+
+
+def test_a_declaration_stays_with_its_collection():
+    collection = split(survey(), 2)
+    budget = dpf.Budget(epsilon=2)
+    assert collection.dp.declare(**FACTS, budget=budget) is collection.dp
+    collection.dp.count(by="zone", epsilon=1)
+    collection["half"] = collection.fare / 2
+    assert collection.dp.budget.spent_epsilon == 1
+    other = split(survey().assign(own=1), 2)
+    for derived in (collection[collection.hour > 1], collection.copy(), collection.merge(other)):
+        with pytest.raises(DeclarationError, match="derived from a declared frame"):
+            derived.dp.count(by="zone", keys=["A"], epsilon=0.1)
+        derived.dp.declare(**FACTS, ledger=collection.dp.ledger)
+    assert other.dp.declaration.ledger is None
+    for derived in (collection.persist(), collection[collection.hour > 2]):
+        derived.dp.declare(**FACTS, ledger=collection.dp.ledger)
+        with pytest.raises(BudgetExceededError):
+            derived.dp.count(by="zone", epsilon=1.5)
+    with pytest.raises(DeclarationError, match=r"pandas.DataFrame in memory, got a DataFrame"):
+        collection.dp.declare(SCHEMA, validate=True)
+
+
+def test_the_accessor_is_registered_once():
+    kind = dd.DataFrame.dp
+    register_dask_accessor()  # a second time would warn
+    assert dd.DataFrame.dp is kind
+    assert not hasattr(dd.Series, "dp")
+
+
+def run(script):
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("first", ["dpframe", "dask", "dask.dataframe"])
+def test_imports_may_come_in_any_order(first):
+    script = f"""
+import importlib, importlib.util, sys
+importlib.import_module({first!r})
+import dpframe
+def hooks():
+    return [one for one in sys.meta_path if type(one).__module__ == "dpframe.dask_accessor"]
+if {first != "dask.dataframe"}:
+    assert "dask.dataframe" not in sys.modules
+    importlib.reload(dpframe)
+    assert importlib.util.find_spec("dask.dataframe") is not None
+    import dask.array
+    assert len(hooks()) == 1
+import dask.dataframe as dd
+assert not hooks()
+importlib.reload(dpframe)
+importlib.reload(dd)
+assert dd.DataFrame.dp.__name__ == "PrivateAccessor"
+assert not hasattr(dd.Series, "dp")
+"""
+    run(script)
+
+
+def test_importing_the_package_imports_no_dask():
+    assert run("import sys, dpframe; print('dask' in sys.modules)").strip() == "False"
+
+
+def test_a_broken_dask_fails_as_it_would_alone(tmp_path):
+    broken = tmp_path / "dask" / "dataframe"
+    broken.mkdir(parents=True)
+    (tmp_path / "dask" / "__init__.py").write_text("")
+    (broken / "__init__.py").write_text("raise OSError('no such thing')")
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import dpframe, pandas as pd, pathlib, importlib
+for _ in range(2):
+    try:
+        import dask.dataframe
+    except OSError as error:
+        assert str(error) == "no such thing"
+    else:
+        raise AssertionError
+pd.DataFrame({{"a": [1]}}).dp.count(epsilon=1)
+pathlib.Path({str(broken)!r}, "__init__.py").write_text("DataFrame = None  # nothing to register")
+importlib.invalidate_caches()
+import dask.dataframe
+assert dask.dataframe.DataFrame is None
+"""
+    run(script)
+    run("import sys; sys.modules['dask'] = None; import dpframe")
