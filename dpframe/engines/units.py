@@ -101,9 +101,12 @@ def _labeled(
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
     if dtype is not None:
         found, missing = native(column, dtype)
-        if _range(found) is None:
+        ends = _range(found)
+        if ends is None:
             return _hashed(found, groups), _storable(found), partial(_numbers_at, dtype, missing)
-    codes, units = unit_codes(column)
+        codes, units = _none_as_last(*_shifted(found, *ends), missing)
+    else:
+        codes, units = unit_codes(column)
     shift = (units // groups).bit_length()
 
     def shifted(_: np.ndarray, marks: np.ndarray) -> _Codes:
@@ -213,19 +216,19 @@ def _numbers_coded(found: np.ndarray) -> _Codes:
     """Code numbers and times: integers that are close together by a shift, others by hashing."""
     ends = _range(found)
     if ends is not None:
-        return _shifted(found, ends[0]), ends[1] - ends[0] + 1
+        return _shifted(found, *ends)
     codes, uniques = pd.factorize(found)
     return codes, len(uniques)
 
 
-def _shifted(found: np.ndarray, low: int) -> np.ndarray:
+def _shifted(found: np.ndarray, low: int, high: int) -> _Codes:
     """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
     codes = np.empty(len(found), index_dtype(len(found) + _FEW))
     origin = np.uint64(low % 2**64)
     for start in range(0, len(found), _BLOCK):
         block = found[start : start + _BLOCK].astype(np.uint64)
         codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
-    return codes
+    return codes, high - low + 1
 
 
 def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
