@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration import check_size, shown
+from dpframe.arguments import check_size, shown
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
 from dpframe.timescale import Moment, as_moment, in_use, index_of

@@ -4,11 +4,12 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import check_size, is_data, shown
 from dpframe.errors import DeclarationError
 from dpframe.html import declaration_html
 from dpframe.ledger import Ledger
@@ -16,30 +17,23 @@ from dpframe.privacy import NO_CAPS, Caps, Neighboring, as_number
 from dpframe.timescale import Moment, as_moment, in_use
 
 __all__ = [
-    "MOST_GROUPS",
     "Bounds",
     "Column",
     "Declaration",
     "check_bounds",
     "check_keys",
     "check_missing",
-    "check_size",
     "declaration_of",
-    "is_label",
     "keep_declaration",
     "kept_declaration",
-    "shown",
 ]
 
-MOST_GROUPS = 10**8
-"""More groups than this are refused."""
 
 Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 """Two numbers, two points in time or two durations."""
 
 _ATTRIBUTE = "_dpframe_declaration"
 _MARK = "dpframe_declared"
-_DATA = (pd.Series, pd.DataFrame, np.ndarray)
 _DECLARED: set[str] = set()  # names of the expressions that declared collections of Dask stand for
 
 
@@ -141,22 +135,6 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
             f"for instance {name}={{'column': ...}}."
         )
     return given.items()
-
-
-def is_label(value: object) -> TypeGuard[Hashable]:
-    """Whether something can be the label of a column, that is, hashable."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def shown(value: object) -> str:
-    """Show an argument in an error; only its type where it may hold a column of the frame."""
-    if isinstance(value, _DATA):
-        return f"a {type(value).__name__}"
-    return repr(value)
 
 
 def check_bounds(label: Hashable, value: object) -> Bounds:
@@ -270,22 +248,12 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         )
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
-        got = shown(value) if isinstance(value, _DATA) else f"{again[:5]!r} more than once"
+        got = shown(value) if is_data(value) else f"{again[:5]!r} more than once"
         raise DeclarationError(
             f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
             "each group there can be once, whatever the data hold."
         )
     return keys
-
-
-def check_size(what: str, given: object) -> None:
-    """Refuse more groups than any release could have, before they are read."""
-    try:
-        size = len(given)  # type: ignore[arg-type]
-    except TypeError:
-        return  # an iterator shows its length only when it is read
-    if size > MOST_GROUPS:
-        raise DeclarationError(f"{what} must be at most {MOST_GROUPS:,}, got {size:,}.")
 
 
 def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:

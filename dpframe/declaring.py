@@ -5,13 +5,8 @@ from collections.abc import Hashable, Mapping
 import pandas as pd
 
 from dpframe import schema as pandera_schema
-from dpframe.declaration import (
-    Declaration,
-    is_label,
-    keep_declaration,
-    kept_declaration,
-    shown,
-)
+from dpframe.arguments import is_label, shown
+from dpframe.declaration import Declaration, keep_declaration, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.ledger import Ledger

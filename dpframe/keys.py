@@ -6,7 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration import MOST_GROUPS, Declaration, check_keys
+from dpframe.arguments import MOST_GROUPS
+from dpframe.declaration import Declaration, check_keys
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries import Histogram, Query
 from dpframe.totals import BinAxis, Cells, KeyAxis

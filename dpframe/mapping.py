@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import shown
 from dpframe.certificate import certificate_of
-from dpframe.declaration import shown
 from dpframe.errors import QueryError
 from dpframe.plotting import locate, pyplot
 from dpframe.postprocess import interval

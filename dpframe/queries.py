@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias, get_args
 
 import pandas as pd
 
+from dpframe.arguments import is_label, shown
 from dpframe.bins import check_bins
 from dpframe.conditions import Condition
-from dpframe.declaration import is_label, shown
 from dpframe.errors import QueryError
 from dpframe.privacy import as_number
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.arguments import is_label
 from dpframe.declaration import (
     Column,
     Declaration,
@@ -19,7 +20,6 @@ from dpframe.declaration import (
     check_keys,
     check_missing,
     declaration_of,
-    is_label,
 )
 from dpframe.declaring import declare
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError

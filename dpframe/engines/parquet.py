@@ -18,8 +18,8 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import shown
 from dpframe.conditions import Condition
-from dpframe.declaration import shown
 from dpframe.engines import filters, values
 from dpframe.engines.base import check_labels
 from dpframe.engines.buckets import unit_buckets

@@ -1,0 +1,45 @@
+"""How a public argument is checked, and shown in an error."""
+
+from collections.abc import Hashable
+from typing import TypeGuard
+
+import numpy as np
+import pandas as pd
+
+from dpframe.errors import DeclarationError
+
+__all__ = ["MOST_GROUPS", "check_size", "is_data", "is_label", "shown"]
+
+MOST_GROUPS = 10**8
+"""More groups than this are refused."""
+
+
+def is_label(value: object) -> TypeGuard[Hashable]:
+    """Whether something can be the label of a column, that is, hashable."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_data(value: object) -> bool:
+    """Whether something may hold a column of the frame: no message may show it."""
+    return isinstance(value, pd.Series | pd.DataFrame | np.ndarray)
+
+
+def shown(value: object) -> str:
+    """Show an argument in an error; only its type where it may hold a column of the frame."""
+    if is_data(value):
+        return f"a {type(value).__name__}"
+    return repr(value)
+
+
+def check_size(what: str, given: object) -> None:
+    """Refuse more groups than any release could have, before they are read."""
+    try:
+        size = len(given)  # type: ignore[arg-type]
+    except TypeError:
+        return  # an iterator shows its length only when it is read
+    if size > MOST_GROUPS:
+        raise DeclarationError(f"{what} must be at most {MOST_GROUPS:,}, got {size:,}.")
