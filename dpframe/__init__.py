@@ -5,24 +5,24 @@ Importing the package registers the `.dp` accessor on `pandas.DataFrame`, and on
 """
 
 from dpframe import errors
-from dpframe.accessor import DPAccessor
-from dpframe.certificate import Certificate, verify
-from dpframe.certificate_schema import certificate_schema
-from dpframe.combining import combine
-from dpframe.csv_files import read_csv, write_csv
-from dpframe.dask_accessor import register_dask_accessor
-from dpframe.declaring import declare
-from dpframe.denoising import denoised, denoising_report
-from dpframe.downstream import schema_of
-from dpframe.ledger import BudgetStatus, Ledger
-from dpframe.mapping import plot_map
-from dpframe.plotting import plot
-from dpframe.postprocess import covariance, interval, std_error
+from dpframe.accessors.dask import register_dask_accessor
+from dpframe.accessors.frames import DPAccessor
+from dpframe.accessors.parquet import ParquetScan, scan_parquet
+from dpframe.declare import declare
+from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
-from dpframe.privacy import Budget
-from dpframe.queries import Query, aggregate, count, histogram, mean, sum
+from dpframe.privacy.amounts import Budget
+from dpframe.queries.asking import Query, aggregate, count, histogram, mean, sum
 from dpframe.release import release
-from dpframe.scanning import ParquetScan, scan_parquet
+from dpframe.results.certificate import Certificate, verify
+from dpframe.results.certificate_schema import certificate_schema
+from dpframe.results.combine import combine
+from dpframe.results.csv_files import read_csv, write_csv
+from dpframe.results.denoise import denoised, denoising_report
+from dpframe.results.intervals import covariance, interval, std_error
+from dpframe.results.plot import plot
+from dpframe.results.plot_map import plot_map
+from dpframe.results.to_pandera import schema_of
 
 __all__ = [
     "Budget",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframe.certificate import verify
-from dpframe.csv_files import read_csv
 from dpframe.errors import DPFrameError
-from dpframe.ledger import Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.results.certificate import verify
+from dpframe.results.csv_files import read_csv
 
 __all__ = ["main"]
 

@@ -4,13 +4,13 @@ from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
-from dpframe import schema as pandera_schema
 from dpframe.arguments import is_label, shown
-from dpframe.declaration import Declaration, keep_declaration, kept_declaration
+from dpframe.declaration import from_pandera
+from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
-from dpframe.ledger import Ledger
-from dpframe.privacy import Budget, Caps, Neighboring, check_neighboring
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import Budget, Caps, Neighboring, check_neighboring
 
 __all__ = ["declare"]
 
@@ -88,7 +88,7 @@ def declare(
     """
     engine = engine_for(frame)
     declaration = Declaration(
-        columns={} if schema is None else pandera_schema.facts(schema),
+        columns={} if schema is None else from_pandera.facts(schema),
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
@@ -104,7 +104,7 @@ def declare(
                 "validate=True runs a schema on a pandas.DataFrame in memory, got a "
                 f"{type(frame).__name__}. Validate its parts before, with pandera."
             )
-        pandera_schema.validate(schema, frame)
+        from_pandera.validate(schema, frame)
     keep_declaration(frame, declaration)
 
 

@@ -97,7 +97,7 @@ def declaration_html(declaration: Any) -> str:
     Parameters
     ----------
     declaration
-        A `dpframe.declaration.Declaration`.
+        A `dpframe.declaration.facts.Declaration`.
     """
     caps, ledger = declaration.caps, declaration.ledger
     named = {

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy import approximate_half_width, exact_half_width
-from dpframe.declaration import Declaration
+from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.plan import Plan, TablePlan
-from dpframe.privacy import Spend
-from dpframe.queries import Query
-from dpframe.record import cost
+from dpframe.plan.plan import Plan, TablePlan
+from dpframe.plan.record import cost
+from dpframe.plan.tables import OutputColumn
+from dpframe.privacy.accuracy import approximate_half_width, exact_half_width
+from dpframe.privacy.amounts import Spend
+from dpframe.queries.asking import Query
 from dpframe.release import checked_plan
 from dpframe.strategies import Prediction
-from dpframe.tables import OutputColumn
 
 __all__ = ["preview"]
 

@@ -13,22 +13,22 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.certificate import attach, certificate_of, pack
-from dpframe.declaration import Declaration, declaration_of
-from dpframe.denoise_plan import Denoising, Described, check_denoising
-from dpframe.denoising import apply_denoising
+from dpframe.declaration.facts import Declaration, declaration_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
-from dpframe.grid import Grid, Ticks
-from dpframe.ledger import Entry
-from dpframe.noise import Law, integer_noise
-from dpframe.plan import Plan, TablePlan, plan_release
-from dpframe.privacy import Spend
-from dpframe.queries import Query, labels_of
-from dpframe.record import in_words, record_of
+from dpframe.ledger.ledger import Entry
+from dpframe.plan.plan import Plan, TablePlan, plan_release
+from dpframe.plan.record import in_words, record_of
+from dpframe.plan.tables import OutputColumn
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.noise import Law, integer_noise
+from dpframe.queries.asking import Query, labels_of
+from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.timescale import durations, moments
+from dpframe.results.certificate import attach, certificate_of, pack
+from dpframe.results.denoise import apply_denoising
+from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 from dpframe.strategies import Estimate
-from dpframe.tables import OutputColumn
-from dpframe.timescale import durations, moments
 
 __all__ = ["checked_plan", "release"]
 

@@ -5,9 +5,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from dpframe.accounting import Composition
-from dpframe.ledger import BudgetStatus, Entry
-from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
+from dpframe.ledger.ledger import BudgetStatus, Entry
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.composition import Composition
 
 ONE = Budget(1, 1e-6)
 PURE = Budget(1)

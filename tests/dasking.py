@@ -13,11 +13,11 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.conditions import Condition
 from dpframe.engines import engine_for
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

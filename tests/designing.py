@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.privacy import ROW_CAPS
-from dpframe.sensitivity import reach_of
+from dpframe.privacy.amounts import ROW_CAPS
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import Output, Source, Workload
 
 EVERYONE = Source(0, 0, optional=False)

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe import accessor, postprocess, queries
+from dpframe.accessors import frames as accessor
 from dpframe.errors import CertificateError, DeclarationError
-from dpframe.ledger import Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.queries import asking
+from dpframe.results import intervals
 
 EXACT = {"epsilon": 1e6}
 
@@ -91,8 +93,8 @@ def test_previews_and_post_processing_are_the_functions(frame):
     pd.testing.assert_frame_equal(frame.dp.preview(query, mu=1), dpf.preview(frame, query, mu=1))
     made = frame.dp.count("zone", epsilon=1)
     assert made.dp.certificate == dpf.verify(made)
-    pd.testing.assert_frame_equal(made.dp.std_error, postprocess.std_error(made))
-    pd.testing.assert_frame_equal(made.dp.interval(0.8), postprocess.interval(made, 0.8))
+    pd.testing.assert_frame_equal(made.dp.std_error, intervals.std_error(made))
+    pd.testing.assert_frame_equal(made.dp.interval(0.8), intervals.interval(made, 0.8))
 
 
 def test_the_budget_is_that_of_the_ledger(frame):

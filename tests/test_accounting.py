@@ -11,7 +11,11 @@ import mpmath
 import pytest
 from charging import gaussian, pure
 
-from dpframe.accounting import (
+from dpframe.errors import DPFrameError
+from dpframe.ledger.events import dp_event
+from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure
+from dpframe.privacy.composition import (
     Composition,
     above,
     below,
@@ -20,10 +24,6 @@ from dpframe.accounting import (
     root_above,
     root_below,
 )
-from dpframe.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure
-from dpframe.dp_events import dp_event
-from dpframe.errors import DPFrameError
-from dpframe.privacy import Budget, PrivacyLoss
 
 mp = mpmath.mp.clone()
 mp.dps = 40

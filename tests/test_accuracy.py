@@ -6,7 +6,8 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.accuracy import (
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import (
     approximate_half_width,
     check_level,
     exact_half_width,
@@ -14,7 +15,6 @@ from dpframe.accuracy import (
     level_of_each,
     pair_half_width,
 )
-from dpframe.errors import QueryError
 
 LAWS = ["gaussian", "laplace"]
 

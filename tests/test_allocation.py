@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from designing import EVERYONE, columns, counting, workload
 
-from dpframe.allocation import relative_variance, scale_designs
 from dpframe.errors import CalibrationError
-from dpframe.privacy import ROW_CAPS, Caps
+from dpframe.plan.allocation import relative_variance, scale_designs
+from dpframe.privacy.amounts import ROW_CAPS, Caps
 from dpframe.strategies import Output, correlated, independently, spread
 
 ALLOWED = Fraction(1, 3)

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from properties.hostile import KINDS, objects
 from scipy import stats
 
-from dpframe.engines import buckets
-from dpframe.engines.buckets import unit_buckets
-from dpframe.engines.times import wall_times
-from dpframe.engines.values import decoded, is_dictionary, missing
-from dpframe.engines.values import objects as boxed
+from dpframe.columns import buckets
+from dpframe.columns.buckets import unit_buckets
+from dpframe.columns.times import wall_times
+from dpframe.columns.values import decoded, is_dictionary, missing
+from dpframe.columns.values import objects as boxed
 
 MANY = 1 << 40  # so many buckets that units share one by equality alone
 FALSE_ALARM = 1e-6  # of each chi-square test

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from dpframe.calibration import (
+from dpframe.privacy.calibration import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,

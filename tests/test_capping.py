@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpframe import noise
 from dpframe.engines import capping
 from dpframe.engines.units import Units
-from dpframe.privacy import Caps
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps
 
 FALSE_ALARM = 1e-6  # of each chi-square test
 UNITS = 20_000

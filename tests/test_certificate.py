@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificate import ATTRIBUTE, attach, certificate_of, digest, pack, unpack
 from dpframe.errors import CertificateError
+from dpframe.results.certificate import ATTRIBUTE, attach, certificate_of, digest, pack, unpack
 
 LOTS = {"epsilon": 20}
 

@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import dpframe as dpf
-from dpframe.certificate import ATTRIBUTE, FORMAT
-from dpframe.certificate_schema import certificate_schema
 from dpframe.denoise.methods import METHODS
+from dpframe.results.certificate import ATTRIBUTE, FORMAT
+from dpframe.results.certificate_schema import certificate_schema
 from dpframe.strategies import MECHANISMS
 
 ZONES = ["A", "B", "C"]

@@ -9,18 +9,18 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.calibration import gaussian_delta, gaussian_mu, gaussian_sigma
-from dpframe.classical import (
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.errors import CalibrationError
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Budget, Spend
+from dpframe.privacy.calibration import gaussian_delta, gaussian_mu, gaussian_sigma
+from dpframe.privacy.classical import (
     TIGHT,
     classical_mu,
     classical_sigma,
     least_sigma,
     sigma_without_epsilon,
 )
-from dpframe.declaration import Column, Declaration
-from dpframe.errors import CalibrationError
-from dpframe.plan import plan_release
-from dpframe.privacy import Budget, Spend
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 0.9, 0.999999]
 DELTAS = [1e-300, 1e-12, 1e-6, 0.01, 0.3, 0.9, 1 - 1e-9]
@@ -108,7 +108,7 @@ def test_the_range_of_the_lower_bound_cannot_be_as_wide_as_stated():
 def planned(mechanism="classical", budget=None, **spend):
     declaration = Declaration({"x": Column(bounds=(0, 9), integer=True)})
     if budget is not None:
-        from dpframe.ledger import Ledger
+        from dpframe.ledger.ledger import Ledger
 
         declaration = Declaration(declaration.columns, ledger=Ledger(budget=budget))
     queries = {None: dpf.sum("x")}

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.conditions import (
+from dpframe.errors import QueryError
+from dpframe.queries.where import (
     All,
     Any,
     Arithmetic,
@@ -18,7 +19,6 @@ from dpframe.conditions import (
     Negative,
     Not,
 )
-from dpframe.errors import QueryError
 
 FARE, ZONE = Name("fare"), Name("zone")
 DEAR = Compare(">", FARE, Constant(10.0))

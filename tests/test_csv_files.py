@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.csv_files import read_csv, sidecar_of, write_csv
 from dpframe.errors import CertificateError
+from dpframe.results.csv_files import read_csv, sidecar_of, write_csv
 
 ODD = ["a,b", 'say "hi"', "two\nlines", "return\r", "both\r\n", "NA", "nan", "", " x ", "007", "é"]
 FLOATS = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -2.5, 1e16, np.inf, -np.inf]

@@ -26,11 +26,11 @@ from dasking import (
 )
 
 import dpframe as dpf
-from dpframe.dask_accessor import register_dask_accessor
+from dpframe.accessors.dask import register_dask_accessor
 from dpframe.engines import dask as engine_module
 from dpframe.engines import engine_for
 from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +208,7 @@ import importlib, importlib.util, sys
 importlib.import_module({first!r})
 import dpframe
 def hooks():
-    return [one for one in sys.meta_path if type(one).__module__ == "dpframe.dask_accessor"]
+    return [one for one in sys.meta_path if type(one).__module__ == "dpframe.accessors.dask"]
 if {first != "dask.dataframe"}:
     assert "dask.dataframe" not in sys.modules
     importlib.reload(dpframe)

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.arguments import is_label
-from dpframe.declaration import (
+from dpframe.declaration.facts import (
     Column,
     Declaration,
     check_bounds,
@@ -21,9 +21,9 @@ from dpframe.declaration import (
     check_missing,
     declaration_of,
 )
-from dpframe.declaring import declare
+from dpframe.declare import declare
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy import Caps
+from dpframe.privacy.amounts import Caps
 
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificate import attach
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import BudgetExceededError, CertificateError, QueryError
+from dpframe.results.certificate import attach
 
 ZONES = [f"z{i:02d}" for i in range(40)]
 OPTIONS = {"l1_ball": {"radius": 50.0}, "consistent": {"parents": [-1] + [0] * 39}}

@@ -9,9 +9,9 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.csv_files import read_csv, write_csv
-from dpframe.downstream import schema_of
 from dpframe.errors import CertificateError
+from dpframe.results.csv_files import read_csv, write_csv
+from dpframe.results.to_pandera import schema_of
 
 ZONES = ["A", "B", "C"]
 DAYS = pd.date_range("2020-01-31", periods=3)

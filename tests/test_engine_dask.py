@@ -30,11 +30,11 @@ from dasking import (
 )
 
 import dpframe as dpf
-from dpframe.conditions import Condition
 from dpframe.engines import dask as engine_module
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 
 @pytest.fixture(autouse=True)

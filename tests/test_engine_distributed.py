@@ -10,8 +10,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

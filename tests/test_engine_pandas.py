@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.conditions import Condition
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 HOSTILE = [None, np.nan, pd.NA, pd.NaT, "1", [1], {}, 10**400, -math.inf, math.inf, 1j, b"", ()]
 

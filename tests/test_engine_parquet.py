@@ -14,15 +14,15 @@ import pytest
 from properties.hostile import ARROW
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.conditions import Condition
-from dpframe.declaration import declaration_of, keep_declaration
+from dpframe.declaration.facts import declaration_of, keep_declaration
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy import Caps, Spend
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps, Spend
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 from dpframe.release import checked_plan
-from dpframe.totals import Cells, KeyAxis, Task, Term
 
 UNITS = 60
 WORD = b"\x01\x23\x45\x67\x89\xab\xcd\xef"  # of which every unit draws

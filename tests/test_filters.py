@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.conditions import Condition
-from dpframe.engines.filters import keep
+from dpframe.columns.filters import keep
+from dpframe.queries.where import Condition
 
 pa = pytest.importorskip("pyarrow")
 

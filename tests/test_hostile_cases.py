@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.conditions import Condition
-from dpframe.declaration import Declaration
+from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for
 from dpframe.engines.units import unit_codes
-from dpframe.grid import Grid
-from dpframe.keys import cells_of
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.plan.cells import cells_of
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 
 def refuse(*_):

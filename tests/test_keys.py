@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.declaration import Column, Declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.grid import Grid
-from dpframe.keys import cells_of
-from dpframe.privacy import ROW_CAPS, Caps
-from dpframe.tables import table_of
+from dpframe.plan.cells import cells_of
+from dpframe.plan.tables import table_of
+from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.queries.grid import Grid
 
 DECLARED = Declaration(
     columns={"count": Column(bounds=(0, 7), integer=True), "tip": Column(bounds=(0.0, 1.0))}

@@ -11,11 +11,11 @@ import pytest
 from charging import ONE, PURE, entry, gaussian, pure, status
 
 import dpframe as dpf
-from dpframe.accounting import Composition
-from dpframe.calibration import gaussian_mu
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger import BudgetStatus, Ledger
-from dpframe.privacy import Budget, PrivacyLoss
+from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.composition import Composition
 
 
 @pytest.fixture

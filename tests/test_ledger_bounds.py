@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from charging import ONE, PURE, affords, gaussian, pure, status
 
-from dpframe.calibration import gaussian_mu
-from dpframe.privacy import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.calibration import gaussian_mu
 
 mp = mpmath.mp.clone()
 mp.dps = 50

@@ -15,10 +15,10 @@ import pytest
 from charging import ONE, entry, gaussian, pure
 
 import dpframe as dpf
-from dpframe.entries import Entry
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger import Ledger
-from dpframe.privacy import Budget, PrivacyLoss, Spend
+from dpframe.ledger.chain import Entry
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 
 LOSSES = [pure(0.1), gaussian(0.05), pure(Fraction(1, 3)), gaussian(0.01), pure(0.01)]
 
@@ -348,7 +348,7 @@ def test_the_head_can_be_looked_up_later(path):
 def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
     ledger = Ledger(path)
     with monkeypatch.context() as patched:
-        patched.setattr("dpframe.ledger_file._BUSY_SECONDS", 0.05)
+        patched.setattr("dpframe.ledger.file._BUSY_SECONDS", 0.05)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(LedgerError, match=r"locked.*: nothing was released. Another proc"):

@@ -15,11 +15,11 @@ import pytest
 from charging import ONE, PURE, entry, gaussian, in_processes, pure
 
 import dpframe as dpf
-from dpframe.calibration import gaussian_mu
 from dpframe.errors import BudgetExceededError, LedgerError
-from dpframe.ledger import Ledger
-from dpframe.ledger_file import LedgerFile
-from dpframe.privacy import PrivacyLoss
+from dpframe.ledger.file import LedgerFile
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.calibration import gaussian_mu
 
 forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.engines.lookup import CellLookup, finder
-from dpframe.totals import BinAxis, Cells, KeyAxis
+from dpframe.columns.lookup import CellLookup, finder
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 BIG = 2**53 + 1  # no float is equal to it
 DAY = pd.Timestamp("2024-02-29")

@@ -8,8 +8,8 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.certificate import unpack
 from dpframe.errors import QueryError
+from dpframe.results.certificate import unpack
 
 NAMES = [f"c{j}" for j in range(6)]
 

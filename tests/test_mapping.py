@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpframe.certificate import attach
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
-from dpframe.mapping import plot_map
+from dpframe.results.certificate import attach
+from dpframe.results.plot_map import plot_map
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from matplotlib.collections import LineCollection
 
-mapping = importlib.import_module("dpframe.mapping")
+mapping = importlib.import_module("dpframe.results.plot_map")
 
 PLACES = {"C": (4.0, 1.0), "A": (0.0, 2.0), "spare": (9.0, 9.0), "B": (1.0, 7.0)}
 KEYS = ["A", "B", "C"]

@@ -10,9 +10,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpframe import noise
 from dpframe.errors import CalibrationError
-from dpframe.noise_tables import CURVES
+from dpframe.privacy import noise
+from dpframe.privacy.noise_tables import CURVES
 
 LAWS = ["gaussian", "laplace"]
 

@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpframe import noise
-from dpframe.noise_tables import CURVES, MARGIN, strip_table
+from dpframe.privacy import noise
+from dpframe.privacy.noise_tables import CURVES, MARGIN, strip_table
 
 LAWS = ["gaussian", "laplace"]
 

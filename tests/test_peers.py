@@ -10,8 +10,8 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.calibration import gaussian_mu
-from dpframe.grid import Grid
+from dpframe.privacy.calibration import gaussian_mu
+from dpframe.queries.grid import Grid
 
 EXACT = {"epsilon": 1e6}  # noise of scale 1e-6: whole numbers come back as they are
 ZONES = {"keys": ["A", "B", "C"]}

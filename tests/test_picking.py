@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpframe.conditions import Condition
 from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.picking import keep_few
 from dpframe.engines.units import Units
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 FALSE_ALARM = 1e-9  # of each chi-square test
 BIT = Grid(0, 0, 1)
@@ -77,7 +77,7 @@ def test_a_row_keeps_as_many_ones_as_it_may_and_gains_none(rows, most):
 
 
 def test_rows_with_few_ones_use_no_randomness():
-    with mock.patch("dpframe.noise.random_words", side_effect=AssertionError):
+    with mock.patch("dpframe.privacy.noise.random_words", side_effect=AssertionError):
         assert pick([[1, 0, 1], [0, 0, 0]], 2).tolist() == [[1, 0, 1], [0, 0, 0]]
         with pytest.raises(AssertionError):
             pick([[1, 1, 1]], 2)

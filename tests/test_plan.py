@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.calibration import gaussian_delta, gaussian_mu
-from dpframe.declaration import Column, Declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError, DeclarationError
-from dpframe.ledger import Entry, Ledger
-from dpframe.noise import MAX_SCALE, standard_deviation
-from dpframe.plan import plan_release
-from dpframe.privacy import Budget, Caps, PrivacyLoss, Spend
+from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Budget, Caps, PrivacyLoss, Spend
+from dpframe.privacy.calibration import gaussian_delta, gaussian_mu
+from dpframe.privacy.noise import MAX_SCALE, standard_deviation
 from dpframe.strategies import MECHANISMS
 
 COLUMNS = {

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificate import attach
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
+from dpframe.results.certificate import attach
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from matplotlib.patches import StepPatch
 
-plotting = importlib.import_module("dpframe.plotting")
+plotting = importlib.import_module("dpframe.results.plot")
 
 
 @pytest.fixture(autouse=True)

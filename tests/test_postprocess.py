@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accuracy import approximate_half_width, exact_half_width, laplace_half_width
-from dpframe.certificate import unpack
 from dpframe.errors import CertificateError, QueryError
-from dpframe.postprocess import covariance
+from dpframe.privacy.accuracy import approximate_half_width, exact_half_width, laplace_half_width
+from dpframe.results.certificate import unpack
+from dpframe.results.intervals import covariance
 
 BOUNDS = {"fare": (-10, 30), "tips": (0, 5)}
 QUERY = dpf.aggregate(

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.calibration import gaussian_mu
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError, DeclarationError, UnknownColumnError
+from dpframe.privacy import noise
+from dpframe.privacy.calibration import gaussian_mu
 
 
 @pytest.fixture

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.errors import CalibrationError, DeclarationError
-from dpframe.privacy import Budget, Caps, PrivacyLoss, Spend, as_number, check_neighboring, exact
+from dpframe.privacy.amounts import (
+    Budget,
+    Caps,
+    PrivacyLoss,
+    Spend,
+    as_number,
+    check_neighboring,
+    exact,
+)
 
 NOT_NUMBERS = [
     True,

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.bins import check_bins
 from dpframe.errors import QueryError
+from dpframe.queries.bins import check_bins
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
 

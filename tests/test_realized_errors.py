@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.declaration import Column, Declaration
-from dpframe.noise import integer_noise
-from dpframe.plan import plan_release
-from dpframe.privacy import Caps, Spend
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Caps, Spend
+from dpframe.privacy.noise import integer_noise
 
 DRAWS = 60_000
 MOST_OFF = 0.03

@@ -12,10 +12,10 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe import noise
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, UnknownColumnError
-from dpframe.ledger import Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy import noise
 
 door = importlib.import_module("dpframe.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled

@@ -14,9 +14,9 @@ from pandera.errors import SchemaErrors
 from pandera.typing import Series
 
 import dpframe as dpf
-from dpframe.declaration import Column, declaration_of
+from dpframe.declaration.facts import Column, declaration_of
+from dpframe.declaration.from_pandera import facts
 from dpframe.errors import DeclarationError
-from dpframe.schema import facts
 
 Check = pa.Check
 

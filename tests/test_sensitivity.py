@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.privacy import ROW_CAPS, Caps
-from dpframe.sensitivity import Footprint, Reach, movement, reach_of
+from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.sensitivity import Footprint, Reach, movement, reach_of
 
 COUNT = (Footprint((0,), ((1,),)),)
 ONE = (Fraction(1),)

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from dpframe.engines.silence import SILENCE
+from dpframe.columns.silence import SILENCE
 
 
 def test_silence_lasts_until_the_last_has_left():

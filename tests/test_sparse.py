@@ -10,11 +10,11 @@ import pytest
 from designing import columns, counting, covariances, variances, workload
 
 import dpframe as dpf
-from dpframe.declaration import Column, Declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
-from dpframe.plan import plan_release
-from dpframe.privacy import ROW_CAPS, Caps, Spend
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import ROW_CAPS, Caps, Spend
 from dpframe.strategies import MECHANISMS, Output, independently, sparse
 from dpframe.strategies.sparse import lift
 

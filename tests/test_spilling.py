@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import compute
 
-from dpframe.conditions import Condition
 from dpframe.engines import engine_for, parquet, spilling
 from dpframe.engines.parquet import ParquetFiles
 from dpframe.errors import DeclarationError
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.tasks import Cells, Task, Term
+from dpframe.queries.where import Condition
 
 UNITS = 60
 TABLE = pa.table(

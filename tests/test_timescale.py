@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.declaration import Column, Declaration, check_bounds
+from dpframe.columns.times import durations
+from dpframe.declaration.facts import Column, Declaration, check_bounds
 from dpframe.engines import engine_for
-from dpframe.engines.times import durations
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.grid import Grid
-from dpframe.plan import plan_release
-from dpframe.privacy import Spend
-from dpframe.tables import table_of
-from dpframe.timescale import microseconds, ticks_of
+from dpframe.plan.plan import plan_release
+from dpframe.plan.tables import table_of
+from dpframe.privacy.amounts import Spend
+from dpframe.queries.grid import Grid
+from dpframe.queries.timescale import microseconds, ticks_of
 
 MAY, JUNE = pd.Timestamp("2021-05-01"), pd.Timestamp("2021-06-01")
 HOUR, DAY = pd.Timedelta("1h"), pd.Timedelta("1D")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe import noise
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Units, unit_codes
-from dpframe.privacy import Caps
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps
 
 
 class Unhashable:

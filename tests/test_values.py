@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.engines.times import instants, wall_times
-from dpframe.engines.values import coded, missing, numbers, raw_numbers, texts
+from dpframe.columns.times import instants, wall_times
+from dpframe.columns.values import coded, missing, numbers, raw_numbers, texts
 
 pa = pytest.importorskip("pyarrow")
 

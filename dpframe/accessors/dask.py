@@ -8,7 +8,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from dpframe.accessor import PrivateAccessor
+from dpframe.accessors.frames import PrivateAccessor
 
 __all__ = ["register_dask_accessor"]
 

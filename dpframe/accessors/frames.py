@@ -6,21 +6,15 @@ from typing import Any, Self, TypedDict, Unpack
 
 import pandas as pd
 
-from dpframe import mapping, plotting, postprocess, queries
-from dpframe.certificate import Certificate, certificate_of
-from dpframe.combining import Weights, combine
-from dpframe.csv_files import write_csv
-from dpframe.declaration import Declaration, declaration_of
-from dpframe.declaring import declare
-from dpframe.denoise_plan import Across
-from dpframe.denoising import denoised, denoising_report
-from dpframe.downstream import schema_of
+from dpframe.declaration.facts import Declaration, declaration_of
+from dpframe.declare import declare
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
-from dpframe.ledger import BudgetStatus, Ledger
+from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
-from dpframe.privacy import Budget, Neighboring
-from dpframe.queries import (
+from dpframe.privacy.amounts import Budget, Neighboring
+from dpframe.queries import asking
+from dpframe.queries.asking import (
     Bounds,
     By,
     Columns,
@@ -33,6 +27,15 @@ from dpframe.queries import (
     Sum,
 )
 from dpframe.release import release
+from dpframe.results import intervals
+from dpframe.results import plot
+from dpframe.results import plot_map
+from dpframe.results.certificate import Certificate, certificate_of
+from dpframe.results.combine import Weights, combine
+from dpframe.results.csv_files import write_csv
+from dpframe.results.denoise import denoised, denoising_report
+from dpframe.results.denoise_checks import Across
+from dpframe.results.to_pandera import schema_of
 
 __all__ = ["DPAccessor", "PrivateAccessor", "ReleaseOptions", "SpendOptions"]
 
@@ -110,7 +113,7 @@ class PrivateAccessor:
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release the number of rows in each group; see `dpframe.count` and `dpframe.release`."""
-        return self._one(queries.count(by, where=where, keys=keys), spend)
+        return self._one(asking.count(by, where=where, keys=keys), spend)
 
     def sum(
         self,
@@ -127,7 +130,7 @@ class PrivateAccessor:
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release sums of columns in each group; see `dpframe.sum` and `dpframe.release`."""
-        query = queries.sum(
+        query = asking.sum(
             columns,
             by,
             where=where,
@@ -151,7 +154,7 @@ class PrivateAccessor:
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release means of columns in each group; see `dpframe.mean` and `dpframe.release`."""
-        return self._one(queries.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
+        return self._one(asking.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
 
     def histogram(
         self,
@@ -164,7 +167,7 @@ class PrivateAccessor:
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release the number of rows in each bin; see `dpframe.histogram` and `dpframe.release`."""
-        return self._one(queries.histogram(column, bins, by, where=where, keys=keys), spend)
+        return self._one(asking.histogram(column, bins, by, where=where, keys=keys), spend)
 
     def aggregate(
         self,
@@ -185,7 +188,7 @@ class PrivateAccessor:
         **named: Count | Sum | Mean,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        query = queries.aggregate(
+        query = asking.aggregate(
             by, where=where, keys=keys, n_weight=n_weight, objective=objective, **named
         )
         spend: ReleaseOptions = {
@@ -258,16 +261,16 @@ class DPAccessor(PrivateAccessor):
     @property
     def std_error(self) -> pd.DataFrame:
         """Standard error of every released cell; see `dpframe.std_error`."""
-        return postprocess.std_error(self._frame)
+        return intervals.std_error(self._frame)
 
     @property
     def covariance(self) -> pd.DataFrame:
         """Covariance of the columns within each row; see `dpframe.covariance`."""
-        return postprocess.covariance(self._frame)
+        return intervals.covariance(self._frame)
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
-        return postprocess.interval(self._frame, level, simultaneous=simultaneous)
+        return intervals.interval(self._frame, level, simultaneous=simultaneous)
 
     def denoise(
         self,
@@ -302,16 +305,16 @@ class DPAccessor(PrivateAccessor):
         self,
         *,
         column: Hashable | None = None,
-        kind: plotting.Kind = "auto",
+        kind: plot.Kind = "auto",
         level: float = 0.95,
         ax: Any = None,
     ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
-        return plotting.plot(self._frame, column=column, kind=kind, level=level, ax=ax)
+        return plot.plot(self._frame, column=column, kind=kind, level=level, ax=ax)
 
     def plot_map(
         self,
-        coords: mapping.Coords,
+        coords: plot_map.Coords,
         *,
         column: Hashable | None = None,
         edges: pd.DataFrame | None = None,
@@ -319,6 +322,6 @@ class DPAccessor(PrivateAccessor):
         denoised: bool | None = None,
     ) -> Any:
         """Draw the release on a map; see `dpframe.plot_map`."""
-        return mapping.plot_map(
+        return plot_map.plot_map(
             self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised
         )

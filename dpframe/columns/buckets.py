@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from dpframe.engines import times, values
+from dpframe.columns import times, values
 
 try:
     import pyarrow as pa

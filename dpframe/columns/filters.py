@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from dpframe.conditions import (
+from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
+from dpframe.columns.values import coded, numbers, raw_numbers, spread, texts
+from dpframe.queries.where import (
     All,
     Any,
     Arithmetic,
@@ -26,8 +28,6 @@ from dpframe.conditions import (
     Not,
     Value,
 )
-from dpframe.engines.times import EPOCH, MICROSECOND, instants, wall_times
-from dpframe.engines.values import coded, numbers, raw_numbers, spread, texts
 
 __all__ = ["keep"]
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpframe.engines import times, values
-from dpframe.engines.searching import SMALL_TABLE, SPARSE, Keys, hashed, search_of
-from dpframe.totals import Axis, BinAxis, Cells, KeyAxis
+from dpframe.columns import times, values
+from dpframe.columns.searching import SMALL_TABLE, SPARSE, Keys, hashed, search_of
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
 try:
     import pyarrow as pa

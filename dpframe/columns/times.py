@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.engines.values import coded, dense, holds_objects, objects, spread
-from dpframe.grid import Ticks
+from dpframe.columns.values import coded, dense, holds_objects, objects, spread
+from dpframe.queries.grid import Ticks
 
 try:
     import pyarrow as pa

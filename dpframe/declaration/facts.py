@@ -12,9 +12,9 @@ import pandas as pd
 from dpframe.arguments import check_size, is_data, shown
 from dpframe.errors import DeclarationError
 from dpframe.html import declaration_html
-from dpframe.ledger import Ledger
-from dpframe.privacy import NO_CAPS, Caps, Neighboring, as_number
-from dpframe.timescale import Moment, as_moment, in_use
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import NO_CAPS, Caps, Neighboring, as_number
+from dpframe.queries.timescale import Moment, as_moment, in_use
 
 __all__ = [
     "Bounds",

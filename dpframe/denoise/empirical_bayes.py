@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dpframe.denoise.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
-from dpframe.noise import Law
+from dpframe.privacy.noise import Law
 
 __all__ = ["Grid", "Prior", "empirical_bayes", "fit_prior", "posterior"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpframe.denoise.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
-from dpframe.noise import Law
+from dpframe.privacy.noise import Law
 
 __all__ = ["consistent", "l1_ball", "monotone", "nonnegative", "simplex", "whole"]
 

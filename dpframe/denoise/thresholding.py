@@ -8,7 +8,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError
-from dpframe.noise import Law
+from dpframe.privacy.noise import Law
 
 __all__ = ["Threshold", "soft_threshold"]
 

@@ -12,7 +12,7 @@ from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_value
 from dpframe.denoise.progress import show_progress
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
+from dpframe.privacy.amounts import as_number
 
 __all__ = ["trend_filter"]
 

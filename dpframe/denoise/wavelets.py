@@ -9,7 +9,7 @@ from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_value
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
+from dpframe.privacy.amounts import as_number
 
 __all__ = ["Wavelets", "spanning_tree_wavelets", "tree_wavelets"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from dpframe.errors import QueryError, UnknownColumnError
-from dpframe.totals import Task
+from dpframe.queries.tasks import Task
 
 __all__ = ["Engine", "Frame", "check_labels"]
 

@@ -5,11 +5,11 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 
-from dpframe.conditions import Condition
-from dpframe.engines import filters, times, values
-from dpframe.engines.lookup import Finder, finder
-from dpframe.grid import Grid
-from dpframe.totals import Axis
+from dpframe.columns import filters, times, values
+from dpframe.columns.lookup import Finder, finder
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Axis
+from dpframe.queries.where import Condition
 
 __all__ = ["Block", "Finders", "Source", "ends"]
 

@@ -9,8 +9,8 @@ cap is exceeded, whatever the words are.
 import numpy as np
 from scipy import sparse
 
-from dpframe import noise
-from dpframe.privacy import Caps
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps
 
 __all__ = ["index_dtype", "kept_rows", "ordered"]
 

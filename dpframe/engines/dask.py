@@ -18,12 +18,12 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from dpframe.engines import filters, values
+from dpframe.columns import filters, values
+from dpframe.columns.buckets import unit_buckets
+from dpframe.columns.silence import SILENCE
 from dpframe.engines.base import Frame, check_labels
-from dpframe.engines.buckets import unit_buckets
 from dpframe.engines.pandas import labels_of, totals_of
-from dpframe.engines.silence import SILENCE
-from dpframe.totals import Task
+from dpframe.queries.tasks import Task
 
 __all__ = ["DaskEngine"]
 

@@ -6,14 +6,14 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.lookup import CellLookup, wants_many_rows
+from dpframe.columns.silence import SILENCE
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Block, Finders, Source
-from dpframe.engines.lookup import CellLookup, wants_many_rows
-from dpframe.engines.silence import SILENCE
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
-from dpframe.totals import Task
+from dpframe.queries.tasks import Task
 
 __all__ = ["PandasEngine", "labels_of", "totals_of"]
 

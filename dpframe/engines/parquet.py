@@ -19,15 +19,15 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
-from dpframe.conditions import Condition
-from dpframe.engines import filters, values
+from dpframe.columns import filters, values
+from dpframe.columns.buckets import unit_buckets
+from dpframe.columns.silence import SILENCE
 from dpframe.engines.base import check_labels
-from dpframe.engines.buckets import unit_buckets
 from dpframe.engines.pandas import labels_of, totals_of
-from dpframe.engines.silence import SILENCE
 from dpframe.engines.spilling import split_tables
 from dpframe.errors import DeclarationError, DPFrameError
-from dpframe.totals import Task
+from dpframe.queries.tasks import Task
+from dpframe.queries.where import Condition
 
 try:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpframe import noise
+from dpframe.privacy import noise
 
 __all__ = ["keep_few"]
 

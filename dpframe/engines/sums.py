@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from dpframe.conditions import Condition
+from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import Block, Source, ends
 from dpframe.engines.flags import Flags
-from dpframe.engines.lookup import CellLookup
 from dpframe.engines.picking import keep_few
-from dpframe.totals import Task, Term
+from dpframe.queries.tasks import Task, Term
+from dpframe.queries.where import Condition
 
 __all__ = ["Prepared", "Sums", "sums_of"]
 

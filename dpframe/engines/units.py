@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from dpframe.engines import values
+from dpframe.columns import values
+from dpframe.columns.lookup import boxed, each, is_arrow_text, native, native_dtype
 from dpframe.engines.capping import index_dtype, kept_rows, ordered
-from dpframe.engines.lookup import boxed, each, is_arrow_text, native, native_dtype
 from dpframe.engines.threads import in_threads
-from dpframe.privacy import Caps
+from dpframe.privacy.amounts import Caps
 
 __all__ = ["Units", "unit_codes"]
 

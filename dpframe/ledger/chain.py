@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dpframe.accounting import Composition
 from dpframe.errors import LedgerError
-from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.composition import Composition
 
 __all__ = ["FORMAT", "Chain", "Entry", "Row"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dpframe.accounting import below
 from dpframe.errors import DPFrameError
-from dpframe.privacy import PrivacyLoss
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.composition import below
 
 __all__ = ["dp_event"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
 
-from dpframe.entries import FORMAT, Row, other_format
 from dpframe.errors import LedgerError
+from dpframe.ledger.chain import FORMAT, Row, other_format
 
 __all__ = ["LedgerFile"]
 

@@ -2,7 +2,7 @@
 
 A release that does not fit is refused before anything is drawn: it is charged first, in one
 transaction, and what is charged counts as spent whatever happens after. How losses are added up is
-said in `dpframe.accounting`.
+said in `dpframe.privacy.composition`.
 """
 
 import os
@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import pandas as pd
 
-from dpframe.budget_status import BudgetStatus, refusal
-from dpframe.dp_events import dp_event
-from dpframe.entries import Chain, Entry, Row
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger_file import LedgerFile
-from dpframe.privacy import Budget, PrivacyLoss
+from dpframe.ledger.chain import Chain, Entry, Row
+from dpframe.ledger.events import dp_event
+from dpframe.ledger.file import LedgerFile
+from dpframe.ledger.status import BudgetStatus, refusal
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 
 __all__ = ["BudgetStatus", "Entry", "Ledger"]
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pandas as pd
 
-from dpframe.accounting import Composition, Split, above, below, root_above, root_below
-from dpframe.calibration import gaussian_mu
-from dpframe.entries import Entry
 from dpframe.html import budget_html
-from dpframe.privacy import Budget, PrivacyLoss, exact
+from dpframe.ledger.chain import Entry
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.composition import Composition, Split, above, below, root_above, root_below
 
 __all__ = ["BudgetStatus", "describe", "refusal"]
 

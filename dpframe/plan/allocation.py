@@ -8,10 +8,10 @@ smallest, for a given total of the movements, where m is proportional to `v^(p /
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.calibration import round_up
 from dpframe.errors import CalibrationError
-from dpframe.noise import MAX_SCALE
-from dpframe.sensitivity import Norm
+from dpframe.privacy.calibration import round_up
+from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Design, Prediction, Workload
 
 __all__ = ["relative_variance", "scale_designs"]

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration import Declaration, check_keys
+from dpframe.declaration.facts import Declaration, check_keys
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.queries import Histogram, Query
-from dpframe.totals import BinAxis, Cells, KeyAxis
+from dpframe.queries.asking import Histogram, Query
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 __all__ = ["cells_of"]
 

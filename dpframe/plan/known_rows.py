@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
-from dpframe.totals import Cells
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.tasks import Cells
 
 __all__ = ["known_rows"]
 

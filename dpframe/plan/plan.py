@@ -14,16 +14,16 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.allocation import relative_variance, scale_designs
-from dpframe.calibration import gaussian_mu, pure_of_mu
-from dpframe.classical import classical_mu
-from dpframe.declaration import Declaration
+from dpframe.declaration.facts import Declaration
 from dpframe.errors import CalibrationError
-from dpframe.noise import standard_deviation
-from dpframe.privacy import Budget, PrivacyLoss, Spend, exact
-from dpframe.queries import Query
+from dpframe.plan.allocation import relative_variance, scale_designs
+from dpframe.plan.tables import OutputColumn, Table, table_of
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
+from dpframe.privacy.classical import classical_mu
+from dpframe.privacy.noise import standard_deviation
+from dpframe.queries.asking import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
-from dpframe.tables import OutputColumn, Table, table_of
 
 __all__ = ["Plan", "TablePlan", "plan_release"]
 

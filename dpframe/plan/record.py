@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.certificate import FORMAT, pack
-from dpframe.conditions import Condition
-from dpframe.declaration import Bounds, Declaration
-from dpframe.grid import Ticks
-from dpframe.ledger import Entry, Ledger
-from dpframe.plan import Plan, TablePlan
-from dpframe.queries import Aggregate, Count, Histogram, Query, Sum
+from dpframe.declaration.facts import Bounds, Declaration
+from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.plan import Plan, TablePlan
+from dpframe.plan.tables import OutputColumn
+from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.queries.asking import Aggregate, Count, Histogram, Query, Sum
+from dpframe.queries.grid import Ticks
+from dpframe.queries.timescale import microseconds
+from dpframe.queries.where import Condition
+from dpframe.results.certificate import FORMAT, pack
 from dpframe.strategies import Prediction
-from dpframe.tables import OutputColumn
-from dpframe.timescale import microseconds
 
 __all__ = ["cost", "in_words", "record_of"]
 

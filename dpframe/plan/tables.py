@@ -8,18 +8,18 @@ from typing import Literal, TypeAlias, TypedDict
 import numpy as np
 import pandas as pd
 
-from dpframe.conditions import Condition
-from dpframe.declaration import Bounds, Column, Declaration
+from dpframe.declaration.facts import Bounds, Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.grid import Grid, Ticks
-from dpframe.keys import cells_of
-from dpframe.known import known_rows
-from dpframe.privacy import ROW_CAPS, Caps
-from dpframe.queries import Aggregate, Count, Histogram, Mean, Query, Sum
-from dpframe.sensitivity import Reach, reach_of
+from dpframe.plan.cells import cells_of
+from dpframe.plan.known_rows import known_rows
+from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.sensitivity import Reach, reach_of
+from dpframe.queries.asking import Aggregate, Count, Histogram, Mean, Query, Sum
+from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.tasks import Cells, Task, Term
+from dpframe.queries.timescale import Moment, microseconds, ticks_of
+from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Workload
-from dpframe.timescale import Moment, microseconds, ticks_of
-from dpframe.totals import Cells, Task, Term
 
 __all__ = ["OutputColumn", "Table", "table_of"]
 

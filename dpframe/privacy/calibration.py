@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import check_delta, check_epsilon
+from dpframe.privacy.amounts import check_delta, check_epsilon
 
 __all__ = [
     "gaussian_delta",

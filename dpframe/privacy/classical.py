@@ -7,7 +7,7 @@ needs less noise than the analytic calibration.
 import math
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import check_delta, check_epsilon
+from dpframe.privacy.amounts import check_delta, check_epsilon
 
 __all__ = ["TIGHT", "classical_mu", "classical_sigma", "least_sigma", "sigma_without_epsilon"]
 

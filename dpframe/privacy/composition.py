@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from dpframe.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
 
 __all__ = [
     "Composition",

@@ -9,7 +9,7 @@ all (Mironov 2012): the low bits of the sum tell the data apart.
 
 How Z is drawn
     A point is drawn uniformly in the region under a multiple of the density; Z is its abscissa.
-    Sixteen random bits pick a cell of `dpframe.noise_tables`: a strip of 1/64 of the z axis, and a
+    Sixteen random bits pick a cell of `noise_tables`: a strip of 1/64 of the z axis, and a
     height. A free cell lies under the curve and is accepted as it is. In a tested cell 64 more bits
     tell the height, and points above the curve are rejected and drawn again. One cell, of the same
     area as the others, stands for the tails: blocks of 64 strips, each block half as likely as the
@@ -50,7 +50,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.noise_tables import MARGIN, STRIP_BITS, Curve, Law, StripTable, strip_table
+from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, Law, StripTable, strip_table
 
 try:
     # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork

@@ -1,4 +1,4 @@
-"""The region under a bell curve, cut into strips and cells: what `dpframe.noise` draws Z from.
+"""The region under a bell curve, cut into strips and cells: what `noise` draws Z from.
 
 Strip `k` holds the reals `z` of `[k, k + 1) / 64`. Above it stand cells of height 1, enough of them
 to cover the curve `f(z) = peak * exp(-energy(z))`. A cell is *free* if all of it lies under the

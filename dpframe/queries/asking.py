@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, get_args
 import pandas as pd
 
 from dpframe.arguments import is_label, shown
-from dpframe.bins import check_bins
-from dpframe.conditions import Condition
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.bins import check_bins
+from dpframe.queries.where import Condition
 
 __all__ = [
     "Aggregate",

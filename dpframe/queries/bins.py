@@ -9,8 +9,8 @@ import pandas as pd
 
 from dpframe.arguments import check_size, shown
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
-from dpframe.timescale import Moment, as_moment, in_use, index_of
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
 __all__ = ["check_bins"]
 

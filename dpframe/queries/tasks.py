@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.conditions import Condition
-from dpframe.grid import Grid
-from dpframe.privacy import NO_CAPS, Caps
+from dpframe.privacy.amounts import NO_CAPS, Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.where import Condition
 
 __all__ = ["Axis", "BinAxis", "Cells", "KeyAxis", "Task", "Term"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.grid import Ticks
+from dpframe.queries.grid import Ticks
 
 __all__ = [
     "Moment",

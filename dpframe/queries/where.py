@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn, cast
 
 from dpframe.errors import QueryError
-from dpframe.syntax import ALLOWED, excerpt, labels, parse_expression, unquoted
+from dpframe.queries.syntax import ALLOWED, excerpt, labels, parse_expression, unquoted
 
 __all__ = [
     "All",

@@ -24,6 +24,6 @@ def certificate_schema() -> dict[str, Any]:
     >>> schema["properties"]["neighboring"]["enum"]
     ['add_remove', 'replace']
     """
-    file = files("dpframe").joinpath("certificate.schema.json")
+    file = files("dpframe.results").joinpath("certificate.schema.json")
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return schema

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy import approximate_half_width, check_level, laplace_half_width
-from dpframe.certificate import Certificate, unpack, verify
 from dpframe.errors import QueryError
-from dpframe.privacy import as_number
-from dpframe.timescale import in_seconds
+from dpframe.privacy.accuracy import approximate_half_width, check_level, laplace_half_width
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.timescale import in_seconds
+from dpframe.results.certificate import Certificate, unpack, verify
 
 __all__ = ["Weights", "combine"]
 

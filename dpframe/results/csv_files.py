@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import ATTRIBUTE, verify
 from dpframe.errors import CertificateError
+from dpframe.results.certificate import ATTRIBUTE, verify
 
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
 

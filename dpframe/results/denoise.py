@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import Certificate, attach, certificate_of, unpack, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.denoise_plan import Across, Denoising, check_denoising, described, label_of
-from dpframe.noise import Law
-from dpframe.timescale import in_seconds, seconds
+from dpframe.privacy.noise import Law
+from dpframe.queries.timescale import in_seconds, seconds
+from dpframe.results.certificate import Certificate, attach, certificate_of, unpack, verify
+from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
 
 __all__ = ["apply_denoising", "denoised", "denoising_report"]
 

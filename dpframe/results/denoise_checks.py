@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
-from dpframe.graphs import edges_of, is_ordered
+from dpframe.results.graphs import edges_of, is_ordered
 
 __all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "label_of"]
 

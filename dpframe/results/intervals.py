@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy import (
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import (
     approximate_half_width,
     check_level,
     exact_half_width,
     laplace_half_width,
     level_of_each,
 )
-from dpframe.certificate import unpack, verify
-from dpframe.errors import QueryError
-from dpframe.timescale import seconds, times_around
+from dpframe.queries.timescale import seconds, times_around
+from dpframe.results.certificate import unpack, verify
 
 __all__ = ["covariance", "interval", "std_error"]
 

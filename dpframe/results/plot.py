@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.certificate import certificate_of, verify
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
-from dpframe.postprocess import interval
-from dpframe.timescale import in_seconds
+from dpframe.queries.timescale import in_seconds
+from dpframe.results.certificate import certificate_of, verify
+from dpframe.results.intervals import interval
 
 __all__ = ["Kind", "locate", "plot", "pyplot"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
-from dpframe.certificate import certificate_of
 from dpframe.errors import QueryError
-from dpframe.plotting import locate, pyplot
-from dpframe.postprocess import interval
-from dpframe.timescale import in_seconds
+from dpframe.queries.timescale import in_seconds
+from dpframe.results.certificate import certificate_of
+from dpframe.results.intervals import interval
+from dpframe.results.plot import locate, pyplot
 
 __all__ = ["Coords", "plot_map"]
 

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.certificate import verify
+from dpframe.results.certificate import verify
 
 __all__ = ["schema_of"]
 

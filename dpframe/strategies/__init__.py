@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dpframe.noise import Law
-from dpframe.sensitivity import Norm
+from dpframe.privacy.noise import Law
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import correlated, independent, sparse, spread
 from dpframe.strategies.base import Design, Estimate, Output, Prediction, Source, Workload
 

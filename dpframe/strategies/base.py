@@ -12,8 +12,8 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy import Neighboring
-from dpframe.sensitivity import Norm, Reach
+from dpframe.privacy.amounts import Neighboring
+from dpframe.privacy.sensitivity import Norm, Reach
 
 __all__ = ["Design", "Estimate", "Need", "Output", "Prediction", "Source", "Workload"]
 

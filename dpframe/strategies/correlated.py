@@ -22,7 +22,7 @@ For d counting queries these are gamma^2 = sqrt(d) / 4 (Lebeda 2024, Theorem 6) 
 import math
 from collections.abc import Sequence
 
-from dpframe.sensitivity import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import (
     EVERYONE,

@@ -6,7 +6,7 @@ much as two totals. The scales make every measured integer equally accurate rela
 unit can move it.
 """
 
-from dpframe.sensitivity import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading, move_alone
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.sensitivity import Footprint, Norm, Sparse, movement
+from dpframe.privacy.sensitivity import Footprint, Norm, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
 from dpframe.strategies.ratio import ratio
 

@@ -10,7 +10,7 @@ t)` and `n` with `s^2 / gamma^2`, `gamma^2 = r t`, all relative to mu^2. In inte
 import math
 from fractions import Fraction
 
-from dpframe.sensitivity import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.sensitivity import Footprint, Norm, Sparse, movement
+from dpframe.privacy.sensitivity import Footprint, Norm, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.linear import EVERYONE
 from dpframe.strategies.sparse import lift

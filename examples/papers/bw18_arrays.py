@@ -21,12 +21,12 @@ from bw18_common import (
 from checks import Checks
 
 import dpframe  # noqa: F401  (registers df.dp)
-from dpframe.calibration import gaussian_delta, gaussian_sigma
-from dpframe.classical import classical_sigma, least_sigma
 from dpframe.denoise.shrinkage import james_stein
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import CalibrationError
-from dpframe.noise import integer_noise
+from dpframe.privacy.calibration import gaussian_delta, gaussian_sigma
+from dpframe.privacy.classical import classical_sigma, least_sigma
+from dpframe.privacy.noise import integer_noise
 
 EPSILONS = (1.0, 0.1, 0.01)
 RECORDS = 500

@@ -25,12 +25,12 @@ from city import City, manhattan, synthetic_city
 from matplotlib.collections import LineCollection
 from matplotlib.colors import SymLogNorm
 
-from dpframe.calibration import gaussian_sigma
-from dpframe.classical import classical_sigma
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.graphs import edges_of
-from dpframe.noise import integer_noise, standard_deviation
+from dpframe.privacy.calibration import gaussian_sigma
+from dpframe.privacy.classical import classical_sigma
+from dpframe.privacy.noise import integer_noise, standard_deviation
+from dpframe.results.graphs import edges_of
 
 RIDES = 5
 EPSILON = 0.5  # of the map

@@ -17,8 +17,8 @@ import numpy as np
 from checks import Checks
 from scipy.special import ndtr
 
-from dpframe.calibration import gaussian_delta, gaussian_sigma
-from dpframe.classical import least_sigma
+from dpframe.privacy.calibration import gaussian_delta, gaussian_sigma
+from dpframe.privacy.classical import least_sigma
 
 ROUNDS = 400_000
 

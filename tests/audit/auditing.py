@@ -21,7 +21,7 @@ import pandas as pd
 from scipy import special
 
 import dpframe as dpf
-from dpframe.calibration import gaussian_epsilon, gaussian_mu
+from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu
 
 FALSE_ALARM = 1e-6
 LEVELS = special.expit(np.linspace(-12, 12, 801))

@@ -14,9 +14,11 @@ from auditing import Game, audit
 from test_epsilon_lower_bounds import ADD, GAMES, REPLACE
 
 import dpframe as dpf
-from dpframe import allocation, grid, noise, noise_tables, plan, sensitivity, tables
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.privacy import ROW_CAPS, Caps
+from dpframe.plan import allocation, plan, tables
+from dpframe.privacy import noise, noise_tables, sensitivity
+from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.queries import grid
 from dpframe.strategies import linear
 
 releasing = importlib.import_module("dpframe.release")  # the package shows the function

@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 from charging import ONE, entry, in_processes
 
-from dpframe.calibration import gaussian_mu
 from dpframe.errors import BudgetExceededError
-from dpframe.ledger import Entry, Ledger
-from dpframe.privacy import PrivacyLoss, Spend
+from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.privacy.amounts import PrivacyLoss, Spend
+from dpframe.privacy.calibration import gaussian_mu
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpframe import noise
-from dpframe.noise_tables import CURVES, strip_table
+from dpframe.privacy import noise
+from dpframe.privacy.noise_tables import CURVES, strip_table
 
 FALSE_ALARM = 1e-6
 FEWEST = 50  # expected draws in the tails that are counted together

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpframe import noise
+from dpframe.privacy import noise
 
 FALSE_ALARM = 1e-6
 LAWS = ["gaussian", "laplace"]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from dpframe import noise
-from dpframe.noise_tables import strip_table
+from dpframe.privacy import noise
+from dpframe.privacy.noise_tables import strip_table
 
 PLACE_BITS, HEIGHT_BITS = 6, 4
 SLOTS = 64 << PLACE_BITS  # boxes per unit of z

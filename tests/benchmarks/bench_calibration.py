@@ -14,7 +14,12 @@ from collections.abc import Callable, Sequence
 import mpmath as mp
 from scipy import optimize, special
 
-from dpframe.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
+from dpframe.privacy.calibration import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_sigma,
+)
 
 Budgets = Sequence[tuple[float, float]]
 COUNT = 2_000

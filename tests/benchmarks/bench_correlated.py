@@ -16,9 +16,9 @@ import pandas as pd
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 BIT = Grid.for_bounds(0, 1, integer=True, missing=0)
 GROUPS = 10

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.engines import engine_for
-from dpframe.grid import Grid
-from dpframe.privacy import Caps
-from dpframe.totals import Cells, KeyAxis, Task, Term
+from dpframe.privacy.amounts import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 KEYS = 1_000
 ROWS_PER_UNIT = 10

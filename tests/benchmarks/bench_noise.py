@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe import noise
+from dpframe.privacy import noise
 
 SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
 MILLION = 10**6

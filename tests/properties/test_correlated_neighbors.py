@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from test_neighbors import ALL_CAPS, by_g, farthest, reached, within
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.declaration import Column, Declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
-from dpframe.plan import plan_release
-from dpframe.privacy import Caps, Spend
+from dpframe.plan.plan import plan_release
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps, Spend
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "b0", "b1", "b2", "b3", "u"]

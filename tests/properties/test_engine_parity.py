@@ -16,12 +16,12 @@ import pytest
 from hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.declaration import Declaration, keep_declaration
+from dpframe.declaration.facts import Declaration, keep_declaration
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of
-from dpframe.privacy import NO_CAPS, Caps, Spend
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import NO_CAPS, Caps, Spend
 from dpframe.release import checked_plan
 
 dask = pytest.importorskip("dask")

@@ -21,13 +21,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.declaration import Column, Declaration, check_bounds, check_keys, keep_declaration
-from dpframe.engines import engine_for, lookup, pandas, values
+from dpframe.columns import lookup, values
+from dpframe.columns.times import wall_times
+from dpframe.declaration.facts import (
+    Column,
+    Declaration,
+    check_bounds,
+    check_keys,
+    keep_declaration,
+)
+from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
-from dpframe.engines.times import wall_times
 from dpframe.errors import DPFrameError
-from dpframe.privacy import NO_CAPS, Caps, Spend
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import NO_CAPS, Caps, Spend
 from dpframe.release import checked_plan
 
 EXAMPLES = max(200, settings().max_examples)  # of each kind of query

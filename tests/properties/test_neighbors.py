@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe import noise
-from dpframe.declaration import Column, Declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
-from dpframe.plan import plan_release
-from dpframe.privacy import Caps, Spend
+from dpframe.plan.plan import plan_release
+from dpframe.privacy import noise
+from dpframe.privacy.amounts import Caps, Spend
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "u"]

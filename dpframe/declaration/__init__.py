@@ -1,0 +1,1 @@
+"""What is public about a frame: bounds, keys, privacy unit, caps and neighboring relation."""

@@ -1,0 +1,1 @@
+"""From queries to integers, noise, cost and error, without data."""

@@ -1,0 +1,1 @@
+"""The exact mathematics of privacy loss, movement and noise."""
