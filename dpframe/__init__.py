@@ -12,7 +12,8 @@ from dpframe.declare import declare
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
-from dpframe.queries.asking import Query, aggregate, count, histogram, mean, sum
+from dpframe.queries.asking import aggregate, count, histogram, mean, sum
+from dpframe.queries.kinds import Query
 from dpframe.release import release
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.certificate_schema import certificate_schema

@@ -6,11 +6,13 @@ import pandas as pd
 
 from dpframe.arguments import is_label, shown
 from dpframe.declaration import from_pandera
-from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import keep_declaration, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.amounts import Budget, Caps, Neighboring, check_neighboring
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import Caps, Neighboring, check_neighboring
 
 __all__ = ["declare"]
 

@@ -13,7 +13,7 @@ from dpframe.plan.record import cost
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.accuracy import approximate_half_width, exact_half_width
 from dpframe.privacy.amounts import Spend
-from dpframe.queries.asking import Query
+from dpframe.queries.kinds import Query
 from dpframe.release import checked_plan
 from dpframe.strategies import Prediction
 

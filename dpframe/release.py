@@ -13,18 +13,20 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.declaration.facts import Declaration, declaration_of
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import declaration_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.plan import Plan, TablePlan, plan_release
-from dpframe.plan.record import in_words, record_of
+from dpframe.plan.record import record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.noise import Law, integer_noise
-from dpframe.queries.asking import Query, labels_of
 from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.kinds import Query, labels_of
 from dpframe.queries.timescale import durations, moments
+from dpframe.queries.words import in_words
 from dpframe.results.certificate import attach, certificate_of, pack
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising

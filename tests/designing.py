@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.privacy.amounts import ROW_CAPS
+from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import Output, Source, Workload
 

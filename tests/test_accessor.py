@@ -10,7 +10,6 @@ import dpframe as dpf
 from dpframe.accessors import frames as accessor
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.queries import asking
 from dpframe.results import intervals
 
 EXACT = {"epsilon": 1e6}
@@ -54,7 +53,7 @@ def test_methods_are_the_public_functions(frame, name):
 
 @pytest.mark.parametrize("name", ["count", "sum", "mean", "histogram", "aggregate"])
 def test_methods_take_what_the_descriptions_take(name):
-    described = inspect.signature(getattr(queries, name)).parameters
+    described = inspect.signature(getattr(asking, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
     of_query = [
         p for p in method if p not in {"self", "spend", *accessor.ReleaseOptions.__annotations__}

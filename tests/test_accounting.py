@@ -15,15 +15,8 @@ from dpframe.errors import DPFrameError
 from dpframe.ledger.events import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure
-from dpframe.privacy.composition import (
-    Composition,
-    above,
-    below,
-    concentrated_epsilon,
-    concentrated_rho,
-    root_above,
-    root_below,
-)
+from dpframe.privacy.composition import Composition, concentrated_epsilon, concentrated_rho
+from dpframe.privacy.rounding import above, below, root_above, root_below
 
 mp = mpmath.mp.clone()
 mp.dps = 40

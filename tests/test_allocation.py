@@ -9,7 +9,7 @@ from designing import EVERYONE, columns, counting, workload
 
 from dpframe.errors import CalibrationError
 from dpframe.plan.allocation import relative_variance, scale_designs
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, correlated, independently, spread
 
 ALLOWED = Fraction(1, 3)

@@ -14,7 +14,7 @@ from scipy import stats
 from dpframe.engines import capping
 from dpframe.engines.units import Units
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 
 FALSE_ALARM = 1e-6  # of each chi-square test
 UNITS = 20_000

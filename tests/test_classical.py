@@ -13,7 +13,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend
-from dpframe.privacy.calibration import gaussian_delta, gaussian_mu, gaussian_sigma
+from dpframe.privacy.calibration import gaussian_mu, gaussian_sigma
 from dpframe.privacy.classical import (
     TIGHT,
     classical_mu,
@@ -21,6 +21,7 @@ from dpframe.privacy.classical import (
     least_sigma,
     sigma_without_epsilon,
 )
+from dpframe.privacy.curve import gaussian_delta
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 0.9, 0.999999]
 DELTAS = [1e-300, 1e-12, 1e-6, 0.01, 0.3, 0.9, 1 - 1e-9]

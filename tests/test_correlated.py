@@ -15,7 +15,7 @@ from designing import (
     workload,
 )
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Source, correlated, independently
 
 COUNT = Output("rows", 0)

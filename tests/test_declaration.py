@@ -13,17 +13,12 @@ import pytest
 
 import dpframe as dpf
 from dpframe.arguments import is_label
-from dpframe.declaration.facts import (
-    Column,
-    Declaration,
-    check_bounds,
-    check_keys,
-    check_missing,
-    declaration_of,
-)
+from dpframe.declaration.checks import check_bounds, check_keys, check_missing
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.kept import declaration_of
 from dpframe.declare import declare
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)
 

@@ -31,7 +31,7 @@ from dasking import (
 
 import dpframe as dpf
 from dpframe.engines import dask as engine_module
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 
 dask = pytest.importorskip("dask")

@@ -14,7 +14,7 @@ from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition

@@ -14,12 +14,13 @@ import pytest
 from properties.hostile import ARROW
 
 import dpframe as dpf
-from dpframe.declaration.facts import declaration_of, keep_declaration
+from dpframe.declaration.kept import declaration_of, keep_declaration
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.release import checked_plan

@@ -10,7 +10,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for
 from dpframe.engines.units import unit_codes
 from dpframe.plan.cells import cells_of
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.declaration.facts import kept_declaration
+from dpframe.declaration.kept import kept_declaration
 from dpframe.html import budget_html, certificate_html, declaration_html, table_html
 
 HOSTILE = "<script>alert(\"1\")</script> & 'x' $a_b$ </td>"

@@ -11,7 +11,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.tables import table_of
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
 
 DECLARED = Declaration(

@@ -8,7 +8,7 @@ import pytest
 from designing import columns, counting, perturbed, relative, variances, workload
 from scipy import optimize, special
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Source, correlated
 
 GENERAL = {

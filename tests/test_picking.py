@@ -14,7 +14,7 @@ from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.picking import keep_few
 from dpframe.engines.units import Units
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition

@@ -14,9 +14,12 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Budget, Caps, PrivacyLoss, Spend
-from dpframe.privacy.calibration import gaussian_delta, gaussian_mu
-from dpframe.privacy.noise import MAX_SCALE, standard_deviation
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.noise import MAX_SCALE
 from dpframe.strategies import MECHANISMS
 
 COLUMNS = {

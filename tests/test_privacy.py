@@ -12,15 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.errors import CalibrationError, DeclarationError
-from dpframe.privacy.amounts import (
-    Budget,
-    Caps,
-    PrivacyLoss,
-    Spend,
-    as_number,
-    check_neighboring,
-    exact,
-)
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, as_number, exact
+from dpframe.privacy.neighbors import Caps, check_neighboring
 
 NOT_NUMBERS = [
     True,

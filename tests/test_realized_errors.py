@@ -15,7 +15,8 @@ import pytest
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.noise import integer_noise
 
 DRAWS = 60_000

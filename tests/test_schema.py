@@ -14,8 +14,9 @@ from pandera.errors import SchemaErrors
 from pandera.typing import Series
 
 import dpframe as dpf
-from dpframe.declaration.facts import Column, declaration_of
+from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
+from dpframe.declaration.kept import declaration_of
 from dpframe.errors import DeclarationError
 
 Check = pa.Check

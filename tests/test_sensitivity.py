@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Footprint, Reach, movement, reach_of
 
 COUNT = (Footprint((0,), ((1,),)),)

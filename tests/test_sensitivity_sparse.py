@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement, reach_of
 
 VALUES = [(0, 1), (-1, 2), (-3, 1), (2, 5), (0, 0)]

@@ -14,7 +14,8 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import ROW_CAPS, Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, Output, independently, sparse
 from dpframe.strategies.sparse import lift
 

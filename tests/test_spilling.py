@@ -13,7 +13,7 @@ from pyarrow import compute
 from dpframe.engines import engine_for, parquet, spilling
 from dpframe.engines.parquet import ParquetFiles
 from dpframe.errors import DeclarationError
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
 

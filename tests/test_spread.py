@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from designing import EVERYONE, columns, deviations, variances, workload
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.noise import integer_noise
 from dpframe.strategies import Output, independently, spread
 from dpframe.strategies.sparse import lift

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.privacy.amounts import ROW_CAPS, Caps
-from dpframe.privacy.noise import integer_noise, standard_deviation
+from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload
 from dpframe.strategies.ratio import ratio

@@ -12,7 +12,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.columns.times import durations
-from dpframe.declaration.facts import Column, Declaration, check_bounds
+from dpframe.declaration.checks import check_bounds
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import engine_for
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release

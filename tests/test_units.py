@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 
 
 class Unhashable:

@@ -6,15 +6,17 @@ from typing import Any, Self, TypedDict, Unpack
 
 import pandas as pd
 
-from dpframe.declaration.facts import Declaration, declaration_of
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import declaration_of
 from dpframe.declare import declare
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
-from dpframe.privacy.amounts import Budget, Neighboring
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries import asking
-from dpframe.queries.asking import (
+from dpframe.queries.kinds import (
     Bounds,
     By,
     Columns,
@@ -27,9 +29,7 @@ from dpframe.queries.asking import (
     Sum,
 )
 from dpframe.release import release
-from dpframe.results import intervals
-from dpframe.results import plot
-from dpframe.results import plot_map
+from dpframe.results import intervals, plot, plot_map
 from dpframe.results.certificate import Certificate, certificate_of
 from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
-from dpframe.declaration.facts import Column, check_bounds, check_keys, check_missing
+from dpframe.declaration.checks import check_bounds, check_keys, check_missing
+from dpframe.declaration.facts import Column
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment

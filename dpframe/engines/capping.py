@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 
 __all__ = ["index_dtype", "kept_rows", "ordered"]
 

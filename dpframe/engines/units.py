@@ -18,7 +18,7 @@ from dpframe.columns import values
 from dpframe.columns.lookup import boxed, each, is_arrow_text, native, native_dtype
 from dpframe.engines.capping import index_dtype, kept_rows, ordered
 from dpframe.engines.threads import in_threads
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 
 __all__ = ["Units", "unit_codes"]
 

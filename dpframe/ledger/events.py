@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import DPFrameError
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.composition import below
+from dpframe.privacy.rounding import below
 
 __all__ = ["dp_event"]
 

@@ -10,7 +10,8 @@ from dpframe.html import budget_html
 from dpframe.ledger.chain import Entry
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.composition import Composition, Split, above, below, root_above, root_below
+from dpframe.privacy.composition import Composition, Split
+from dpframe.privacy.rounding import above, below, root_above, root_below
 
 __all__ = ["BudgetStatus", "describe", "refusal"]
 

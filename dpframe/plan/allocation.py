@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.calibration import round_up
 from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.rounding import round_up
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Design, Prediction, Workload
 

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.facts import Declaration, check_keys
+from dpframe.declaration.checks import check_keys
+from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.queries.asking import Histogram, Query
+from dpframe.queries.kinds import Histogram, Query
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 __all__ = ["cells_of"]

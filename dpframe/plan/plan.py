@@ -21,8 +21,8 @@ from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.noise import standard_deviation
-from dpframe.queries.asking import Query
+from dpframe.privacy.laws import standard_deviation
+from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
 
 __all__ = ["Plan", "TablePlan", "plan_release"]

@@ -8,14 +8,15 @@ from typing import Literal, TypeAlias, TypedDict
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration.facts import Bounds, Column, Declaration
+from dpframe.declaration.checks import Bounds
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.known_rows import known_rows
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Reach, reach_of
-from dpframe.queries.asking import Aggregate, Count, Histogram, Mean, Query, Sum
 from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.kinds import Aggregate, Count, Histogram, Mean, Query, Sum
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpframe.errors import QueryError
-from dpframe.privacy.noise import Law, half_width, standard_deviation
+from dpframe.privacy.laws import half_width, standard_deviation
+from dpframe.privacy.noise import Law
 
 __all__ = [
     "approximate_half_width",

@@ -10,16 +10,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Literal, get_args
+from typing import Literal
 
-from dpframe.errors import CalibrationError, DeclarationError
+from dpframe.errors import CalibrationError
 
 __all__ = [
-    "NO_CAPS",
-    "ROW_CAPS",
     "Budget",
-    "Caps",
-    "Neighboring",
     "PrivacyLoss",
     "Spend",
     "SpendKind",
@@ -27,7 +23,6 @@ __all__ = [
     "exact",
 ]
 
-Neighboring = Literal["add_remove", "replace"]
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
 
 _SIMPLE_DENOMINATOR = 10**6
@@ -257,55 +252,3 @@ class PrivacyLoss:
         An epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
         """
         return float((self.mu_squared + self.epsilon**2) / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """How much of a frame one privacy unit may fill; `None` is no limit.
-
-    Parameters
-    ----------
-    rows
-        At most this many rows in all.
-    groups
-        At most this many groups.
-    rows_per_group
-        At most this many rows in each group.
-    """
-
-    rows: int | None = None
-    groups: int | None = None
-    rows_per_group: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("rows", "groups", "rows_per_group"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            try:
-                number = as_number(value)
-            except (TypeError, ValueError):
-                number = math.nan
-            if not isinstance(number, int) or number < 1:
-                raise DeclarationError(
-                    f"max_{name} must be a whole number >= 1, got max_{name}={value!r}. "
-                    "Leave it out for no such limit."
-                )
-            object.__setattr__(self, name, number)
-
-
-NO_CAPS = Caps()
-"""No caps at all."""
-
-ROW_CAPS = Caps(rows=1, groups=1, rows_per_group=1)
-"""Caps of a frame whose privacy unit is the row."""
-
-
-def check_neighboring(value: object) -> Neighboring:
-    """Validate a neighboring relation."""
-    for name in get_args(Neighboring):
-        if isinstance(value, str) and value == name:
-            return name  # type: ignore[no-any-return]
-    raise DeclarationError(
-        f'neighboring must be "add_remove" or "replace", got neighboring={value!r}.'
-    )

@@ -1,85 +1,41 @@
 """Conversions between (epsilon, delta), mu and sigma of Gaussian noise, on the private side.
 
 Noise of standard deviation sigma on a total that moves by at most Delta has mu = Delta / sigma.
-Let x = epsilon/mu - mu/2, phi the normal density, Phi its integral and R(s) = Phi(-s)/phi(s). Then
-
-    delta(epsilon, mu) = phi(x) [R(x) - R(x + mu)],  1 - delta = phi(x) [R(-x) + R(x + mu)]
-
-is the curve of Balle and Wang (2018, Theorem 8), computed without cancellation. Roots are found by
-Newton steps and kept only once `gaussian_delta`, an upper bound of the curve, finds them private.
+Roots of the curve of Balle and Wang (2018, Theorem 8) are found by Newton steps, and kept only once
+`gaussian_delta`, an upper bound of the curve, finds them private.
 """
 
 import math
 import sys
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
 from scipy import special
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import check_delta, check_epsilon
+from dpframe.privacy.curve import (
+    SQRT_2PI,
+    check_finite,
+    gaussian_delta,
+    mills,
+    mills_slope,
+)
+from dpframe.privacy.rounding import round_up
 
 __all__ = [
-    "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_sigma",
     "mu_of_pure",
     "pure_of_mu",
-    "round_up",
 ]
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
-_DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
-_SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
-_FAR = 60  # this many standard deviations away, delta or 1 - delta is zero to any float
-_HALF = 0.5
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
+_HALF = 0.5
 _MAX_STEPS = 60
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
-_SQRT_2PI = math.sqrt(2 * math.pi)
-
-# double-exponential rule for smooth integrands that decay on (0, inf)
-_GRID = np.arange(-48, 65) / 16
-_NODES = np.exp(_GRID - np.exp(-_GRID))
-_WEIGHTS = _NODES * (1 + np.exp(-_GRID)) / 16
-
-
-def gaussian_delta(epsilon: float, mu: float) -> float:
-    """Bound the delta of mu-GDP at epsilon from above.
-
-    ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``, with Phi the normal
-    distribution function (Balle and Wang 2018, Theorem 8). What is returned lies in [0, 1]; the
-    smaller of delta and 1 - delta is off by less than 1.2e-13 of itself and an ulp of the result,
-    which is above 0 wherever delta is.
-
-    Parameters
-    ----------
-    epsilon
-        Any finite number. Below 0, ``1 - delta(-e, mu) = exp(-e) (1 - delta(e, mu))``.
-    mu
-        Gaussian differential privacy parameter, finite and >= 0.
-
-    Raises
-    ------
-    CalibrationError
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> round(gaussian_delta(1, 0.5), 9)
-    0.006829595
-    """
-    epsilon, mu = _check_finite("epsilon", epsilon), _check_finite("mu", mu, least=0)
-    if mu == 0 and epsilon >= 0:
-        return 0.0
-    delta, rest = _masses(abs(epsilon), mu) if mu > 0 else (0.0, 1.0)
-    if epsilon < 0:
-        delta = math.ldexp(-math.expm1(epsilon), _SHIFT) + math.exp(epsilon) * delta
-        rest *= math.exp(epsilon)
-    return _mass_above(delta, rest)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -130,7 +86,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     >>> round(gaussian_epsilon(1e-6, 0.5), 6)
     2.254085
     """
-    delta, mu = check_delta(delta), _check_finite("mu", mu, least=0)
+    delta, mu = check_delta(delta), check_finite("mu", mu, least=0)
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
     epsilon = _solve_epsilon(delta, mu) if delta > 0 else math.inf
@@ -162,7 +118,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     >>> round(gaussian_sigma(1, 1e-6), 6)
     4.224679
     """
-    moved = _check_finite("sensitivity", sensitivity, least=math.ulp(0.0))
+    moved = check_finite("sensitivity", sensitivity, least=math.ulp(0.0))
     mu = gaussian_mu(epsilon, delta)
     if delta == 0:
         raise CalibrationError(
@@ -206,7 +162,7 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
         log_tail = -number - math.log1p(math.exp(-number))
         mu = -2 * float(special.ndtri_exp(log_tail))
         # one Newton step: ndtri_exp alone can err by 7e-13
-        mu += 2 * _mills(mu / 2) * (float(special.log_ndtr(-mu / 2)) - log_tail)
+        mu += 2 * mills(mu / 2) * (float(special.log_ndtr(-mu / 2)) - log_tail)
     return math.nextafter(mu * (1 + _MARGIN), math.inf)
 
 
@@ -231,7 +187,7 @@ def pure_of_mu(mu: float) -> float:
     >>> round(pure_of_mu(1), 6)
     0.806965
     """
-    mu = _check_finite("mu", mu, least=0)
+    mu = check_finite("mu", mu, least=0)
     if mu < _SMALL:
         epsilon = mu / math.sqrt(math.pi / 2)
     elif mu < 1:
@@ -240,99 +196,6 @@ def pure_of_mu(mu: float) -> float:
         log_tail = float(special.log_ndtr(-mu / 2))
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
-
-
-def round_up(value: float, holds: Callable[[float], bool]) -> float:
-    """Increase a number, by an ulp and then twice as much each time, until a predicate holds.
-
-    Parameters
-    ----------
-    value
-        Where to start, >= 0. The result is at most about twice as far above it as needed.
-    holds
-        Exact test, in rational arithmetic for instance, that is true of all large enough numbers.
-
-    Raises
-    ------
-    CalibrationError
-        If no finite number will do.
-
-    Examples
-    --------
-    >>> round_up(1.0, lambda side: side > 1)
-    1.0000000000000002
-    """
-    step = 1
-    while math.isfinite(value) and not holds(value):
-        value += step * math.ulp(value)
-        step *= 2
-    if not math.isfinite(value):
-        raise CalibrationError(
-            "epsilon, delta or mu is so small that no float is enough noise. Give a larger one."
-        )
-    return value
-
-
-def _check_finite(name: str, value: float, least: float = -math.inf) -> float:
-    """Validate a finite number that is not below a least one, which is 0 or next to it."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number) or number < least:
-        rule = {0: " >= 0", -math.inf: ""}.get(least, " > 0")
-        raise CalibrationError(f"{name} must be a finite number{rule}, got {name}={value!r}.")
-    return number
-
-
-def _mills(s: float) -> float:
-    """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
-    return math.sqrt(math.pi / 2) * float(special.erfcx(s / math.sqrt(2)))
-
-
-def _mills_slope(x: float, mu: float) -> float:
-    """Evaluate (R(x) - R(x + mu)) / mu without cancellation, for x >= -1 and mu > 0."""
-    if mu >= max(1.0, x) / 2:
-        return (_mills(x) - _mills(x + mu)) / mu
-    rise = max(mu, 1e-20)  # the slope does not change below
-    # R(x) - R(x + mu) is the integral of exp(-t^2/2 - x t) (1 - exp(-mu t)) over t > 0
-    scale = 1 / (2 + max(x, 0.0))
-    t = scale * _NODES
-    return float(_WEIGHTS @ (np.exp(-t * (x + t / 2)) * -np.expm1(-rise * t))) * scale / rise
-
-
-def _scaled_density(x: Fraction) -> float:
-    """Evaluate phi(x) times 2**1000."""
-    exponent = x * x / 2
-    leading = float(exponent)
-    root = math.ldexp(math.exp(-leading / 2), _SHIFT // 2)
-    return root * root * (1 - float(exponent - Fraction(leading))) / _SQRT_2PI
-
-
-def _masses(epsilon: float, mu: float) -> tuple[float, float]:
-    """Compute delta times 2**1000, and 1 - delta, for epsilon >= 0; the smaller is accurate."""
-    # exact: phi(x) turns an error in x into a relative error |x| times as large
-    offset = Fraction(epsilon) / Fraction(mu) - Fraction(mu) / 2
-    if abs(offset) > _FAR:
-        return (0.0, 1.0) if offset > 0 else (math.ldexp(1.0, _SHIFT), 0.0)
-    x, density = float(offset), _scaled_density(offset)
-    if x > -1:
-        delta = density * _mills_slope(x, mu) * mu
-        if delta <= math.ldexp(_HALF, _SHIFT):
-            return delta, 1 - math.ldexp(delta, -_SHIFT)
-    rest = math.ldexp(density * (_mills(-x) + _mills(x + mu)), -_SHIFT)
-    return math.ldexp(1 - rest, _SHIFT), rest
-
-
-def _mass_above(delta: float, rest: float) -> float:
-    """Round a mass up, given 2**1000 times itself and its complement, as computed."""
-    if rest < _HALF:
-        kept = math.floor(math.ldexp(rest * (1 - _DELTA_ERROR), 53))
-        return math.ldexp(2**53 - kept, -53)
-    raised = delta * (1 + _DELTA_ERROR)
-    mass = math.ldexp(raised, -_SHIFT)
-    # a subnormal mass may have been rounded down, to 0 even
-    return mass if math.ldexp(mass, _SHIFT) >= raised > 0 else math.nextafter(mass, 1.0)
 
 
 @lru_cache(maxsize=4096)
@@ -360,11 +223,11 @@ def _mu_below(epsilon: float, delta: float) -> float:
 
 def _log_mass(x: float, mu: float, of_rest: bool) -> tuple[float, float]:
     """Return log delta, or log(1 - delta), and the derivative of log mu with respect to it."""
-    log_density = -x * x / 2 - math.log(_SQRT_2PI)
+    log_density = -x * x / 2 - math.log(SQRT_2PI)
     if of_rest:
-        ratio = _mills(-x) + _mills(x + mu)
+        ratio = mills(-x) + mills(x + mu)
         return log_density + math.log(ratio), -ratio / mu
-    slope = _mills_slope(x, mu)
+    slope = mills_slope(x, mu)
     return log_density + math.log(slope) + math.log(mu), slope
 
 
@@ -393,7 +256,7 @@ def _solve_epsilon(delta: float, mu: float) -> float:
     x = max(-float(special.ndtri_exp(math.log(delta))), -mu / 2)
     for _ in range(_MAX_STEPS):
         log_mass, derivative = _log_mass(x, mu, of_rest)
-        step = (log_mass - target) * derivative / _mills(x + mu)
+        step = (log_mass - target) * derivative / mills(x + mu)
         x = max(x + step, -mu / 2)
         if abs(step) < _CONVERGED:
             break

@@ -18,16 +18,13 @@ from typing import NamedTuple
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.rounding import above, below, root_above, root_below
 
 __all__ = [
     "Composition",
     "Split",
-    "above",
-    "below",
     "concentrated_epsilon",
     "concentrated_rho",
-    "root_above",
-    "root_below",
 ]
 
 _WAY_BACK = Fraction(1, 2**38)  # conversions keep margins of 2**-40 each
@@ -326,32 +323,3 @@ def _inserted(
             new = new.plus(grown[before])
         sums.append(new)
     return grown, tuple(sums)
-
-
-def below(value: Fraction) -> float:
-    """Largest float that stands for no more than a fraction."""
-    number = float(value)
-    while exact(number) > value:
-        number = math.nextafter(number, -math.inf)
-    return number
-
-
-def above(value: Fraction) -> float:
-    """Smallest float that stands for no less than a fraction."""
-    number = float(value)
-    while exact(number) < value:
-        number = math.nextafter(number, math.inf)
-    return number
-
-
-def root_above(square: Fraction) -> float:
-    """Root of a fraction >= 0, rounded up."""
-    return PrivacyLoss(mu_squared=square).mu
-
-
-def root_below(square: Fraction) -> float:
-    """Root of a fraction >= 0, rounded down."""
-    root = root_above(square)
-    while Fraction(root) ** 2 > square:
-        root = math.nextafter(root, 0.0)
-    return root

@@ -44,7 +44,6 @@ Why it is exact
 The time it takes depends on the noise that is drawn, never on the data it is added to.
 """
 
-import math
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -61,11 +60,9 @@ except ImportError:  # Python may be built without ssl
 __all__ = [
     "MAX_SCALE",
     "Law",
-    "half_width",
     "integer_noise",
     "random_bytes",
     "random_words",
-    "standard_deviation",
 ]
 
 MAX_SCALE = 2.0**60
@@ -74,7 +71,6 @@ MAX_SCALE = 2.0**60
 _BLOCK = 1 << 17  # arrays of a block fit in the processor's cache
 _SPARE = 64  # enough for a thousand draws, of which 3 % are rejected
 _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
-_WIDE = 2.0  # from this scale on, rounding a Gaussian adds 1/12 to its variance, to the last bit
 _WORD = 64
 _LOW_BITS = 40  # of a 64-bit place, left for the second product
 _HIGH_BITS = _WORD - _LOW_BITS + STRIP_BITS  # bits of Z after the point in the first product
@@ -145,7 +141,7 @@ def integer_noise(law: Law, scale: float | np.ndarray, size: int) -> np.ndarray:
     """
     if size < 0:
         raise CalibrationError(f"size must be >= 0, got size={size!r}.")
-    scales = _check(law, scale)
+    scales = check_scale(law, scale)
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
             f"scale must be one number or one per draw, got shape {scales.shape} for size={size!r}."
@@ -154,7 +150,7 @@ def integer_noise(law: Law, scale: float | np.ndarray, size: int) -> np.ndarray:
         return _draw(strip_table(law), scales, size)
 
 
-def _check(law: Law, scale: float | np.ndarray) -> np.ndarray:
+def check_scale(law: Law, scale: float | np.ndarray) -> np.ndarray:
     """Validate a law and its scale or scales; return these as float64."""
     if law not in get_args(Law):
         raise CalibrationError(f'law must be "gaussian" or "laplace", got law={law!r}.')
@@ -304,89 +300,3 @@ def _try_tail(curve: Curve) -> Interval | None:
     start = (curve.reach + block << bits) + _random_bits(bits)
     drawn = Interval(start if _random_bits(1) else ~start, bits)
     return _accept(curve, drawn, Interval(_random_bits(_WORD), _WORD + 8 + block))
-
-
-def _beyond(law: Law, scale: float, a: int) -> float:
-    """Return P(|Y| > a) of a draw, for a >= 0."""
-    if law == "gaussian":
-        return math.erfc((a + 0.5) / scale / math.sqrt(2))
-    return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
-
-
-def standard_deviation(law: Law, scale: float) -> float:
-    """Return the standard deviation of a draw, before any wrapping.
-
-    Laplace: with `h = 1 / (2 scale)`, it is `1 / (sqrt(2) sinh(h))`. Gaussian: it is the root
-    of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ... From scale 2 on, that sum is
-    `scale**2 + 1/12` to more digits than a float has: by Poisson summation, the difference is of
-    the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
-
-    Parameters
-    ----------
-    law, scale
-        As for `integer_noise`; one scale.
-
-    Returns
-    -------
-    float
-        With a relative error below 1e-12.
-
-    Raises
-    ------
-    CalibrationError
-        If the law is unknown or the scale is out of range.
-
-    Examples
-    --------
-    >>> round(standard_deviation("gaussian", 4.2), 4), round(standard_deviation("laplace", 1), 4)
-    (4.2099, 1.357)
-    """
-    sigma = float(_check(law, scale))
-    if sigma == 0:
-        return 0.0
-    if law == "laplace":
-        return math.sqrt(2) * math.exp(-0.5 / sigma) / -math.expm1(-1 / sigma)  # no overflow
-    if sigma >= _WIDE:
-        return math.sqrt(sigma**2 + 1 / 12)
-    return math.sqrt(sum((2 * k - 1) * _beyond(law, sigma, k - 1) for k in range(1, 40)))
-
-
-def half_width(law: Law, scale: float, level: float) -> int:
-    """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
-
-    `P(|Y| <= a)` is `P(|Z| < (a + 1/2) / scale)` for the rounded Gaussian, and
-    `1 - 2 q**(a + 1) / (1 + q)` with `q = exp(-1 / scale)` for the discrete Laplace, in floats good
-    to a relative 1e-14 of 1 - level.
-
-    Parameters
-    ----------
-    law, scale
-        As for `integer_noise`; one scale.
-    level
-        Coverage, strictly between 0 and 1.
-
-    Raises
-    ------
-    CalibrationError
-        If the law is unknown, or the scale or the level is out of range.
-
-    Examples
-    --------
-    >>> half_width("gaussian", 4.2247, 0.95), half_width("gaussian", 0.05, 0.95)
-    (8, 0)
-    """
-    sigma = float(_check(law, scale))
-    if not 0 < level < 1:
-        raise CalibrationError(f"level must be strictly between 0 and 1, got level={level!r}.")
-    if sigma == 0:
-        return 0
-    below, enough = -1, 1
-    while _beyond(law, sigma, enough) > 1 - level:
-        below, enough = enough, 2 * enough
-    while enough - below > 1:
-        middle = (below + enough) // 2
-        if _beyond(law, sigma, middle) > 1 - level:
-            below = middle
-        else:
-            enough = middle
-    return enough

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.privacy.amounts import Caps, Neighboring
+from dpframe.privacy.neighbors import Caps, Neighboring
 
 __all__ = ["Footprint", "Norm", "Reach", "Sparse", "movement", "reach_of"]
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.privacy.amounts import NO_CAPS, Caps
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
 

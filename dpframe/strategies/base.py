@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.amounts import Neighboring
+from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Norm, Reach
 
 __all__ = ["Design", "Estimate", "Need", "Output", "Prediction", "Source", "Workload"]

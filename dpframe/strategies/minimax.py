@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dpframe.privacy.amounts import Neighboring
+from dpframe.privacy.neighbors import Neighboring
 
 __all__ = ["Demand", "worst_scales"]
 

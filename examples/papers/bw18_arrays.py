@@ -24,8 +24,9 @@ import dpframe  # noqa: F401  (registers df.dp)
 from dpframe.denoise.shrinkage import james_stein
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import CalibrationError
-from dpframe.privacy.calibration import gaussian_delta, gaussian_sigma
+from dpframe.privacy.calibration import gaussian_sigma
 from dpframe.privacy.classical import classical_sigma, least_sigma
+from dpframe.privacy.curve import gaussian_delta
 from dpframe.privacy.noise import integer_noise
 
 EPSILONS = (1.0, 0.1, 0.01)

@@ -29,7 +29,8 @@ from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.privacy.calibration import gaussian_sigma
 from dpframe.privacy.classical import classical_sigma
-from dpframe.privacy.noise import integer_noise, standard_deviation
+from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.noise import integer_noise
 from dpframe.results.graphs import edges_of
 
 RIDES = 5

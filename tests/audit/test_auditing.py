@@ -11,7 +11,7 @@ from scipy import stats
 from test_broken_variants import half_the_noise
 from test_epsilon_lower_bounds import ADD, GAMES
 
-from dpframe.privacy.calibration import gaussian_delta
+from dpframe.privacy.curve import gaussian_delta
 
 DRAWS = 40_000
 GRID = 2.0**20  # what the low bits of floats tell must not be found here

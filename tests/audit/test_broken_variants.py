@@ -17,7 +17,7 @@ import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import allocation, plan, tables
 from dpframe.privacy import noise, noise_tables, sensitivity
-from dpframe.privacy.amounts import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
 from dpframe.strategies import linear
 

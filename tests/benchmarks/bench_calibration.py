@@ -14,12 +14,8 @@ from collections.abc import Callable, Sequence
 import mpmath as mp
 from scipy import optimize, special
 
-from dpframe.privacy.calibration import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    gaussian_sigma,
-)
+from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, gaussian_sigma
+from dpframe.privacy.curve import gaussian_delta
 
 Budgets = Sequence[tuple[float, float]]
 COUNT = 2_000

@@ -16,7 +16,7 @@ import pandas as pd
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 

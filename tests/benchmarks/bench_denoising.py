@@ -16,7 +16,8 @@ import pandas as pd
 
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.noise import Law, integer_noise, standard_deviation
+from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.noise import Law, integer_noise
 from dpframe.results.graphs import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]

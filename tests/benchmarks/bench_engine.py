@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.engines import engine_for
-from dpframe.privacy.amounts import Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 

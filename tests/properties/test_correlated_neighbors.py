@@ -19,7 +19,8 @@ from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "b0", "b1", "b2", "b3", "u"]

@@ -16,12 +16,14 @@ import pytest
 from hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
-from dpframe.declaration.facts import Declaration, keep_declaration
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import keep_declaration
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import NO_CAPS, Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.release import checked_plan
 
 dask = pytest.importorskip("dask")

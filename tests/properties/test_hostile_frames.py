@@ -23,18 +23,15 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe.columns import lookup, values
 from dpframe.columns.times import wall_times
-from dpframe.declaration.facts import (
-    Column,
-    Declaration,
-    check_bounds,
-    check_keys,
-    keep_declaration,
-)
+from dpframe.declaration.checks import check_bounds, check_keys
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.kept import keep_declaration
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.errors import DPFrameError
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import NO_CAPS, Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.release import checked_plan
 
 EXAMPLES = max(200, settings().max_examples)  # of each kind of query

@@ -20,7 +20,8 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
-from dpframe.privacy.amounts import Caps, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "u"]

@@ -1,0 +1,146 @@
+"""Checks of what is declared: bounds, keys and replacements of missing values."""
+
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import check_size, is_data, shown
+from dpframe.errors import DeclarationError
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.timescale import Moment, as_moment, in_use
+
+__all__ = ["Bounds", "check_bounds", "check_keys", "check_missing"]
+
+Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
+"""Two numbers, two points in time or two durations."""
+
+
+def check_bounds(label: Hashable, value: object) -> Bounds:
+    """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
+    if isinstance(value, set | frozenset):
+        raise DeclarationError(
+            f"bounds of {label!r} must have an order, and a set has none; got {shown(value)}. "
+            "Give (lower, upper)."
+        )
+    try:
+        ends = list(value)  # type: ignore[call-overload]
+        if any(as_moment(bound) is not None for bound in ends):
+            return _check_moments(label, value, ends)
+        numbers = [_as_number(bound) for bound in ends]
+        lower, upper = numbers
+    except (TypeError, ValueError, OverflowError):
+        raise DeclarationError(
+            f"bounds of {label!r} must be two finite numbers, or two times or durations of one "
+            f"kind, as (lower, upper), got {shown(value)}."
+        ) from None
+    if not all(math.isfinite(bound) for bound in numbers):
+        raise DeclarationError(
+            f"bounds of {label!r} must be finite, got {shown(value)}. Choose what a value can "
+            "reasonably be: values beyond the bounds are clipped."
+        )
+    return _increasing(label, value, lower, upper)
+
+
+def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
+    if lower > upper:
+        raise DeclarationError(
+            f"bounds of {label!r} must have lower <= upper, got {shown(value)}. Swap them."
+        )
+    return lower, upper
+
+
+def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds:
+    """Validate bounds that are points in time or durations; raise a TypeError if one is not."""
+    lower, upper = map(as_moment, ends)
+    if lower is None or upper is None:
+        raise TypeError
+    _increasing(label, value, lower, upper)
+    if not in_use(lower) or not in_use(upper):
+        raise DeclarationError(
+            f"bounds of {label!r} must lie in the years 1 to 9999, got {shown(value)}."
+        )
+    return lower, upper
+
+
+def _as_number(value: object) -> float:
+    """Read a bound: integers stay exact, everything else becomes a float."""
+    number = as_number(value)
+    rounded = float(number)  # raises for an integer beyond all floats, which is no bound
+    return number if isinstance(number, int) else rounded
+
+
+def check_missing(label: Hashable, value: object) -> float | Moment:
+    """Validate the number, point in time or duration that replaces missing values of a column."""
+    moment = as_moment(value)
+    if moment is not None and in_use(moment):
+        return moment
+    try:
+        number = _as_number(int(value) if isinstance(value, bool | np.bool_) else value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DeclarationError(
+            f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
+            f"missing values, got {shown(value)}."
+        )
+    return number
+
+
+def check_keys(label: Hashable, value: object) -> pd.Index:
+    """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise DeclarationError(
+            f"keys of {label!r} must be a list of groups, got {shown(value)}; for instance "
+            f"keys={{{label!r}: ['A', 'B']}}."
+        )
+    if isinstance(value, set | frozenset):
+        raise DeclarationError(
+            f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it."
+        )
+    check_size(f"keys of {label!r}", value)
+    if isinstance(value, pd.DataFrame | pd.MultiIndex):
+        raise DeclarationError(
+            f"keys of {label!r} must be one list of groups, got a {type(value).__name__}. "
+            "Combinations of several columns are given in the call: keys=frame."
+        )
+    try:
+        keys = _as_index(value, label)
+        "".join(key for key in keys if isinstance(key, str)).encode()
+    except UnicodeEncodeError:
+        raise DeclarationError(f"keys of {label!r} must be valid Unicode texts.") from None
+    except OverflowError:
+        raise DeclarationError(
+            f"keys of {label!r} must fit in 64 bits where they are numbers."
+        ) from None
+    if not len(keys):
+        raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
+    try:
+        distinct = len(set(keys))
+    except TypeError:
+        raise DeclarationError(f"keys of {label!r} must be hashable.") from None
+    if keys.isna().any():
+        raise DeclarationError(
+            f"keys of {label!r} must not be missing; rows with a missing key are left out. "
+            "Fill them in the frame first, to count them as a group of their own."
+        )
+    if distinct != len(keys):
+        again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
+        got = shown(value) if is_data(value) else f"{again[:5]!r} more than once"
+        raise DeclarationError(
+            f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
+            "each group there can be once, whatever the data hold."
+        )
+    return keys
+
+
+def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:
+    """Build an index of keys as pandas would, with the column's name."""
+    if isinstance(value, pd.Index):
+        return value.rename(label)
+    if isinstance(value, pd.Series | pd.Categorical):
+        return pd.Index(value, dtype=value.dtype, name=label)  # pandas 2 would infer, and warn
+    return pd.Index(list(value), name=label, tupleize_cols=False)

@@ -1,0 +1,65 @@
+"""Who is protected: the neighboring relation, and how much of a frame one privacy unit may fill."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dpframe.errors import DeclarationError
+from dpframe.privacy.amounts import as_number
+
+__all__ = ["NO_CAPS", "ROW_CAPS", "Caps", "Neighboring", "check_neighboring"]
+
+Neighboring = Literal["add_remove", "replace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much of a frame one privacy unit may fill; `None` is no limit.
+
+    Parameters
+    ----------
+    rows
+        At most this many rows in all.
+    groups
+        At most this many groups.
+    rows_per_group
+        At most this many rows in each group.
+    """
+
+    rows: int | None = None
+    groups: int | None = None
+    rows_per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "groups", "rows_per_group"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            try:
+                number = as_number(value)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not isinstance(number, int) or number < 1:
+                raise DeclarationError(
+                    f"max_{name} must be a whole number >= 1, got max_{name}={value!r}. "
+                    "Leave it out for no such limit."
+                )
+            object.__setattr__(self, name, number)
+
+
+NO_CAPS = Caps()
+"""No caps at all."""
+
+
+ROW_CAPS = Caps(rows=1, groups=1, rows_per_group=1)
+"""Caps of a frame whose privacy unit is the row."""
+
+
+def check_neighboring(value: object) -> Neighboring:
+    """Validate a neighboring relation."""
+    for name in get_args(Neighboring):
+        if isinstance(value, str) and value == name:
+            return name  # type: ignore[no-any-return]
+    raise DeclarationError(
+        f'neighboring must be "add_remove" or "replace", got neighboring={value!r}.'
+    )
