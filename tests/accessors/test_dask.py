@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from dasking import (
+from support.dasking import (
     ALL,
     ASKED,
     FACTS,

@@ -10,6 +10,7 @@ import dpframe as dpf
 from dpframe.accessors import frames as accessor
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
+from dpframe.queries import asking
 from dpframe.results import intervals
 
 EXACT = {"epsilon": 1e6}

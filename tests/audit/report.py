@@ -13,11 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from auditing import FALSE_ALARM, Finding, Game, audit
-from test_broken_variants import VARIANTS
-from test_epsilon_lower_bounds import GAMES, LEAST_RATIO
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.auditing import FALSE_ALARM, LEAST_RATIO, Finding, Game, audit  # noqa: E402
+from support.games import GAMES  # noqa: E402
+from support.variants import VARIANTS  # noqa: E402
+
+PAGE = ROOT / "docs" / "audit.md"
 RELATIONS = {"add_remove": "add/remove", "replace": "replace"}
 
 INTRODUCTION = """\

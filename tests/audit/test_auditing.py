@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-import auditing
 import numpy as np
 import pandas as pd
 import pytest
-from auditing import Game, audit, lower_bounds
 from scipy import stats
-from test_broken_variants import half_the_noise
-from test_epsilon_lower_bounds import ADD, GAMES
+from support import auditing
+from support.auditing import Game, audit, lower_bounds
+from support.games import ADD, GAMES
+from support.variants import half_the_noise
 
 from dpframe.privacy.curve import gaussian_delta
 

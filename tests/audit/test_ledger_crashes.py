@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pandas as pd
 import pytest
-from charging import ONE, entry, in_processes
+from support.charging import ONE, entry, in_processes
 
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.ledger import Entry, Ledger

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties.hostile import KINDS, objects
 from scipy import stats
+from support.hostile import KINDS, objects
 
 from dpframe.columns import buckets
 from dpframe.columns.buckets import unit_buckets
@@ -235,7 +235,7 @@ def test_texts_that_are_no_utf_8():
 
 def test_other_processes_find_the_same_buckets():
     code = (
-        "import pandas as pd; from dpframe.engines.buckets import unit_buckets;"
+        "import pandas as pd; from dpframe.columns.buckets import unit_buckets;"
         "print(unit_buckets(pd.Series([1, 'a', 'b', b'c', pd.Timestamp(0), pd.Timedelta(10**9),"
         "('a', 2.5)], dtype=object), 10**6).tolist())"
     )

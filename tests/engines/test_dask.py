@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from dasking import (
+from support.dasking import (
     ALL,
     ANSWERS,
     ASKED,

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from properties.hostile import ARROW
+from support.hostile import ARROW
 
 import dpframe as dpf
 from dpframe.declaration.kept import declaration_of, keep_declaration

@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from charging import ONE, PURE, affords, gaussian, pure, status
+from support.charging import ONE, PURE, affords, gaussian, pure, status
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu

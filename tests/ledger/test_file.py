@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from charging import ONE, entry, gaussian, pure
+from support.charging import ONE, entry, gaussian, pure
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pandas as pd
 import pytest
-from charging import ONE, PURE, entry, gaussian, pure, status
+from support.charging import ONE, PURE, entry, gaussian, pure, status
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from charging import ONE, PURE, entry, gaussian, in_processes, pure
+from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, LedgerError
@@ -250,10 +250,10 @@ def test_a_process_forked_while_a_thread_spends_is_not_stuck(path, kept):
 def test_a_new_process_opens_what_another_left(path):
     script = (
         "import sys, pickle; ledger = pickle.loads(bytes.fromhex(sys.argv[1])); "
-        "from charging import entry, pure; ledger.charge(entry(pure(0.75)))"
+        "from support.charging import entry, pure; ledger.charge(entry(pure(0.75)))"
     )
     ledger = Ledger(path)
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root), str(root / "tests")])
     subprocess.run(
         [sys.executable, "-c", script, pickle.dumps(ledger).hex()],

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from designing import EVERYONE, columns, counting, workload
+from support.designing import EVERYONE, columns, counting, workload
 
 from dpframe.errors import CalibrationError
 from dpframe.plan.allocation import relative_variance, scale_designs

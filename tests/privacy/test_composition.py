@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from charging import gaussian, pure
+from support.charging import gaussian, pure
 
 from dpframe.errors import DPFrameError
 from dpframe.ledger.events import dp_event

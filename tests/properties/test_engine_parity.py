@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
+from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
 from dpframe.declaration.facts import Declaration

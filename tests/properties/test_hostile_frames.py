@@ -16,9 +16,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 
 import dpframe as dpf
 from dpframe.columns import lookup, values

@@ -234,5 +234,5 @@ def test_changed_frames_have_no_schema():
 
 
 def test_pandera_is_imported_when_asked_for():
-    code = "import sys, dpframe.downstream; sys.exit('pandera' in sys.modules)"
+    code = "import sys, dpframe.results.to_pandera; sys.exit('pandera' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

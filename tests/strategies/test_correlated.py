@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from designing import (
+from support.designing import (
     EVERYONE,
     columns,
     counting,

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from designing import columns, counting, perturbed, relative, variances, workload
 from scipy import optimize, special
+from support.designing import columns, counting, perturbed, relative, variances, workload
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Source, correlated

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from designing import columns, counting, covariances, variances, workload
+from support.designing import columns, counting, covariances, variances, workload
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration

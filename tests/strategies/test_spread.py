@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from designing import EVERYONE, columns, deviations, variances, workload
+from support.designing import EVERYONE, columns, deviations, variances, workload
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.noise import integer_noise

@@ -24,6 +24,7 @@ import dpframe as dpf
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu
 
 FALSE_ALARM = 1e-6
+LEAST_RATIO = 0.8  # of the claim: a game at its worst comes at least so near
 LEVELS = special.expit(np.linspace(-12, 12, 801))
 """Quantiles of the scores that are tried as thresholds, many of them far out in the tails."""
 

@@ -1,0 +1,251 @@
+"""Ways to break a release on purpose, in the real code."""
+
+import importlib
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from support.auditing import Game
+from support.games import ADD, GAMES, REPLACE
+
+import dpframe as dpf
+from dpframe.engines import blocks, capping, sums, units
+from dpframe.plan import allocation, plan, tables
+from dpframe.privacy import noise, noise_tables, sensitivity
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.queries import grid
+from dpframe.strategies import linear
+
+releasing = importlib.import_module("dpframe.release")  # the package shows the function
+
+
+def half_the_noise(patch):
+    draw = noise.integer_noise
+    patch.setattr(releasing, "integer_noise", lambda law, scale, size: draw(law, scale / 2, size))
+
+
+def one_row_too_many(patch):
+    sample = capping._sample
+    patch.setattr(capping, "_sample", lambda bounds, most: sample(bounds, most + 1))
+
+
+def groups_without_cap(patch):
+    kept_rows = units.kept_rows
+
+    def kept(*arguments):
+        *others, caps = arguments
+        return kept_rows(*others, Caps(caps.rows, None, caps.rows_per_group))
+
+    patch.setattr(units, "kept_rows", kept)
+
+
+def values_without_bounds(patch):
+    snapped = blocks._snapped
+
+    def unclipped(numbers, own):
+        return snapped(numbers, replace(own, lower=-(2**62), upper=2**62))
+
+    patch.setattr(blocks, "_snapped", unclipped)
+
+
+def replacement_without_bounds(patch):
+    for_bounds = grid.Grid.for_bounds
+
+    def unclipped(lower, upper, *, missing=None, **options):
+        found = for_bounds(lower, upper, missing=missing, **options)
+        return found if missing is None else replace(found, fill=round(missing / found.step))
+
+    patch.setattr(tables.Grid, "for_bounds", unclipped)
+
+
+def noise_of_floats(patch):
+    rng = np.random.default_rng()
+
+    def floats(law, scale, size):
+        return getattr(rng, "normal" if law == "gaussian" else law)(0, scale, size)
+
+    patch.setattr(releasing, "integer_noise", floats)
+
+
+def zero_of_both_signs(patch):
+    table = noise_tables.strip_table("laplace")
+    # |Y| is the whole part of scale * |Z|: nothing is added that makes up for the sign of 0
+    twice = replace(
+        table.curve, offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
+    )
+    patch.setattr(noise, "strip_table", lambda law: replace(table, curve=twice))
+
+
+def noise_for_the_other_relation(patch):
+    table_of = plan.table_of
+
+    def added(query, declaration):
+        table = table_of(query, declaration)
+        return replace(table, workload=replace(table.workload, neighboring=ADD))
+
+    patch.setattr(plan, "table_of", added)
+
+
+def units_taken_for_rows(patch):
+    reach_of = sensitivity.reach_of
+    patch.setattr(tables, "reach_of", lambda caps, cells: reach_of(ROW_CAPS, cells))
+
+
+def noise_used_twice(patch):
+    draw = noise.integer_noise
+
+    def twice(law, scale, size):
+        return draw(law, scale, (size + 1) // 2).repeat(2)[:size]
+
+    patch.setattr(releasing, "integer_noise", twice)
+
+
+def noise_that_comes_again(patch):
+    patch.setattr(noise, "_system_bytes", lambda n: np.random.default_rng(5).bytes(n))
+
+
+def no_noise_for_empty_groups(patch):
+    encode, draw, exact = linear.LinearDesign.encode, noise.integer_noise, []
+
+    def remembered(design, totals):
+        exact[:] = encode(design, totals)
+        return list(exact)
+
+    def masked(law, scale, size):
+        return draw(law, scale, size) * (exact.pop(0) != 0)
+
+    patch.setattr(linear.LinearDesign, "encode", remembered)
+    patch.setattr(releasing, "integer_noise", masked)
+
+
+def the_number_of_rows_for_free(patch):
+    def moved(design, scales, norm):
+        counted = [part for part in design.footprints if part.coordinates != (0,)]
+        work = design.workload
+        return sensitivity.movement(counted, scales, norm, work.reach, work.neighboring)
+
+    patch.setattr(linear.LinearDesign, "movement", moved)
+
+
+def true_values_without_limit(patch):
+    patch.setattr(sums, "keep_few", lambda columns, most: None)
+
+
+def the_whole_amount_for_each_table(patch):
+    scale_designs = allocation.scale_designs
+
+    def generous(designs, norm, allowed):
+        return [scales for one in designs for scales in scale_designs([one], norm, allowed)]
+
+    patch.setattr(plan, "scale_designs", generous)
+
+
+def the_largest_output_alone(patch):
+    movement = sensitivity.movement
+
+    def largest(parts, scales, *how):
+        return max(movement([part], scales, *how) for part in parts)
+
+    patch.setattr(linear, "movement", largest)
+
+
+def a_ledger_that_forgets(patch):
+    patch.setattr(dpf.Ledger, "charge", lambda ledger, *charged: None)
+
+
+def the_classical_formula_out_of_its_range(patch):
+    patch.setattr(plan, "classical_mu", lambda epsilon, delta: epsilon / classical_factor(delta))
+
+
+def classical_factor(delta):
+    """Noise of a unit sensitivity at epsilon = 1 (Dwork and Roth 2014, Theorem 3.22)."""
+    return np.sqrt(2 * np.log(1.25 / delta))
+
+
+class Variant(NamedTuple):
+    """What is wrong, how it is made so, and the game that shows it."""
+
+    name: str
+    broken: object
+    game: Game
+
+
+COUNT = GAMES["count", ADD, "gaussian"]
+BEYOND = replace(
+    COUNT,
+    releases=(COUNT.releases[0] | {"mechanism": "classical", "epsilon": 10},),
+    draws=2_000_000,
+)
+BUDGET = GAMES["three releases of one budget", ADD, "gaussian"]
+OVERSPENT = replace(BUDGET, releases=tuple(one | {"share": 1} for one in BUDGET.releases))
+
+VARIANTS = (
+    Variant("Gaussian noise of half the scale", half_the_noise, COUNT),
+    Variant("Laplace noise of half the scale", half_the_noise, GAMES["count", ADD, "laplace"]),
+    Variant(
+        "a unit keeps one row more than the cap",
+        one_row_too_many,
+        GAMES["count, units of six rows, two of which count", ADD, "gaussian"],
+    ),
+    Variant(
+        "the cap on groups is ignored",
+        groups_without_cap,
+        GAMES["count, units in eight groups, one of which counts", ADD, "gaussian"],
+    ),
+    Variant("values are not clipped", values_without_bounds, GAMES["sum", ADD, "laplace"]),
+    Variant(
+        "replacements of missing values are not clipped",
+        replacement_without_bounds,
+        GAMES["sum with a replacement beyond the bounds", ADD, "laplace"],
+    ),
+    Variant("noise of floats, Gaussian", noise_of_floats, COUNT),
+    Variant("noise of floats, Laplace", noise_of_floats, GAMES["count", ADD, "laplace"]),
+    Variant("Laplace noise with 0 twice", zero_of_both_signs, GAMES["count", ADD, "laplace"]),
+    Variant(
+        "noise for a unit added where one is replaced",
+        noise_for_the_other_relation,
+        GAMES["count", REPLACE, "gaussian"],
+    ),
+    Variant(
+        "Laplace noise for a sensitivity of 1 where it is 2",
+        units_taken_for_rows,
+        GAMES["count, units of six rows, two of which count", ADD, "laplace"],
+    ),
+    Variant(
+        "the sensitivity of six sums is that of the largest",
+        the_largest_output_alone,
+        GAMES["six sums", ADD, "gaussian"],
+    ),
+    Variant("two groups get the same noise", noise_used_twice, GAMES["count", REPLACE, "gaussian"]),
+    Variant(
+        "all releases get the same noise",
+        noise_that_comes_again,
+        replace(GAMES["sum of all rows", ADD, "laplace"], draws=2000),
+    ),
+    Variant(
+        "groups without rows get no noise",
+        no_noise_for_empty_groups,
+        GAMES["count", ADD, "laplace"],
+    ),
+    Variant(
+        "shared noise: the number of rows costs nothing",
+        the_number_of_rows_for_free,
+        GAMES["six sums", ADD, "correlated"],
+    ),
+    Variant(
+        "the limit on true values is ignored",
+        true_values_without_limit,
+        GAMES["six sums, two of six true", ADD, "correlated"],
+    ),
+    Variant(
+        "each table of a joint release is given the whole amount",
+        the_whole_amount_for_each_table,
+        GAMES["count and sum, jointly", ADD, "gaussian"],
+    ),
+    Variant("the ledger forgets what was spent", a_ledger_that_forgets, OVERSPENT),
+    Variant(
+        "the classical formula at epsilon = 10",
+        the_classical_formula_out_of_its_range,
+        BEYOND,
+    ),
+)
