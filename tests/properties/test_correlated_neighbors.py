@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_neighbors import ALL_CAPS, by_g, farthest, reached, within
+from support.neighbors import ALL_CAPS, by_g, farthest, reached, within
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration

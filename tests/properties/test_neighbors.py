@@ -6,7 +6,6 @@ Gaussian noise and `sum |Delta w| / b <= epsilon` for Laplace noise.
 """
 
 import itertools
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.neighbors import ALL_CAPS, allowed, by_g, farthest, reached, within
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -65,10 +65,6 @@ def measured(plan, rows):
         totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
-
-
-def allowed(plan):
-    return plan.loss.mu_squared if plan.how.law == "gaussian" else plan.loss.epsilon
 
 
 QUERIES = {
@@ -134,29 +130,6 @@ def planned(query, mechanism, neighboring, caps=None, **facts):
     return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
 
 
-def farthest(plan, ones, others):
-    """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
-    scales = [scale for part in plan.tables.values() for scale in part.scales]
-    norm = plan.how.norm
-    moved = []
-    for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
-        steps = np.abs(np.array(before)[:, None] - np.array(after)[None])
-        if steps.max() > 2**20:
-            steps = steps.astype(object)  # squares would leave 64 bits
-        moved.append((steps**norm).sum(axis=-1).ravel().tolist())
-    worst = Fraction(0)
-    for lengths in set(zip(*moved, strict=True)):
-        # a block without noise that moves would divide by zero
-        parts = [x / Fraction(s) ** norm for x, s in zip(lengths, scales, strict=True) if x]
-        worst = max(worst, sum(parts, start=Fraction(0)))
-    assert worst <= allowed(plan)
-    return worst
-
-
-def reached(plan, worst):
-    return worst >= allowed(plan) * (1 - Fraction(1, 10**9))
-
-
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -168,21 +141,6 @@ def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighbori
     assert reached(plan, farthest(plan, with_row, others))
 
 
-ALL_CAPS = [
-    Caps(rows, groups, per_group)
-    for rows, groups, per_group in [
-        (1, None, None),
-        (3, None, None),
-        (4, 1, None),
-        (2, 2, 1),
-        (3, 2, 2),
-        (4, 3, 2),
-        (4, 2, 3),
-        (None, 2, 1),
-        (None, 1, 2),
-        (None, 2, 2),
-    ]
-]
 UNIT_QUERIES = {
     "count": dpf.count(),
     "count by": dpf.count(by="g"),
@@ -195,10 +153,6 @@ UNIT_QUERIES = {
     "release of two": {"n": dpf.count(), "s": dpf.sum("k", by="g")},
 }
 UNIT_ROWS = [(g, 0, 0.0, k, 1) for g in "ABC" for k in (-3, 5)] + [("A", 0, 0.0, np.nan, 0)]
-
-
-def by_g(row):
-    return row[0]
 
 
 def in_one(row):
@@ -218,16 +172,6 @@ CELLS = {
 CONTENTS = [
     rows for n in range(5) for rows in itertools.combinations_with_replacement(UNIT_ROWS, n)
 ]
-
-
-def within(rows, caps, cell_of):
-    """Whether rows of a unit are within its caps, so that all of them are kept."""
-    numbers = Counter(cell for row in rows if (cell := cell_of(row)) is not None)
-    return (
-        (caps.rows is None or numbers.total() <= caps.rows)
-        and (caps.groups is None or len(numbers) <= caps.groups)
-        and (caps.rows_per_group is None or max(numbers.values(), default=0) <= caps.rows_per_group)
-    )
 
 
 @pytest.mark.parametrize("name", UNIT_QUERIES)

@@ -1,0 +1,65 @@
+"""How far measured integers move between neighbors, exactly, beside what a plan claims."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.privacy.neighbors import Caps
+
+ALL_CAPS = [
+    Caps(rows, groups, per_group)
+    for rows, groups, per_group in [
+        (1, None, None),
+        (3, None, None),
+        (4, 1, None),
+        (2, 2, 1),
+        (3, 2, 2),
+        (4, 3, 2),
+        (4, 2, 3),
+        (None, 2, 1),
+        (None, 1, 2),
+        (None, 2, 2),
+    ]
+]
+
+
+def allowed(plan):
+    return plan.loss.mu_squared if plan.how.law == "gaussian" else plan.loss.epsilon
+
+
+def farthest(plan, ones, others):
+    """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
+    scales = [scale for part in plan.tables.values() for scale in part.scales]
+    norm = plan.how.norm
+    moved = []
+    for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
+        steps = np.abs(np.array(before)[:, None] - np.array(after)[None])
+        if steps.max() > 2**20:
+            steps = steps.astype(object)  # squares would leave 64 bits
+        moved.append((steps**norm).sum(axis=-1).ravel().tolist())
+    worst = Fraction(0)
+    for lengths in set(zip(*moved, strict=True)):
+        # a block without noise that moves would divide by zero
+        parts = [x / Fraction(s) ** norm for x, s in zip(lengths, scales, strict=True) if x]
+        worst = max(worst, sum(parts, start=Fraction(0)))
+    assert worst <= allowed(plan)
+    return worst
+
+
+def reached(plan, worst):
+    return worst >= allowed(plan) * (1 - Fraction(1, 10**9))
+
+
+def by_g(row):
+    return row[0]
+
+
+def within(rows, caps, cell_of):
+    """Whether rows of a unit are within its caps, so that all of them are kept."""
+    numbers = Counter(cell for row in rows if (cell := cell_of(row)) is not None)
+    return (
+        (caps.rows is None or numbers.total() <= caps.rows)
+        and (caps.groups is None or len(numbers) <= caps.groups)
+        and (caps.rows_per_group is None or max(numbers.values(), default=0) <= caps.rows_per_group)
+    )
