@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / "examples" / "papers"
+PROSE = ("docs/security.md",)  # has no code
 PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
 
 
@@ -136,5 +137,5 @@ def test_flights_are_published(tmp_path):
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = blocks((ROOT / page).read_text(encoding="utf-8"))
-    assert source
+    assert source or page in PROSE
     exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
