@@ -14,10 +14,11 @@ cell with what remains.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from functools import cache
+from typing import Literal, NamedTuple
 
 from dpframe.privacy.neighbors import Caps, Neighboring
 
@@ -252,52 +253,110 @@ def _length(moved: int, scale: Fraction, norm: Norm) -> Fraction:
     return length if norm == 1 else length * length
 
 
+class Filling(NamedTuple):
+    """How many cells of each kind a pair of units fills.
+
+    Parameters
+    ----------
+    full
+        Full of rows of both units.
+    full_alone
+        Full of one unit, without the other.
+    full_and_rest
+        Full of one unit, with the rest of the other.
+    rests
+        With the rests of both.
+    rest_alone
+        With the rest of one unit, without the other.
+    """
+
+    full: int
+    full_alone: int
+    full_and_rest: int
+    rests: int
+    rest_alone: int
+
+    def moved(self, reach: Reach, distance: Callable[[int, int], Fraction]) -> Fraction:
+        """Return the sum of F over the cells, given F."""
+        rows, rest = reach.rows, reach.rest
+        kinds = (
+            (self.full, rows, rows),
+            (self.full_alone, rows, 0),
+            (self.full_and_rest, rows, rest),
+            (self.rests, rest, rest),
+            (self.rest_alone, rest, 0),
+        )
+        return sum((cells * distance(a, b) for cells, a, b in kinds if cells), start=Fraction(0))
+
+
+class Rests(NamedTuple):
+    """Where the rests of a pair of units lie; each number is 0 or 1.
+
+    Parameters
+    ----------
+    mine, theirs
+        Whether a unit has a rest at all.
+    on_theirs, on_mine
+        Whether it lies in a cell that is full of the other.
+    together
+        Whether both lie in one cell.
+    """
+
+    mine: int
+    theirs: int
+    on_theirs: int
+    on_mine: int
+    together: int
+
+    @property
+    def possible(self) -> bool:
+        """Whether each rest there is lies in one place, and no other does."""
+        mine, theirs = self.on_theirs + self.together, self.on_mine + self.together
+        return mine <= self.mine and theirs <= self.theirs
+
+    @property
+    def alone(self) -> int:
+        """How many lie in a cell without the other unit."""
+        return self.mine + self.theirs - self.on_theirs - self.on_mine - 2 * self.together
+
+
 def _replaced(
     footprints: Sequence[Footprint | Sparse], scales: Sequence[Fraction], norm: Norm, reach: Reach
 ) -> Fraction:
     """Maximum of the sum of F over all ways in which two units can fill the cells."""
-    full, rest = reach.rows, reach.rest
 
+    @cache
     def distance(a: int, b: int) -> Fraction:
         return _distance(footprints, scales, norm, a, b)
 
-    alone = distance(1, 0)  # F(a, 0) = a^norm F(1, 0)
-    weights = (
-        distance(full, full),
-        alone * full**norm,
-        distance(full, rest),
-        distance(rest, rest),
-        alone * rest**norm,
-    )
-    return max(
-        sum((n * weight for n, weight in zip(numbers, weights, strict=True)), start=Fraction(0))
-        for numbers in _fillings(reach)
-    )
+    return max(filling.moved(reach, distance) for filling in _fillings(reach))
 
 
-def _fillings(reach: Reach) -> Iterator[tuple[int, int, int, int, int]]:
-    """Numbers of cells of each kind that a worst pair of units may fill.
-
-    The kinds are: full for both, full for one alone, full for one and the rest of the other, the
-    rests of both, a rest alone. A unit has a rest only beside all its full cells. The total is
-    concave and piecewise linear in the number of cells that are full for both: trying its ends and
-    its one bend is enough.
-    """
+def _fillings(reach: Reach) -> Iterator[Filling]:
+    """Ways to fill the cells, among them that of a worst pair of units."""
     flags = range(2 if reach.rest else 1)
-    for mine, theirs in itertools.product(flags, repeat=2):
-        meetings = itertools.product(
-            range(mine + 1), range(theirs + 1), range(min(mine, theirs) + 1)
-        )
-        for on_theirs, on_mine, together in meetings:
-            if on_theirs + together > mine or on_mine + together > theirs:
-                continue
-            room = reach.cells - mine - theirs + together
-            left = reach.full - on_mine  # my full cells that do not hold the other's rest
-            right = reach.full - on_theirs
-            most = min(left, right, room)
-            for both in {0, left + right - room, left, right, room}:
-                needed = mine * (left - both) + theirs * (right - both)
-                if 0 <= both <= most and needed <= room - both:
-                    single = min(left + right - 2 * both, room - both)
-                    rests = mine + theirs - on_theirs - on_mine - 2 * together
-                    yield both, single, on_theirs + on_mine, together, rests
+    for numbers in itertools.product(flags, repeat=len(Rests._fields)):
+        rests = Rests(*numbers)
+        if rests.possible:
+            yield from _fillings_around(rests, reach)
+
+
+def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
+    """Ways to fill the cells where the rests lie somewhere.
+
+    A unit has a rest only beside all its full cells. The total is concave and piecewise linear in
+    the number of cells that are full for both: trying its ends and its one bend is enough.
+    """
+    room = reach.cells - rests.mine - rests.theirs + rests.together  # cells without a rest
+    mine = reach.full - rests.on_mine  # my full cells that do not hold the other's rest
+    theirs = reach.full - rests.on_theirs
+    for both in {0, mine + theirs - room, mine, theirs, room}:
+        needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
+        if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
+            yield Filling(
+                full=both,
+                full_alone=min(mine + theirs - 2 * both, room - both),
+                full_and_rest=rests.on_theirs + rests.on_mine,
+                rests=rests.together,
+                rest_alone=rests.alone,
+            )
