@@ -111,6 +111,23 @@ def test_means_and_filtered_counts_are_among_the_outputs(neighboring):
     assert max(errors[0][k] for k in linear) < max(errors[1][k] for k in linear)
 
 
+@pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("name", GENERAL)
+def test_no_other_scales_have_a_smaller_worst_where_the_number_of_rows_is_public(name, neighboring):
+    # each output reads one block: the least total has equal relative variances, the least worst
+    known = (np.full(9, 100.0), 0.0)
+    options = {"neighboring": neighboring, "cells": 9, "known_rows": known}
+    work = workload(GENERAL[name], worst=True, **options)
+    made = correlated.design(work, 2)
+    assert made.extra == 0
+    errors = relative(work, made)
+    moving = [error for error, scale in zip(errors, made.scales, strict=True) if scale]
+    assert moving == pytest.approx([max(errors)] * len(moving), rel=1e-9)
+    rng = np.random.default_rng(8)
+    others = [max(relative(work, made, perturbed(made.scales, rng))) for _ in range(60)]
+    assert min(others) > max(errors) * (1 + 1e-9)
+
+
 def test_the_optimizer_is_imported_only_when_it_is_needed():
     code = "import sys, dpframe; print('scipy.optimize' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
