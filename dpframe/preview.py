@@ -11,7 +11,6 @@ from dpframe.engines import Frame
 from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.record import cost
 from dpframe.plan.tables import OutputColumn
-from dpframe.privacy.accuracy import approximate_half_width, exact_half_width
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.kinds import Query
 from dpframe.release import checked_plan
@@ -99,10 +98,10 @@ def _previewed(
     law, step = plan.how.law, column.step
     error = prediction.std_error * step
     if prediction.block is None:
-        sigma, width = np.nan, approximate_half_width(law, error, 0.95)
+        sigma, width = np.nan, law.quantile(0.95) * error
     else:
         scale = planned.scales[prediction.block]
-        sigma, width = scale * step, exact_half_width(law, scale, step, 0.95)
+        sigma, width = scale * step, step * law.half_width(scale, 0.95)
     return {
         "mechanism": plan.mechanism,
         "sigma": sigma,

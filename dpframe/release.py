@@ -22,7 +22,7 @@ from dpframe.plan.plan import Plan, TablePlan, plan_release
 from dpframe.plan.record import record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.noise import Law, integer_noise
+from dpframe.privacy.laws import Law
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query, labels_of
 from dpframe.queries.timescale import durations, moments
@@ -225,11 +225,7 @@ def _released(
     record: dict[str, Any],
 ) -> pd.DataFrame:
     """Draw, decode and certify one table."""
-    noise = [
-        integer_noise(law, scale, len(block))
-        for block, scale in zip(exact, planned.scales, strict=True)
-    ]
-    measured = [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
+    measured = _measured(exact, planned, law)
     estimates = planned.design.decode(measured, planned.deviations)
     outputs = planned.outputs
     with np.errstate(over="ignore"):  # a warning could depend on private values
@@ -245,6 +241,16 @@ def _released(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     return attach(released, record)
+
+
+def _measured(exact: Sequence[np.ndarray], planned: TablePlan, law: Law) -> list[np.ndarray]:
+    """Add noise to every block, drawn together for those of a group."""
+    measured = list(exact)
+    for group in planned.design.groups:
+        noise = law.draw([planned.scales[k] for k in group], len(exact[group[0]]))
+        for k, drawn in zip(group, noise, strict=True):
+            measured[k] = np.add(exact[k], drawn, out=drawn)
+    return measured
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

@@ -60,8 +60,9 @@ def test_noise_five_percent_too_small_is_found(tmp_path):
         f"""import sys
 sys.path.insert(0, {str(PAPERS)!r})
 import dpframe
-integer_noise = sys.modules["dpframe.release"].integer_noise
-sys.modules["dpframe.release"].integer_noise = lambda law, s, n: integer_noise(law, 0.95 * s, n)
+from dpframe.privacy.laws import Law
+draw = Law.draw
+Law.draw = lambda law, scales, n: draw(law, [0.95 * scale for scale in scales], n)
 import lebeda_2024
 lebeda_2024.main()
 """
@@ -97,7 +98,7 @@ def test_figures_find_noise_that_is_too_small(tmp_path):
 sys.path.insert(0, {str(PAPERS)!r})
 import bw18_arrays
 integer_noise = bw18_arrays.integer_noise
-bw18_arrays.integer_noise = lambda law, s, n: integer_noise(law, 0.9 * s, n)
+bw18_arrays.integer_noise = lambda curve, s, n: integer_noise(curve, 0.9 * s, n)
 import balle_wang_2018
 balle_wang_2018.main()
 """

@@ -16,8 +16,8 @@ import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.noise import integer_noise
 
 DRAWS = 60_000
 MOST_OFF = 0.03
@@ -121,7 +121,7 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     declaration = Declaration({"zone": axis}, privacy_unit="who", caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
     (part,) = plan.tables.values()
-    draws = [integer_noise("gaussian", scale, DRAWS) for scale in part.scales]
+    draws = GAUSSIAN.draw(part.scales, DRAWS)
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions()[0].std_error ** 2
     assert np.mean(estimate.values**2) == pytest.approx(predicted, rel=MOST_OFF)

@@ -16,6 +16,7 @@ from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import noise
+from dpframe.privacy.laws import Law
 
 door = importlib.import_module("dpframe.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled
@@ -238,7 +239,7 @@ def test_the_ledger_is_charged_before_data_are_read_and_noise_is_drawn(declared,
 
     monkeypatch.setattr(Ledger, "charge", logged("charge", Ledger.charge))
     monkeypatch.setattr(PandasEngine, "totals", logged("totals", PandasEngine.totals))
-    monkeypatch.setattr(door, "integer_noise", logged("noise", door.integer_noise))
+    monkeypatch.setattr(Law, "draw", logged("noise", Law.draw))
     declared.dp.release({"n": dpf.count("zone"), "s": dpf.sum("fare")}, epsilon=0.1)
     assert events == ["charge", "totals", "noise", "noise"]
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.errors import QueryError
+from dpframe.privacy.laws import Law
 
-__all__ = ["Denoised", "check_edges", "check_sigma", "check_values"]
+__all__ = ["Denoised", "check_edges", "check_law", "check_sigma", "check_values"]
 
 
 class Denoised(NamedTuple):
@@ -61,6 +62,19 @@ def check_sigma(sigma: object) -> float:
     raise QueryError(
         f"sigma must be the standard deviation of the noise, a positive number; got sigma={sigma!r}"
     )
+
+
+def check_law(law: object) -> Law:
+    """Return the law of the noise.
+
+    Raises
+    ------
+    QueryError
+        If it is not a law.
+    """
+    if isinstance(law, Law):
+        return law
+    raise QueryError(f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={law!r}.")
 
 
 def check_edges(edges: object, n: int) -> np.ndarray:

@@ -118,8 +118,7 @@ def choose(values: object, facts: Facts) -> Choice:
 def _soberly(found: Denoised, method: str, facts: Facts) -> Denoised:
     """Raise the risk of a method that was tuned on the values that it is judged by."""
     d = max(len(found.values), 2)
-    log = math.log(d)
-    largest = facts.variance * (2 * log if facts.law == "gaussian" else log * log / 2)
+    largest = facts.variance * facts.law.distance(math.log(d)) ** 2
     return found._replace(risk=found.risk + _TUNED.get(method, 0.0) * largest / d)
 
 

@@ -9,14 +9,14 @@ Only points of the grid within reach of a value are stored.
 import hashlib
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
 from dpframe.errors import QueryError
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 __all__ = ["Grid", "Prior", "empirical_bayes", "fit_prior", "posterior"]
 
@@ -26,10 +26,10 @@ _PARTS = 16  # bins to a standard deviation: they add 1/3,072 to the variance of
 
 # Farther apart, a likelihood is below exp(-32) of its peak. The likeliest prior gives every value
 # at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a posterior.
-_REACH: dict[Law, float] = {"gaussian": 8.0, "laplace": 32 / math.sqrt(2)}
-# How far below the smallest truth a value counts as it is. From below all values say the same where
-# the noise is Laplace; Gaussian noise goes farther once in 3,000,000 values.
-_BELOW: dict[Law, float] = {"gaussian": 5.0, "laplace": 0.0}
+_FARTHEST = 32.0
+# How far below the smallest truth a value counts as it is, where the noise is not memoryless.
+# Gaussian noise goes farther once in 3,000,000 values.
+_BELOW = 5.0
 _FAR_BELOW = 30.0  # the same for posterior means: no value is, and nothing overflows
 _RESOLVED = 2.0**45  # from here on, float64 places a value to no better than 1/256
 
@@ -90,7 +90,7 @@ def empirical_bayes(
     values: object,
     sigma: float,
     *,
-    law: Law = "gaussian",
+    law: Law = GAUSSIAN,
     lower: float | None = 0.0,
     integer: bool = True,
 ) -> Denoised:
@@ -109,8 +109,8 @@ def empirical_bayes(
     sigma
         Standard deviation of the noise in each value, in their units.
     law
-        "gaussian", or "laplace" with scale `sigma / sqrt(2)`; `1 / (2 asinh(1 / (sqrt(2) sigma)))`,
-        that of the discrete law, where truths and values are whole.
+        Law of the noise. The scale of Laplace noise is `sigma / sqrt(2)`, or that of the discrete
+        law, `1 / (2 asinh(1 / (sqrt(2) sigma)))`, where truths and values are whole.
     lower
         The smallest value that the truth can have, from which the grid starts; `None`: there is
         none, and the grid starts at the smallest value.
@@ -160,12 +160,12 @@ def empirical_bayes(
     >>> empirical_bayes(values, 4.0).values.round(1)
     array([ 0.4,  0.7,  0.6,  0.5, 96.9,  0.7,  0.6,  0.5,  0.8,  0.5])
     """
-    y, sigma = check_values(values), check_sigma(sigma)
-    origin = _check_origin(law, lower, integer)
+    y, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
+    origin = _check_origin(lower, integer)
     step = max(1.0, float(round(_SPACING * sigma))) if integer else _SPACING * sigma
     chosen = {"spacing": step, "grid_points": 0.0, "steps": 0.0}
     whole = integer and bool((y == np.rint(y)).all())
-    unit = _discrete_unit(sigma) if whole and law == "laplace" else sigma
+    unit = law.continuous_deviation(sigma) if whole else sigma
     variance = (sigma / unit) ** 2  # in squared units
     with np.errstate(over="ignore", under="ignore"):  # of values too far away to be resolved
         z = (y - origin) / unit
@@ -190,11 +190,6 @@ def empirical_bayes(
         estimates = y.copy()
         estimates[near] = origin + unit * means
     return Denoised(estimates, risk / len(y) * unit * unit, chosen)
-
-
-def _discrete_unit(sigma: float) -> float:
-    """Return sqrt(2) scales of a discrete Laplace law; sigma where it is too small for that."""
-    return max(sigma, 1 / (math.sqrt(2) * math.asinh(1 / (math.sqrt(2) * sigma))))
 
 
 def _pieces(z: np.ndarray, step: float) -> list[np.ndarray]:
@@ -242,7 +237,7 @@ def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
     They take in the points within 8 standard deviations or 32 scales of a Laplace law, and the next
     ones to both sides, so that there are some.
     """
-    reach = _REACH[law]
+    reach = law.distance(_FARTHEST)
     first = np.searchsorted(prior.points, values - reach) - 1
     width = int((np.searchsorted(prior.points, values + reach) - first).max()) + 1
     width = min(width, len(prior.points))
@@ -252,16 +247,14 @@ def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
     means = np.empty(len(values))
     for rows in _blocks(len(values)):
         near = points[first[rows]]
-        exponents = _exponent(values[rows, None] - near, law)
+        exponents = law.log_density(values[rows, None] - near)
         shares = weights[first[rows]] * np.exp(exponents - exponents.max(1, keepdims=True))
         means[rows] = (shares * near).sum(1) / shares.sum(1)
     return means
 
 
-def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
+def _check_origin(lower: float | None, integer: bool) -> float:
     """Return the origin of the grid, which is its smallest point if lower is given."""
-    if law not in get_args(Law):
-        raise QueryError(f'law must be "gaussian" or "laplace", got law={law!r}.')
     if lower is None:
         return 0.0
     if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
@@ -269,12 +262,6 @@ def _check_origin(law: Law, lower: float | None, integer: bool) -> float:
             f"lower must be the smallest possible truth, a finite number, or None; got {lower=}."
         )
     return float(math.ceil(lower)) if integer else float(lower)
-
-
-def _exponent(distances: np.ndarray, law: Law) -> np.ndarray:
-    """Log-likelihoods at distances in units, up to a constant."""
-    found: np.ndarray = distances**2 / -2 if law == "gaussian" else -math.sqrt(2) * abs(distances)
-    return found
 
 
 def _blocks(n: int, size: int = _ROWS) -> Iterator[slice]:
@@ -289,12 +276,12 @@ def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
     """Count values in bins, and find the points of the grid that they see."""
     parts = parts or math.ceil(_PARTS * min(grid.step, 2))
     if grid.bounded:
-        values = np.maximum(values, -_BELOW[grid.law])
+        values = np.maximum(values, 0.0 if grid.law.memoryless else -_BELOW)
     fine = np.rint(values * (parts / grid.step)).astype(np.int64)
     rows, row = np.unique(fine // parts, return_inverse=True)
     flat = row * parts + fine % parts
     counts = np.bincount(flat, minlength=len(rows) * parts).reshape(-1, parts)
-    half = math.ceil(_REACH[grid.law] / grid.step)
+    half = math.ceil(grid.law.distance(_FARTHEST) / grid.step)
     window = np.arange(-half, half + 2)
     # windows of rows that lie apart stand side by side
     start = np.concatenate([[0], np.cumsum(np.minimum(np.diff(rows), len(window)))])
@@ -304,12 +291,10 @@ def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
     first = max(rows[0], 0) if grid.bounded else rows[0]
     allowed = (place >= first) & (place <= max(rows[-1] + 1, first))
     distances = (np.arange(parts) / parts - window[:, None]) * grid.step
-    exponents = _exponent(distances, grid.law)
+    exponents = grid.law.log_density(distances)
     kernel = np.exp(exponents - exponents.max(0))
-    steepness = -distances if grid.law == "gaussian" else -math.sqrt(2) * np.sign(distances)
-    return _Bins(
-        counts, flat, start, place, allowed, window * grid.step, kernel, kernel * steepness
-    )
+    slope = grid.law.score(distances)
+    return _Bins(counts, flat, start, place, allowed, window * grid.step, kernel, kernel * slope)
 
 
 def _climb(

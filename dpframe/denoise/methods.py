@@ -15,7 +15,7 @@ from dpframe.denoise.thresholding import soft_threshold
 from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import tree_wavelets
 from dpframe.errors import QueryError
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import Law
 
 __all__ = ["METHODS", "Facts", "Method", "denoise_array"]
 

@@ -11,19 +11,18 @@ import itertools
 import math
 import sys
 from fractions import Fraction
-from typing import get_args
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
 from dpframe.errors import QueryError
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 __all__ = ["consistent", "l1_ball", "monotone", "nonnegative", "simplex", "whole"]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released
-def nonnegative(values: object, sigma: float, *, law: Law = "gaussian") -> Denoised:
+def nonnegative(values: object, sigma: float, *, law: Law = GAUSSIAN) -> Denoised:
     """Clip values at zero, `x_i = max(y_i, 0)`.
 
     No value gets worse where the truth is not negative, but their total comes out too high: of
@@ -63,14 +62,8 @@ def nonnegative(values: object, sigma: float, *, law: Law = "gaussian") -> Denoi
     >>> nonnegative([3, -2, 1], 1.0).values.tolist()
     [3.0, 0.0, 1.0]
     """
-    noisy, sigma = check_values(values), check_sigma(sigma)
-    if law not in get_args(Law):
-        raise QueryError(f"law must be one of {get_args(Law)}, got law={law!r}.")
-    if law == "gaussian":
-        df = float(np.heaviside(noisy, 0.5).sum())  # rounding makes zeros of both signs
-    else:
-        beyond = np.exp(-np.abs(noisy) / (sigma / math.sqrt(2))) / 2
-        df = float(np.where(noisy > 0, 1 - beyond, beyond).sum())
+    noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
+    df = float(law.smoothed_step(noisy / sigma).sum())
     clipped = np.maximum(noisy, 0.0)
     return Denoised(clipped, _risk(noisy, clipped, sigma, df), {})
 

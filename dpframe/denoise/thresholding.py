@@ -1,21 +1,20 @@
 """Soft thresholding, with thresholds for Gaussian and for Laplace noise."""
 
 import math
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 __all__ = ["Threshold", "soft_threshold"]
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float
 """How a threshold is chosen, or the threshold itself."""
 
-_ROOT2 = math.sqrt(2)
 _HUGE = 1e150  # multiples of sigma beyond it are alike, and below it their squares fit in a float
 _CANDIDATES = 1024
 _AS_INFINITY = 40.0  # scales of noise: exp(-40) is nothing beside 1
@@ -23,7 +22,7 @@ _AS_INFINITY = 40.0  # scales of noise: exp(-40) is nothing beside 1
 
 @np.errstate(over="ignore", under="ignore")
 def soft_threshold(
-    values: object, sigma: float, threshold: Threshold = "sure", *, law: Law = "gaussian"
+    values: object, sigma: float, threshold: Threshold = "sure", *, law: Law = GAUSSIAN
 ) -> Denoised:
     """Move values toward zero by a threshold, and those below it to zero.
 
@@ -47,7 +46,7 @@ def soft_threshold(
           largest of d values of pure noise is about as large. Where noise is small beside the true
           values, it costs many times more than it gains.
     law
-        Law of the noise, "gaussian" or "laplace".
+        Law of the noise.
 
     Returns
     -------
@@ -84,17 +83,15 @@ def soft_threshold(
     >>> soft_threshold([0.5, -1.1, 9.0, 0.3, -0.9], 1.0).chosen
     {'threshold': 1.1}
     """
-    y, s = check_values(values), check_sigma(sigma)
-    if law not in get_args(Law):
-        raise QueryError(f'law must be "gaussian" or "laplace", got law={law!r}.')
+    y, s, law = check_values(values), check_sigma(sigma), check_law(law)
     t = _threshold(y, s, threshold, law)
     if t == 0 or y.size == 0:
         return Denoised(y.copy(), s * s, {"threshold": t})
     removed = np.clip(y, -t, t)
-    if law == "laplace":
-        slope = _slope_laplace(np.abs(y), s, t)
-    else:
-        slope = _slope_gaussian(np.abs(y), t, of_values=threshold == "sure")
+    passing = _passing(np.abs(y), s, t, law)
+    if threshold == "sure" and _at_values(law):
+        passing -= 0.5  # the value that t comes from does not count
+    slope = passing / y.size
     return Denoised(y - removed, stein_risk(removed, s, slope), {"threshold": t})
 
 
@@ -104,9 +101,8 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law) -> f
         if y.size == 0:
             return 0.0
         if threshold == "universal":
-            log = math.log(y.size)
-            return sigma * (math.sqrt(2 * log) if law == "gaussian" else log / _ROOT2)
-        return _sure_gaussian(y, sigma) if law == "gaussian" else _sure_laplace(y, sigma)
+            return sigma * law.distance(math.log(y.size))
+        return _sure_at_values(y, sigma) if _at_values(law) else _sure_on_grid(y, sigma, law)
     number = int | float | np.integer | np.floating
     if isinstance(threshold, number) and not isinstance(threshold, bool) and threshold >= 0:
         return float(threshold)
@@ -115,20 +111,19 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law) -> f
     )
 
 
-def _slope_gaussian(sizes: np.ndarray, t: float, *, of_values: bool) -> float:
-    """Return q, the share of |y_i| above t, and half of those at t but for the one t comes from."""
-    above, at = np.count_nonzero(sizes > t), np.count_nonzero(sizes == t)
-    return float(above + (at - of_values) / 2) / sizes.size
+def _at_values(law: Law) -> bool:
+    """Whether the estimated risk is least at 0 or one of the |y_i|: elsewhere it only rises."""
+    return law.companion == 0
 
 
-def _slope_laplace(sizes: np.ndarray, sigma: float, t: float) -> float:
-    """Return q, the mean of P(|y_i + V| > t), from terms that cannot overflow."""
-    near = np.exp(-_ROOT2 * (np.abs(sizes - t) / sigma)) / 2
-    far = np.exp(-_ROOT2 * (sizes / sigma + t / sigma)) / 2
-    return float(np.mean(np.where(sizes > t, 1 - near, near) + far))
+def _passing(sizes: np.ndarray, sigma: float, t: float, law: Law) -> float:
+    """Return the sum of P(|y_i + V| > t), where half of the values at t count if V is 0."""
+    above = law.smoothed_step((sizes - t) / sigma)
+    below = law.smoothed_step(-(sizes / sigma + t / sigma))
+    return float(np.sum(above + below))
 
 
-def _sure_gaussian(y: np.ndarray, sigma: float) -> float:
+def _sure_at_values(y: np.ndarray, sigma: float) -> float:
     """Return the threshold with the least Stein estimate; between two sizes, that only rises."""
     sizes, counts = np.unique(np.abs(y), return_counts=True)
     squares = np.square(np.minimum(sizes / sigma, _HUGE))
@@ -140,9 +135,9 @@ def _sure_gaussian(y: np.ndarray, sigma: float) -> float:
     return float(sizes[best]) if risks[best] < y.size else 0.0
 
 
-def _sure_laplace(y: np.ndarray, sigma: float) -> float:
-    """Return the best of many thresholds, from sums over sorted sizes, all in units of b."""
-    sizes = np.sort(np.minimum(np.abs(y) / sigma, _HUGE)) * _ROOT2
+def _sure_on_grid(y: np.ndarray, sigma: float, law: Law) -> float:
+    """Return the best of many thresholds, from sums over sorted sizes, all in scales b of V."""
+    sizes = np.sort(np.minimum(np.abs(y) / sigma, _HUGE)) / law.companion
     d, largest = y.size, float(sizes[-1])
     # thresholds above twice the universal one and below the largest size cost more than they gain
     grid = np.linspace(0, min(largest, 2 * math.log(d) + 20), _CANDIDATES)
@@ -154,4 +149,4 @@ def _sure_laplace(y: np.ndarray, sigma: float) -> float:
     above = np.append(np.logaddexp.accumulate(-sizes[::-1])[::-1], -np.inf)[k]
     twice = np.exp(below - t) - np.exp(above + t) + np.exp(-t) * np.sum(np.exp(-sizes))
     best = float(t[np.argmin(squares + 4 * (d - k + twice / 2))])
-    return best / _ROOT2 * sigma
+    return best * law.companion * sigma

@@ -10,7 +10,7 @@ Laplace noise.
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -21,22 +21,13 @@ from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.laws import Allowance, Law
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
 
 __all__ = ["Plan", "TablePlan", "plan_release"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The most a release may lose: `mu_squared` with Gaussian noise, `epsilon` with Laplace."""
-
-    mu_squared: Fraction
-    epsilon: Fraction
-    delta: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +59,22 @@ class TablePlan:
     def predictions(self) -> list[Prediction]:
         """Return the error of each output column."""
         return self.design.predict(self.deviations)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a mechanism cannot make a release.
+
+    Parameters
+    ----------
+    reason
+        The text of the error.
+    allowed
+        Whether the spend allows some noise of this mechanism.
+    """
+
+    reason: str
+    allowed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,21 +149,25 @@ def plan_release(
     names = _candidates(mechanism, spend, declaration)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
     allowance = _allowance(spend, declaration)
-    plans, too_wide = [], None
-    for name in names:
-        try:
-            plan = _plan_with(name, tables, spend, allowance)
-        except CalibrationError as error:  # another mechanism may still do
-            too_wide = error
-        else:
-            plans += [] if plan is None else [plan]
+    found = [_candidate(name, tables, spend, allowance) for name in names]
+    plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
-        raise too_wide or _impossible(mechanism, allowance)
+        raise _reason([one for one in found if isinstance(one, Refusal)])
+    best = _best(plans, declaration)
+    return replace(best, others=tuple(plan for plan in plans if plan is not best))
+
+
+def _best(plans: list[Plan], declaration: Declaration) -> Plan:
+    """Return the first plan of the smallest error, among those that the budget allows if any."""
     ledger = declaration.ledger
     fitting = [plan for plan in plans if ledger is None or ledger.allows(plan.loss)]
-    best = min(fitting or plans, key=_score)  # the first of the best
-    others = tuple(plan for plan in plans if plan is not best)
-    return replace(best, others=others)
+    return min(fitting or plans, key=_score)
+
+
+def _reason(refusals: list[Refusal]) -> CalibrationError:
+    """Say why nothing can be released: the first refusal of a mechanism that had an allowance."""
+    telling = [refusal for refusal in refusals if refusal.allowed] or refusals
+    return CalibrationError(telling[0].reason)
 
 
 def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
@@ -212,8 +223,31 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     return 0.0 if budget is None else budget.delta
 
 
-def _classical(spend: Spend, allowance: Allowance) -> Fraction:
-    """Return mu^2 of the classical calibration, which knows epsilon and delta alone."""
+def _candidate(
+    name: str, tables: Mapping[Hashable, Table], spend: Spend, allowance: Allowance
+) -> Plan | Refusal:
+    """Plan with one mechanism, or say why it cannot."""
+    how = MECHANISMS[name]
+    try:
+        allowed = _allowed(how, spend, allowance)
+        if allowed == 0:
+            return _nothing_allowed(name, allowance)
+        designs = _designs(how, tables)
+        if designs is None:
+            return Refusal(
+                f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
+            )
+        planned = _calibrated(how, tables, designs, allowed)
+    except CalibrationError as error:  # another mechanism may still do
+        return Refusal(str(error))
+    noisy = any(scale for table in planned.values() for scale in table.scales)
+    return Plan(planned, name, spend, how.law.charge(allowed if noisy else Fraction(0)))
+
+
+def _allowed(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
+    """Return the most that movement may add up to."""
+    if not how.classical:
+        return how.law.allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
         raise CalibrationError(
             f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
@@ -221,37 +255,61 @@ def _classical(spend: Spend, allowance: Allowance) -> Fraction:
     return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
 
 
-def _plan_with(
-    name: str, tables: Mapping[Hashable, Table], spend: Spend, allowance: Allowance
-) -> Plan | None:
-    """Plan with one mechanism; `None` if it does not apply or its allowance is 0."""
-    how = MECHANISMS[name]
-    allowed = allowance.mu_squared if how.law == "gaussian" else allowance.epsilon
-    if how.classical:
-        allowed = _classical(spend, allowance)
-    if allowed == 0:
-        return None
+def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
+    """Say why a spend allows no noise of a mechanism."""
+    law = MECHANISMS[name].law
+    if not law.needs_delta:
+        reason = (
+            f"epsilon must be > 0 for {law.title} noise, got epsilon=0. "
+            "Give epsilon > 0, or delta > 0 with Gaussian noise."
+        )
+    elif allowance.epsilon:
+        reason = (
+            f'mechanism="{name}" needs delta > 0, and none is given or declared. '
+            'Give delta= (1e-6 for instance), or use mechanism="laplace".'
+        )
+    else:
+        reason = (
+            "epsilon must be > 0 where delta is 0, got epsilon=0. "
+            "Give epsilon > 0, or delta > 0 with Gaussian noise."
+        )
+    return Refusal(reason, allowed=False)
+
+
+def _designs(how: Mechanism, tables: Mapping[Hashable, Table]) -> dict[Hashable, Design] | None:
+    """Design every table; `None` where the strategy fits none of them."""
     found = {key: how.design(table.workload, how.norm) for key, table in tables.items()}
     if not any(found.values()):
         return None
     # a strategy may fit some tables of a release: the others are measured independently
-    designs = {
-        key: (table.workload, found[key] or independently(table.workload, how.norm))
-        for key, table in tables.items()
+    return {
+        key: found[key] or independently(table.workload, how.norm) for key, table in tables.items()
     }
-    scales = scale_designs(list(designs.values()), how.norm, allowed)
-    planned = {
-        key: TablePlan(
-            tables[key],
-            design,
-            own,
-            tuple(standard_deviation(how.law, scale) for scale in own),
-        )
-        for (key, (_, design)), own in zip(designs.items(), scales, strict=True)
+
+
+def _calibrated(
+    how: Mechanism,
+    tables: Mapping[Hashable, Table],
+    designs: Mapping[Hashable, Design],
+    allowed: Fraction,
+) -> dict[Hashable, TablePlan]:
+    """Scale the noise of all designs to what they may move."""
+    pairs = [(table.workload, designs[key]) for key, table in tables.items()]
+    scales = scale_designs(pairs, how.norm, allowed)
+    return {
+        key: TablePlan(table, designs[key], own, _deviations(how.law, designs[key], own))
+        for (key, table), own in zip(tables.items(), scales, strict=True)
     }
-    spent = allowed if any(scale for own in scales for scale in own) else Fraction(0)
-    loss = PrivacyLoss(mu_squared=spent) if how.law == "gaussian" else PrivacyLoss(epsilon=spent)
-    return Plan(planned, name, spend, loss)
+
+
+def _deviations(law: Law, design: Design, scales: Sequence[float]) -> tuple[float, ...]:
+    """Return the standard deviation of the noise of every block."""
+    found = {
+        k: deviation
+        for group in design.groups
+        for k, deviation in zip(group, law.deviations([scales[k] for k in group]), strict=True)
+    }
+    return tuple(found[k] for k in range(len(scales)))
 
 
 def _score(plan: Plan) -> float:
@@ -259,22 +317,4 @@ def _score(plan: Plan) -> float:
     return sum(
         relative_variance(planned.table.workload, planned.predictions())
         for planned in plan.tables.values()
-    )
-
-
-def _impossible(mechanism: str, allowance: Allowance) -> CalibrationError:
-    """Say why nothing can be released."""
-    if mechanism != "laplace" and allowance.mu_squared == 0 and allowance.epsilon:
-        return CalibrationError(
-            f'mechanism="{mechanism}" needs delta > 0, and none is given or declared. '
-            'Give delta= (1e-6 for instance), or use mechanism="laplace".'
-        )
-    if allowance.epsilon == 0 and (mechanism == "laplace" or allowance.mu_squared == 0):
-        return CalibrationError(
-            "epsilon must be > 0 for Laplace noise, and for any noise where delta is 0; got "
-            "epsilon=0. "
-            "Give epsilon > 0, or delta > 0 with Gaussian noise."
-        )
-    return CalibrationError(
-        f'mechanism="{mechanism}" does not apply to these queries; use mechanism="auto".'
     )

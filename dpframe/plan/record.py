@@ -103,7 +103,7 @@ def record_of(
         "mechanism": {
             "name": plan.mechanism,
             "title": how.title,
-            "law": how.law,
+            "law": how.law.name,
             "scales": {str(block): scale for block, scale in enumerate(planned.scales)},
         },
         "common_blocks": [str(block) for block in sorted(planned.design.common)],

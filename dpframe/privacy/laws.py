@@ -1,97 +1,254 @@
-"""Laws of noise: their standard deviations and quantiles."""
+"""The laws of noise, by name.
+
+A new law is a value here, with its sampler in `noise`. No other module asks for a law by its name:
+ledgers and certificates write the name, and `law_named` reads it.
+"""
 
 import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+from scipy.special import ndtri
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.accuracy import pair_half_width
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.noise import check_scale
-from dpframe.privacy.noise_tables import Law
+from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
-__all__ = ["half_width", "standard_deviation"]
+__all__ = ["GAUSSIAN", "LAPLACE", "LAWS", "Allowance", "Law", "law_named"]
 
 _WIDE = 2.0  # from this scale on, rounding a Gaussian adds 1/12 to its variance, to the last bit
+_ROOT2 = math.sqrt(2)
 
 
-def _beyond(law: Law, scale: float, a: int) -> float:
-    """Return P(|Y| > a) of a draw, for a >= 0."""
-    if law == "gaussian":
-        return math.erfc((a + 0.5) / scale / math.sqrt(2))
-    return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
+class _Gaussian(Law):
+    """The rounded Gaussian: `round(scale * Z)`, Z standard normal."""
+
+    __slots__ = ()
+
+    def standard_deviation(self, scale: float) -> float:
+        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
+
+        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
+        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.standard_deviation(4.2), 4)
+        4.2099
+        """
+        sigma = float(check_scale(scale))
+        if sigma == 0:
+            return 0.0
+        if sigma >= _WIDE:
+            return math.sqrt(sigma**2 + 1 / 12)
+        return math.sqrt(sum((2 * k - 1) * self._beyond(sigma, k - 1) for k in range(1, 40)))
+
+    def quantile(self, level: float) -> float:
+        """Return that of a normal, `Phi^-1((1 + level) / 2)`."""
+        return float(ndtri((1 + level) / 2))
+
+    def sum_half_width(
+        self,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],  # a sum of normals needs no more than its deviation
+        level: float,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+    ) -> float | np.ndarray:
+        """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
+        return self.quantile(level) * _norm(loadings.values())
+
+    def allowed(self, allowance: Allowance) -> Fraction:
+        """Return mu^2."""
+        return allowance.mu_squared
+
+    def charge(self, moved: Fraction) -> PrivacyLoss:
+        """Charge mu^2."""
+        return PrivacyLoss(mu_squared=moved)
+
+    def of_sum(self, terms: int) -> Law:  # whatever their number
+        """Return this law: a sum of normals is normal."""
+        return self
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return `-z^2 / 2`."""
+        return z**2 / -2
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return -z."""
+        return -z
+
+    def distance(self, exponent: float) -> float:
+        """Return `sqrt(2 exponent)`."""
+        return math.sqrt(2 * exponent)
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return sigma: rounding adds next to nothing."""
+        return sigma
+
+    def _beyond(self, scale: float, a: int) -> float:
+        return math.erfc((a + 0.5) / scale / _ROOT2)
+
+    def _missed_by_each(self, level: float, cells: int) -> float:
+        """Return `1 - level^(1 / d)`, which is enough under any correlation (Sidak 1967)."""
+        return -math.expm1(math.log(level) / cells)
 
 
-def standard_deviation(law: Law, scale: float) -> float:
-    """Return the standard deviation of a draw, before any wrapping.
+class _Laplace(Law):
+    """The discrete Laplace: `P(k) = (1 - q) / (1 + q) q^|k|`, `q = exp(-1 / scale)`."""
 
-    Laplace: with `h = 1 / (2 scale)`, it is `1 / (sqrt(2) sinh(h))`. Gaussian: it is the root
-    of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ... From scale 2 on, that sum is
-    `scale**2 + 1/12` to more digits than a float has: by Poisson summation, the difference is of
-    the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+    __slots__ = ()
 
-    Parameters
-    ----------
-    law, scale
-        As for `integer_noise`; one scale.
+    def standard_deviation(self, scale: float) -> float:
+        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`.
 
-    Returns
-    -------
-    float
-        With a relative error below 1e-12.
+        Examples
+        --------
+        >>> round(LAPLACE.standard_deviation(1), 4)
+        1.357
+        """
+        sigma = float(check_scale(scale))
+        if sigma == 0:
+            return 0.0
+        return _ROOT2 * math.exp(-0.5 / sigma) / -math.expm1(-1 / sigma)  # no overflow
 
-    Raises
-    ------
-    CalibrationError
-        If the law is unknown or the scale is out of range.
+    def quantile(self, level: float) -> float:
+        """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
+        return max(float(ndtri((1 + level) / 2)), -math.log1p(-level) / _ROOT2)
 
-    Examples
-    --------
-    >>> round(standard_deviation("gaussian", 4.2), 4), round(standard_deviation("laplace", 1), 4)
-    (4.2099, 1.357)
-    """
-    sigma = float(check_scale(law, scale))
-    if sigma == 0:
-        return 0.0
-    if law == "laplace":
-        return math.sqrt(2) * math.exp(-0.5 / sigma) / -math.expm1(-1 / sigma)  # no overflow
-    if sigma >= _WIDE:
-        return math.sqrt(sigma**2 + 1 / 12)
-    return math.sqrt(sum((2 * k - 1) * _beyond(law, sigma, k - 1) for k in range(1, 40)))
+    def sum_half_width(
+        self,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+    ) -> float | np.ndarray:
+        """Return the half-width for a sum of discrete Laplace noises of scales s_b.
 
+        A continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
+        so the half-width is that of `sum_b c_b s_b Z_b`, plus half of the largest `|c_b|`: by so
+        much the sum moves with one integer.
 
-def half_width(law: Law, scale: float, level: float) -> int:
-    """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
-
-    `P(|Y| <= a)` is `P(|Z| < (a + 1/2) / scale)` for the rounded Gaussian, and
-    `1 - 2 q**(a + 1) / (1 + q)` with `q = exp(-1 / scale)` for the discrete Laplace, in floats good
-    to a relative 1e-14 of 1 - level.
-
-    Parameters
-    ----------
-    law, scale
-        As for `integer_noise`; one scale.
-    level
-        Coverage, strictly between 0 and 1.
-
-    Raises
-    ------
-    CalibrationError
-        If the law is unknown, or the scale or the level is out of range.
-
-    Examples
-    --------
-    >>> half_width("gaussian", 4.2247, 0.95), half_width("gaussian", 0.05, 0.95)
-    (8, 0)
-    """
-    sigma = float(check_scale(law, scale))
-    if not 0 < level < 1:
-        raise CalibrationError(f"level must be strictly between 0 and 1, got level={level!r}.")
-    if sigma == 0:
-        return 0
-    below, enough = -1, 1
-    while _beyond(law, sigma, enough) > 1 - level:
-        below, enough = enough, 2 * enough
-    while enough - below > 1:
-        middle = (below + enough) // 2
-        if _beyond(law, sigma, middle) > 1 - level:
-            below = middle
+        Examples
+        --------
+        >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
+        np.float64(3.4957)
+        """
+        wide: list[float | np.ndarray] = []
+        step: np.ndarray = np.zeros(())
+        for block, loading in loadings.items():
+            scale = scales.get(block, 0.0)
+            deviation = self.standard_deviation(scale)
+            if deviation == 0:
+                wide.append(np.abs(loading))
+                continue
+            wide.append(np.abs(loading) / deviation * (_ROOT2 * scale))
+            part = loading if largest is None else largest[block]
+            step = np.maximum(step, np.abs(part) / deviation)
+        if len(wide) == 2 and largest is None:  # noqa: PLR2004
+            width = pair_half_width(wide[0], wide[1], level)
         else:
-            enough = middle
-    return enough
+            width = self.quantile(level) * _norm(wide)
+        found: np.ndarray = step / 2 + width
+        return found
+
+    def allowed(self, allowance: Allowance) -> Fraction:
+        """Return epsilon."""
+        return allowance.epsilon
+
+    def charge(self, moved: Fraction) -> PrivacyLoss:
+        """Charge a pure epsilon."""
+        return PrivacyLoss(epsilon=moved)
+
+    def of_sum(self, terms: int) -> Law:
+        """Return this law for one noise, and the normal law for more."""
+        return self if terms == 1 else GAUSSIAN
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return `-sqrt(2) |z|`."""
+        density: np.ndarray = -_ROOT2 * np.abs(z)
+        return density
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return `-sqrt(2) sign(z)`."""
+        slope: np.ndarray = -_ROOT2 * np.sign(z)
+        return slope
+
+    def distance(self, exponent: float) -> float:
+        """Return `exponent / sqrt(2)`."""
+        return exponent / _ROOT2
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return `sqrt(2)` scales, `1 / (sqrt(2) asinh(1 / (sqrt(2) sigma)))`.
+
+        It is sigma where that is too small for a scale.
+        """
+        return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
+
+    def _beyond(self, scale: float, a: int) -> float:
+        return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
+
+    def _missed_by_each(self, level: float, cells: int) -> float:
+        """Return `(1 - level) / d` (Bonferroni)."""
+        return (1 - level) / cells
+
+
+def _norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
+    """Root of the sum of squares, which may leave the range of floats where the root does not."""
+    total: np.ndarray = np.zeros(())
+    for part in parts:
+        total = np.hypot(total, part)
+    return total
+
+
+GAUSSIAN = _Gaussian(
+    name="gaussian",
+    title="Gaussian",
+    norm=2,
+    inside=2,
+    needs_delta=True,
+    curve=GAUSSIAN_CURVE,
+    memoryless=False,
+    companion=0.0,
+)
+"""The rounded Gaussian, whose scale is that of the Gaussian."""
+
+LAPLACE = _Laplace(
+    name="laplace",
+    title="Laplace",
+    norm=1,
+    inside=1,
+    needs_delta=False,
+    curve=LAPLACE_CURVE,
+    memoryless=True,
+    companion=1 / _ROOT2,
+)
+"""The discrete Laplace law."""
+
+LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in (GAUSSIAN, LAPLACE)})
+"""Every law by its name."""
+
+
+def law_named(name: object) -> Law:
+    """Return a law by the name that ledgers and certificates write.
+
+    Raises
+    ------
+    CalibrationError
+        If there is no such law.
+
+    Examples
+    --------
+    >>> law_named("laplace") is LAPLACE
+    True
+    """
+    if isinstance(name, str) and name in LAWS:
+        return LAWS[name]
+    known = ", ".join(f'"{law}"' for law in LAWS)
+    raise CalibrationError(
+        f"law must be one of {known}, got law={name!r}. A newer version of dpframe may know it."
+    )

@@ -12,13 +12,19 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-__all__ = ["CURVES", "MARGIN", "STRIP_BITS", "Curve", "Law", "StripTable", "strip_table"]
-
-Law = Literal["gaussian", "laplace"]
+__all__ = [
+    "GAUSSIAN_CURVE",
+    "LAPLACE_CURVE",
+    "MARGIN",
+    "STRIP_BITS",
+    "Curve",
+    "StripTable",
+    "strip_table",
+]
 
 STRIP_BITS = 6
 """A strip is 2**-6 wide."""
@@ -106,10 +112,11 @@ def _laplace_pull(scales: np.ndarray) -> np.ndarray:
     return pull
 
 
-CURVES: dict[Law, Curve] = {
-    "gaussian": Curve(peak=400, reach=5, energy=_half_square, offset=_half),
-    "laplace": Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pull=_laplace_pull),
-}
+GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=_half_square, offset=_half)
+"""Of the rounded Gaussian."""
+
+LAPLACE_CURVE = Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pull=_laplace_pull)
+"""Of the discrete Laplace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +143,13 @@ class StripTable:
 
 
 @cache
-def strip_table(law: Law) -> StripTable:
-    """Cut the region under the curve of a law into cells.
+def strip_table(curve: Curve) -> StripTable:
+    """Cut the region under a curve into cells.
 
     The number of free cells of a strip is rounded down, from the lowest height of the curve minus
     the margin; the number of all its cells is rounded up, from the highest plus the margin. So
     whatever the last bits of `exp`, free cells lie under the curve and all of it is covered.
     """
-    curve = CURVES[law]
     width = 2.0**-STRIP_BITS
     strips = np.arange(curve.reach << STRIP_BITS)
     free = np.floor(curve.heights((strips + 1) * width) - MARGIN).clip(0).astype(np.int64)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import approximate_half_width, check_level, laplace_half_width
+from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
+from dpframe.privacy.laws import law_named
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, unpack, verify
 
@@ -151,10 +152,9 @@ def _half_width(
     errors: Mapping[str, float],
     level: float,
 ) -> float | np.ndarray:
-    if mechanism["law"] == "laplace":
-        largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-        return laplace_half_width(errors, mechanism["scales"], level, largest)
-    return approximate_half_width("gaussian", _norm(np.array(list(errors.values()))), level)
+    law = law_named(mechanism["law"])
+    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
+    return law.sum_half_width(errors, mechanism["scales"], level, largest)
 
 
 def _norm(parts: np.ndarray) -> float:

@@ -15,7 +15,7 @@ import pandas as pd
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import law_named
 from dpframe.queries.timescale import in_seconds, seconds
 from dpframe.results.certificate import Certificate, attach, certificate_of, unpack, verify
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
@@ -191,8 +191,7 @@ def _facts(record: Mapping[str, Any], position: int, how: Denoising) -> Facts:
             if others and all(math.isclose(other.get(block, 0), loading) for other in others)
         }
     own = [loading for block, loading in loadings.items() if block not in common]
-    # a sum of several Laplace noises is nearer to a normal
-    law: Law = record["mechanism"]["law"] if len(loadings) == 1 else "gaussian"
+    law = law_named(record["mechanism"]["law"]).of_sum(len(loadings))
     bounds, times = column["bounds"], column["times"]
     least = 0 if bounds is None else bounds[0]
     if times is not None:  # sums of points in time are counted from the lower bound

@@ -8,13 +8,8 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import (
-    approximate_half_width,
-    check_level,
-    exact_half_width,
-    laplace_half_width,
-    level_of_each,
-)
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.laws import law_named
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import unpack, verify
 
@@ -85,7 +80,8 @@ def interval(
     certificate = verify(released)
     mechanism = certificate["mechanism"]
     if simultaneous:
-        level = level_of_each(mechanism["law"], level, len(released) * len(certificate.columns))
+        law = law_named(mechanism["law"])
+        level = law.level_of_each(level, len(released) * len(certificate.columns))
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
@@ -170,12 +166,10 @@ def _std_error(column: Mapping[str, Any]) -> np.ndarray:
 def _half_width(
     column: Mapping[str, Any], mechanism: Mapping[str, Any], level: float
 ) -> float | int | np.ndarray:
-    noise, law = column["noise"], mechanism["law"]
+    noise, law = column["noise"], law_named(mechanism["law"])
     if noise is None:
-        if law == "laplace":
-            return laplace_half_width(_loadings(column), mechanism["scales"], level)
-        return approximate_half_width(law, _std_error(column), level)
-    width = exact_half_width(law, noise["scale"], noise["step"], level)
+        return law.sum_half_width(_loadings(column), mechanism["scales"], level)
+    width: float = noise["step"] * law.half_width(noise["scale"], level)
     return int(width) if noise["step"] == 1 and column["integer"] else width
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dpframe.privacy.noise import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import correlated, independent, sparse, spread
 from dpframe.strategies.base import Design, Estimate, Output, Prediction, Source, Workload
@@ -33,8 +33,6 @@ class Mechanism:
     ----------
     law
         Law of the noise on every measured integer.
-    norm
-        The norm in which that noise hides movement: 2 for Gaussian, 1 for Laplace.
     design
         Plans a workload; answers `None` where the strategy does not apply to it.
     title
@@ -46,11 +44,15 @@ class Mechanism:
     """
 
     law: Law
-    norm: Norm
     design: Callable[[Workload, Norm], Design | None]
     title: str
     automatic: bool = True
     classical: bool = False
+
+    @property
+    def norm(self) -> Norm:
+        """The norm in which the noise hides movement."""
+        return self.law.norm
 
 
 def _correlated(workload: Workload, norm: Norm) -> Design | None:
@@ -61,11 +63,11 @@ def _correlated(workload: Workload, norm: Norm) -> Design | None:
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
-        "gaussian": Mechanism("gaussian", 2, independent.design, "analytic Gaussian"),
-        "correlated": Mechanism("gaussian", 2, _correlated, "correlated analytic Gaussian"),
-        "laplace": Mechanism("laplace", 1, independent.design, "Laplace"),
+        "gaussian": Mechanism(GAUSSIAN, independent.design, "analytic Gaussian"),
+        "correlated": Mechanism(GAUSSIAN, _correlated, "correlated analytic Gaussian"),
+        "laplace": Mechanism(LAPLACE, independent.design, "Laplace"),
         "classical": Mechanism(
-            "gaussian", 2, independent.design, "classical Gaussian", automatic=False, classical=True
+            GAUSSIAN, independent.design, "classical Gaussian", automatic=False, classical=True
         ),
     }
 )

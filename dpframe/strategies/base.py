@@ -169,6 +169,10 @@ class Design(Protocol):
         """Blocks of a single integer, whose noise all cells share."""
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Blocks whose noise is drawn together in every cell, by position; each block is in one."""
+
+    @property
     def extra(self) -> int:
         """How many numbers of rows come after the outputs wanted, free of charge: 0 or 1."""
 

@@ -137,6 +137,11 @@ class LinearDesign:
         return frozenset()
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Every block is drawn on its own."""
+        return tuple((k,) for k in range(len(self.blocks)))
+
+    @property
     def extra(self) -> int:
         """How many numbers of rows come after the outputs wanted."""
         return len(self.readings) - len(self.workload.outputs)

@@ -51,6 +51,11 @@ class SpreadDesign:
         return frozenset({1})
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Both blocks are drawn on their own."""
+        return (0,), (1,)
+
+    @property
     def extra(self) -> int:
         """No number of rows comes for free."""
         return 0

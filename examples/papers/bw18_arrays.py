@@ -27,6 +27,7 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.calibration import gaussian_sigma
 from dpframe.privacy.classical import classical_sigma, least_sigma
 from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import integer_noise
 
 EPSILONS = (1.0, 0.1, 0.01)
@@ -183,15 +184,15 @@ def _totals(total: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
     d, moved = total.size, 2 * GRID
     sigma = gaussian_sigma(epsilon, DELTA, moved)
     classical = classical_sigma(just_below_one(epsilon), DELTA, moved)
-    analytic = total + integer_noise("gaussian", sigma, d)
+    analytic = total + integer_noise(GAUSSIAN.curve, sigma, d)
     spread = math.ceil(moved * math.sqrt(d) / epsilon)  # the L1 norm is at most sqrt(d) times L2
     return {
-        "cGM": total + integer_noise("gaussian", classical, d),
+        "cGM": total + integer_noise(GAUSSIAN.curve, classical, d),
         "aGM": analytic,
         "aGM-JS": james_stein(analytic, sigma, toward="zero").values,
         "aGM-TH": soft_threshold(analytic, sigma, "universal").values,
         "aGM-TH, SURE": soft_threshold(analytic, sigma).values,
-        "Laplace": total + integer_noise("laplace", spread, d),
+        "Laplace": total + integer_noise(LAPLACE.curve, spread, d),
         "zero": np.zeros(d),
     }
 

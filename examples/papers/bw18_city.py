@@ -29,7 +29,7 @@ from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.privacy.calibration import gaussian_sigma
 from dpframe.privacy.classical import classical_sigma
-from dpframe.privacy.laws import standard_deviation
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise import integer_noise
 from dpframe.results.graphs import edges_of
 
@@ -89,13 +89,13 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
     """Return private estimates of the counts, by method."""
     n = hour.counts.size
     sigma = gaussian_sigma(epsilon, DELTA, RIDES)
-    analytic = hour.counts + integer_noise("gaussian", sigma, n)
-    facts = Facts("gaussian", standard_deviation("gaussian", sigma), edges=hour.edges)
+    analytic = hour.counts + integer_noise(GAUSSIAN.curve, sigma, n)
+    facts = Facts(GAUSSIAN, GAUSSIAN.standard_deviation(sigma), edges=hour.edges)
     known = facts._replace(lower=0.0, integer=True)
     found = {}
     if epsilon < 1:
         classical = classical_sigma(epsilon, DELTA, RIDES)
-        found["cGM"] = hour.counts + integer_noise("gaussian", classical, n)
+        found["cGM"] = hour.counts + integer_noise(GAUSSIAN.curve, classical, n)
     found["aGM"] = analytic
     for name, (method, options) in OF_THE_PAPER.items():
         found[name] = denoise_array(analytic, method, facts, options).values
@@ -153,11 +153,11 @@ def _squared_errors(hour: Hour, epsilon: float, repetitions: int) -> pd.Series:
 def _check_realized(checks: Checks, errors: pd.DataFrame, draws: int) -> None:
     for epsilon, row in errors.iterrows():
         sigma = gaussian_sigma(epsilon, DELTA, RIDES)
-        variance = standard_deviation("gaussian", sigma) ** 2
+        variance = GAUSSIAN.standard_deviation(sigma) ** 2
         check_noise(checks, f"epsilon={epsilon:g}, aGM", row["aGM"], variance, draws)
         if epsilon < 1:
             sigma = classical_sigma(epsilon, DELTA, RIDES)
-            variance = standard_deviation("gaussian", sigma) ** 2
+            variance = GAUSSIAN.standard_deviation(sigma) ** 2
             check_noise(checks, f"epsilon={epsilon:g}, cGM", row["cGM"], variance, draws)
 
 

@@ -11,22 +11,23 @@ import pytest
 from scipy import special, stats
 
 from dpframe.privacy import noise
-from dpframe.privacy.noise_tables import CURVES, strip_table
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_tables import strip_table
 
 FALSE_ALARM = 1e-6
 FEWEST = 50  # expected draws in the tails that are counted together
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 audit = pytest.mark.audit
 
 
 def beyond(law, z):
     """P(Z > z) for z >= 0."""
-    return special.ndtr(-z) if law == "gaussian" else 0.5 * np.exp(-z)
+    return special.ndtr(-z) if law is GAUSSIAN else 0.5 * np.exp(-z)
 
 
 def reaching(law, scale, k):
     """P(Y >= k) of a draw for k >= 1."""
-    if law == "gaussian":
+    if law is GAUSSIAN:
         return beyond(law, (k - 0.5) / scale)
     return np.exp(-k / scale) / (1 + np.exp(-1 / scale))
 
@@ -47,7 +48,7 @@ def between(law, scale, edges):
 def edges_of(law, scale, draws, most):
     """First integer of each cell but the leftmost: about so many cells, of an integer or more."""
     rare = 2 * FEWEST / draws
-    reach = -special.ndtri(rare / 2) if law == "gaussian" else -np.log(rare)
+    reach = -special.ndtri(rare / 2) if law is GAUSSIAN else -np.log(rare)
     last = max(0, int(reach * scale - 0.5))
     step = max(1, 2 * last // most)
     half = np.arange(step - step // 2, last + 2, step)
@@ -67,7 +68,7 @@ def law_test(law, scale, draws, most=500, true_scale=None):
     edges = edges_of(law, scale, draws, most)
     counts = np.zeros(len(edges) + 1)
     for _ in range(0, draws, 10**6):
-        values = noise.integer_noise(law, true_scale or scale, min(draws, 10**6))
+        values = noise.integer_noise(law.curve, true_scale or scale, min(draws, 10**6))
         cells = np.searchsorted(edges, values, side="right")
         counts += np.bincount(cells, minlength=len(counts))
     return chi_square(counts, between(law, scale, edges))
@@ -76,13 +77,13 @@ def law_test(law, scale, draws, most=500, true_scale=None):
 QUICK = [0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", QUICK)
 def test_two_million_draws_have_the_law(law, scale):
     assert law_test(law, scale, 2 * 10**6) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", QUICK)
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
@@ -92,15 +93,15 @@ def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
 
 def test_narrow_noise_is_nearly_always_zero():
     # one Gaussian draw in 10**22 is not zero; for Laplace one in 40,000 at .1
-    assert not noise.integer_noise("gaussian", 0.05, 2 * 10**6).any()
-    assert law_test("laplace", 0.1, 2 * 10**6) > FALSE_ALARM
+    assert not noise.integer_noise(GAUSSIAN.curve, 0.05, 2 * 10**6).any()
+    assert law_test(LAPLACE, 0.1, 2 * 10**6) > FALSE_ALARM
 
 
 # the law is that of geometric sizes for an offset of its own, of which these are the ends
 OTHERS = {
-    "a rounded Laplace": replace(CURVES["gaussian"], peak=496, reach=12, energy=abs),
+    "a rounded Laplace": replace(GAUSSIAN.curve, peak=496, reach=12, energy=abs),
     "0 of both signs": replace(
-        CURVES["laplace"], offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
+        LAPLACE.curve, offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
     ),
 }
 
@@ -108,13 +109,13 @@ OTHERS = {
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.2])
 @pytest.mark.parametrize("curve", OTHERS.values(), ids=list(OTHERS))
 def test_two_million_draws_of_another_law_are_rejected(scale, curve, monkeypatch):
-    table = replace(strip_table("laplace"), curve=curve)
+    table = replace(strip_table(LAPLACE.curve), curve=curve)
     monkeypatch.setattr(noise, "strip_table", lambda law: table)
-    assert law_test("laplace", scale, 2 * 10**6) < FALSE_ALARM
+    assert law_test(LAPLACE, scale, 2 * 10**6) < FALSE_ALARM
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.2, 1000.0])
 def test_ten_million_draws_have_the_law_integer_by_integer(law, scale):
     p_value = law_test(law, scale, 10**7, most=10**6)
@@ -127,7 +128,7 @@ def test_ten_million_draws_have_the_law_integer_by_integer(law, scale):
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [1.37 * 2.0**20, 2.0**40, 2.0**50, 2.0**56])
 def test_quantiles_of_wide_noise(law, scale):
     p_value = law_test(law, scale, 10**7, most=2000)
@@ -162,14 +163,14 @@ def forced_test(law, scale, draws, monkeypatch):
     return p_value
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 4.2, 2.0**40])
 def test_settling_everything_exactly_gives_the_same_law(law, scale, monkeypatch):
     assert forced_test(law, scale, 50_000, monkeypatch) > FALSE_ALARM
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.2, 1000.0, 2.0**40])
 def test_settling_everything_exactly_gives_the_same_law_at_length(law, scale, monkeypatch):
     p_value = forced_test(law, scale, 10**6, monkeypatch)
@@ -179,11 +180,11 @@ def test_settling_everything_exactly_gives_the_same_law_at_length(law, scale, mo
 
 def tail_test(law, tries):
     """P-values of the number of accepted tail draws, of their law and of their sign."""
-    curve = CURVES[law]
+    curve = law.curve
     drawn = [noise._try_tail(curve) for _ in range(tries)]
     z = np.array([t.start / 2.0**t.bits for t in drawn if t is not None])
     # the tail's cell has area 1 in units of which the table has 64 * peak * integral(exp(-energy))
-    total = 64 * curve.peak * (np.sqrt(2 * np.pi) if law == "gaussian" else 2)
+    total = 64 * curve.peak * (np.sqrt(2 * np.pi) if law is GAUSSIAN else 2)
     chance = total * 2 * beyond(law, curve.reach)
     accepted = stats.binomtest(z.size, tries, chance).pvalue
     uniform = beyond(law, np.abs(z)) / beyond(law, curve.reach)
@@ -191,13 +192,13 @@ def tail_test(law, tries):
     return accepted, stats.kstest(uniform, "uniform").pvalue, sign
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_tail_draws_have_the_law_of_the_tail(law):
     assert min(tail_test(law, 10_000)) > FALSE_ALARM
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_tail_draws_have_the_law_of_the_tail_at_length(law):
     p_values = tail_test(law, 200_000)
     print(f"{law} tail: p = {np.round(p_values, 3)}")
@@ -208,7 +209,7 @@ def transformed_counts(law, draws):
     """Counts of P(Y < y) + U P(Y = y), uniform for every scale, U uniform; one scale per draw."""
     rng = np.random.default_rng()
     scale = 2.0 ** rng.uniform(-2, 58, draws)
-    values = noise.integer_noise(law, scale, draws)
+    values = noise.integer_noise(law.curve, scale, draws)
     start, end = (below(law, scale, values + shift) for shift in (0, 1))
     uniform = start + rng.random(draws) * (end - start)
     odd = np.bincount(values[scale > 2.0**20] & 63, minlength=64)
@@ -223,13 +224,13 @@ def scales_test(law, millions):
     return [chi_square(total, np.ones(total.size)) for total in totals]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_as_many_scales_as_draws(law):
     assert min(scales_test(law, 1)) > FALSE_ALARM
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_as_many_scales_as_draws_at_length(law):
     p_values = scales_test(law, 20)
     print(f"{law}, 2e7 scales: p = {np.round(p_values, 3)}")

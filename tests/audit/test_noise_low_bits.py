@@ -8,9 +8,10 @@ import pytest
 from scipy import special, stats
 
 from dpframe.privacy import noise
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 FALSE_ALARM = 1e-6
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 audit = pytest.mark.audit
 
 
@@ -20,7 +21,7 @@ def residue_probabilities(law, scale, modulus):
         return np.full(modulus, 1 / modulus)
     last = int(40 * scale) // modulus * modulus + modulus
     k = np.arange(-last, last)
-    if law == "laplace":
+    if law is LAPLACE:
         found = np.exp(-np.abs(k) / scale) * np.tanh(0.5 / scale)
     else:
         # the law is even: compute with the negative side, where floats are fine
@@ -33,7 +34,7 @@ def residue_counts(law, scale, modulus, base, draws):
     """How often base + noise has each residue."""
     counts = np.zeros(modulus, np.int64)
     for _ in range(0, draws, 10**6):
-        values = base + noise.integer_noise(law, scale, min(draws, 10**6))
+        values = base + noise.integer_noise(law.curve, scale, min(draws, 10**6))
         counts += np.bincount(values & modulus - 1, minlength=modulus)
     return counts
 
@@ -59,14 +60,14 @@ CASES = [(1.0, 2), (4.2, 8), (4.2, 16), (1000.0, 16), (1000.0, 256), (2.0**20, 1
 WIDE = [(1.37 * 2.0**33, 1024), (2.0**40, 1024), (2.0**50, 4096)]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("scale", "modulus"), [(4.2, 8), (2.0**20, 256), (2.0**40, 256)])
 def test_low_bits_show_no_gap(law, scale, modulus):
     check_low_bits(law, scale, modulus, 10**6)
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("scale", "modulus"), CASES + WIDE)
 def test_low_bits_show_no_gap_at_length(law, scale, modulus):
     p_values = check_low_bits(law, scale, modulus, 10**7)
@@ -74,13 +75,13 @@ def test_low_bits_show_no_gap_at_length(law, scale, modulus):
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("shift", [10, 20, 30])
 def test_middle_bits_of_wide_noise_are_even(law, shift):
     counts = np.zeros(256)
     for _ in range(10):
         counts += np.bincount(
-            noise.integer_noise(law, 2.0**48, 10**6) >> shift & 255, minlength=256
+            noise.integer_noise(law.curve, 2.0**48, 10**6) >> shift & 255, minlength=256
         )
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 

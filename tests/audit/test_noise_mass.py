@@ -13,19 +13,20 @@ import pytest
 from scipy import special
 
 from dpframe.privacy import noise
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_tables import strip_table
 
 PLACE_BITS, HEIGHT_BITS = 6, 4
 SLOTS = 64 << PLACE_BITS  # boxes per unit of z
 BOX_HEIGHT = 2.0**-HEIGHT_BITS
 FLAG = 1 << 40  # outputs from here on: to be divided
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 audit = pytest.mark.audit
 
 
 def integral(law, z):
     """Integral of exp(-energy) from 0 to z >= 0."""
-    if law == "gaussian":
+    if law is GAUSSIAN:
         return np.sqrt(np.pi / 2) * special.erf(z / np.sqrt(2))
     return -np.expm1(-z)
 
@@ -33,19 +34,19 @@ def integral(law, z):
 def place_of_height(law, height):
     """The z >= 0 where exp(-energy(z)) is this height; 0 above 1."""
     energy = -np.log(np.clip(height, 1e-300, 1))
-    return np.sqrt(2 * energy) if law == "gaussian" else energy
+    return np.sqrt(2 * energy) if law is GAUSSIAN else energy
 
 
 def offset(law, scale):
     """What is added to scale * |Z| before its whole part is taken."""
-    return 0.5 if law == "gaussian" else scale * np.log(2 / (1 + np.exp(-1 / scale)))
+    return 0.5 if law is GAUSSIAN else scale * np.log(2 / (1 + np.exp(-1 / scale)))
 
 
 class Account:
     """Mass received by each integer, in cells."""
 
     def __init__(self, law, scale):
-        self.law, self.scale, self.curve = law, scale, strip_table(law).curve
+        self.law, self.scale, self.curve = law, scale, law.curve
         self.largest = int(scale * self.curve.reach) + 2
         self.mass = np.zeros(2 * self.largest + 1)
         self.heights = []  # boxes whose height floats did not decide
@@ -155,7 +156,7 @@ def expected_mass(account, strips):
 def worst_deviation(law, scale, strips, monkeypatch, table=None):
     """Largest error of the mass of an integer, in cells; a cell is 2**-16 of the probability."""
     with np.errstate(all="ignore"):
-        account = account_of(law, scale, strips, monkeypatch, table or strip_table(law))
+        account = account_of(law, scale, strips, monkeypatch, table or strip_table(law.curve))
     expected = expected_mass(account, strips)
     assert expected.sum() > len(strips) / 100
     worst = np.abs(account.mass - expected).max()
@@ -166,31 +167,31 @@ def worst_deviation(law, scale, strips, monkeypatch, table=None):
     return worst
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 4.22, 100.1])
 def test_mass_of_some_strips_is_exact(law, scale, monkeypatch):
-    edge = 64 * strip_table(law).curve.reach
+    edge = 64 * law.curve.reach
     strips = [-edge, -edge // 2, -107, -7, -1, 0, 1, 53, edge // 3, edge - 1]
     # the smallest box has 1e-3 cells; floats of this test are good to 1e-9
     assert worst_deviation(law, scale, strips, monkeypatch) < 1e-8
 
 
 def test_one_wrong_cell_is_noticed(monkeypatch):
-    table = strip_table("gaussian")
+    table = strip_table(GAUSSIAN.curve)
     bottom = table.bottom.copy()
     cell = np.flatnonzero(table.strip[table.free :] == 53)[0]
     bottom[cell] += 1
     wrong = dataclasses.replace(table, bottom=bottom)
-    assert worst_deviation("gaussian", 4.22, [53], monkeypatch, wrong) > 0.01
+    assert worst_deviation(GAUSSIAN, 4.22, [53], monkeypatch, wrong) > 0.01
     strip = table.strip.copy()
     strip[table.free + cell] = 54
     wrong = dataclasses.replace(table, strip=strip)
-    assert worst_deviation("gaussian", 100.1, [53, 54], monkeypatch, wrong) > 0.01
+    assert worst_deviation(GAUSSIAN, 100.1, [53, 54], monkeypatch, wrong) > 0.01
 
 
 @audit
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.22, 13.36, 100.1])
 def test_mass_of_the_whole_table_is_exact(law, scale, monkeypatch):
-    edge = 64 * strip_table(law).curve.reach
+    edge = 64 * law.curve.reach
     assert worst_deviation(law, scale, range(-edge, edge), monkeypatch) < 1e-7

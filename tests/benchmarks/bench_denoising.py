@@ -16,8 +16,7 @@ import pandas as pd
 
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.laws import standard_deviation
-from dpframe.privacy.noise import Law, integer_noise
+from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
 from dpframe.results.graphs import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,9 +56,9 @@ def cases(data: Path | None) -> list[tuple[str, np.ndarray, np.ndarray]]:
 
 def errors(truth: np.ndarray, edges: np.ndarray, sigma: float, law: Law) -> dict[str, object]:
     """Add noise once and return the relative error of every method."""
-    scale = sigma if law == "gaussian" else sigma / np.sqrt(2)
-    values = truth + integer_noise(law, scale, len(truth))
-    facts = Facts(law, standard_deviation(law, scale), lower=0.0, integer=True, edges=edges)
+    scale = sigma if law is GAUSSIAN else sigma / np.sqrt(2)
+    values = truth + law.draw([scale], len(truth))[0]
+    facts = Facts(law, law.standard_deviation(scale), lower=0.0, integer=True, edges=edges)
 
     def relative(estimate: np.ndarray) -> float:
         return float(np.mean((estimate - truth) ** 2)) / facts.sigma**2
@@ -82,7 +81,7 @@ def measure(data: Path | None, repeats: int, laws: list[Law]) -> pd.DataFrame:
         for law in laws:
             for sigma in SIGMAS:
                 for repeat in range(repeats):
-                    key = {"map": name, "law": law, "sigma": sigma, "repeat": repeat}
+                    key = {"map": name, "law": law.name, "sigma": sigma, "repeat": repeat}
                     rows.append({**key, **errors(truth, edges, sigma, law)})
                 print(pd.DataFrame(rows[-repeats:]).drop(columns="map").to_string(), flush=True)
     return pd.DataFrame(rows)
@@ -121,8 +120,9 @@ def page(table: pd.DataFrame, repeats: int) -> str:
         "```python",
         "from dpframe.denoise.choice import choose",
         "from dpframe.denoise.methods import Facts",
+        "from dpframe.privacy.laws import GAUSSIAN",
         "",
-        'facts = Facts("gaussian", 5.0, lower=0.0, integer=True)',
+        "facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True)",
         "chosen = choose([3, -4, 12, 0, 7, -2, 90, 1, 5, 2], facts)",
         "chosen.methods, chosen.denoised.values",
         "```",
@@ -153,14 +153,14 @@ def speed() -> None:
     town = synthetic_city()
     truth = town.counts["rough and heavy-tailed"].to_numpy(np.float64)
     edges = edges_of(town.roads, town.nodes.index)
-    facts = Facts("gaussian", 5.0, lower=0.0, integer=True, edges=edges)
-    values = truth + integer_noise("gaussian", 5.0, len(truth))
+    facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True, edges=edges)
+    values = truth + GAUSSIAN.draw([5.0], len(truth))[0]
     for name, (method, options) in METHODS.items():
         spent = milliseconds(
             lambda m=method, o=options: denoise_array(values, m, facts, o), rounds=3
         )
         print(f"{len(truth)} cells, {len(edges)} edges  {name:<28} {spent:10.1f} ms")
-    many = np.resize(truth, 1_000_000) + integer_noise("gaussian", 5.0, 1_000_000)
+    many = np.resize(truth, 1_000_000) + GAUSSIAN.draw([5.0], 1_000_000)[0]
     for name, (method, options) in METHODS.items():
         if "tree" not in method and "trend" not in method:
             spent = milliseconds(
@@ -174,14 +174,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--laws", nargs="+", default=["gaussian"], choices=["gaussian", "laplace"])
+    parser.add_argument("--laws", nargs="+", default=[GAUSSIAN.name], choices=LAWS)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "denoising-measured.md")
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     if options.speed:
         speed()
         return
-    table = measure(options.data, options.repeats, options.laws)
+    table = measure(options.data, options.repeats, [LAWS[name] for name in options.laws])
     close, worst, missed = verdict(table)
     print(f"within 10 % of the best: {close:.1%}; worst against nothing: {worst:.4f}")
     print(missed.to_string())

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpframe.privacy import noise
+from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
 
 SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
 MILLION = 10**6
@@ -29,33 +30,38 @@ def medians(calls: list[Callable[[], object]], repeats: int) -> list[float]:
     return [statistics.median(row) for row in seconds]
 
 
-def beside_numpy(law: noise.Law, scale: float) -> str:
+def beside_numpy(law: Law, scale: float) -> str:
     """One row of the table."""
     generator = np.random.default_rng()
     ours, normal = medians(
         [
-            lambda: noise.integer_noise(law, scale, MILLION),
+            lambda: noise.integer_noise(law.curve, scale, MILLION),
             lambda: generator.normal(0.0, scale, MILLION),
         ],
         repeats=11,
     )
-    (thousand,) = medians([lambda: noise.integer_noise(law, scale, 1000)], repeats=201)
-    (one,) = medians([lambda: noise.integer_noise(law, scale, 1)], repeats=201)
+    (thousand,) = medians([lambda: noise.integer_noise(law.curve, scale, 1000)], repeats=201)
+    (one,) = medians([lambda: noise.integer_noise(law.curve, scale, 1)], repeats=201)
     return (
-        f"{law:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
+        f"{law!s:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
         f"{thousand * 1e6:>9.0f} {one * 1e6:>6.0f}"
     )
 
 
-def one_scale_per_draw(law: noise.Law) -> str:
+def one_scale_per_draw(law: Law) -> str:
     """A row for a million draws of as many scales."""
     generator = np.random.default_rng()
     scales = generator.uniform(0.5, 1e4, MILLION)
     ours, normal = medians(
-        [lambda: noise.integer_noise(law, scales, MILLION), lambda: generator.normal(0.0, scales)],
+        [
+            lambda: noise.integer_noise(law.curve, scales, MILLION),
+            lambda: generator.normal(0.0, scales),
+        ],
         repeats=11,
     )
-    return f"{law:>9} {'one each':>9} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f}"
+    return (
+        f"{law!s:>9} {'one each':>9} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f}"
+    )
 
 
 def beside_opendp(scale: float) -> str:
@@ -67,7 +73,7 @@ def beside_opendp(scale: float) -> str:
     measurement = dp.m.make_gaussian(*space, scale=scale)
     zeros = [0] * OPENDP_DRAWS
     theirs, ours = medians(
-        [lambda: measurement(zeros), lambda: noise.integer_noise("gaussian", scale, MILLION)],
+        [lambda: measurement(zeros), lambda: noise.integer_noise(GAUSSIAN.curve, scale, MILLION)],
         repeats=5,
     )
     theirs, ours = theirs / OPENDP_DRAWS, ours / MILLION
@@ -81,8 +87,7 @@ def main() -> None:
     """Print the tables."""
     print("median times; a million draws in ms, of dpframe and of numpy's normal; 1000 and 1 in us")
     print(f"{'law':>9} {'scale':>9} {'dpframe':>9} {'numpy':>9} {'ratio':>6} {'1000':>9} {'1':>6}")
-    laws: tuple[noise.Law, ...] = ("gaussian", "laplace")
-    for law in laws:
+    for law in LAWS.values():
         for scale in SCALES:
             print(beside_numpy(law, scale))
         print(one_scale_per_draw(law))

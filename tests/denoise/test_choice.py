@@ -10,6 +10,7 @@ from dpframe.denoise.base import check_edges, check_sigma, check_values
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import METHODS, Facts, denoise_array
 from dpframe.errors import QueryError
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 PATH = np.column_stack([np.arange(199), np.arange(1, 200)])
 SIGMA = 8.0
@@ -31,7 +32,7 @@ def error(values, truth):
 @pytest.mark.parametrize("edges", [None, PATH])
 def test_the_choice_is_nearly_the_best(truth, edges):
     truth = TRUTHS[truth]
-    facts = Facts("gaussian", SIGMA, lower=0.0, edges=edges)
+    facts = Facts(GAUSSIAN, SIGMA, lower=0.0, edges=edges)
     found = choose(truth + NOISE, facts)
     errors = [error(each.values, truth) for each in found.tried.values()]
     nothing = error(NOISE, 0)
@@ -41,7 +42,7 @@ def test_the_choice_is_nearly_the_best(truth, edges):
 
 def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
     monkeypatch.setattr(choice, "_TEMPERATURE", 1e3)
-    found = choose(TRUTHS["flat"] + NOISE, Facts("gaussian", SIGMA, edges=PATH))
+    found = choose(TRUTHS["flat"] + NOISE, Facts(GAUSSIAN, SIGMA, edges=PATH))
     assert len(found.methods) > 1
     assert found.name == "average"
     parts = [found.tried[name] for name in found.methods]
@@ -58,14 +59,14 @@ def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_too_few_values_are_left_alone_or_shrunk_without_complaint(n):
-    found = choose(np.arange(n) + 0.5, Facts("laplace", 2.0))
+    found = choose(np.arange(n) + 0.5, Facts(LAPLACE, 2.0))
     assert found.denoised.values.shape == (n,)
     assert np.isfinite(found.denoised.values).all()
 
 
 def test_values_far_apart_are_left_alone():
     values = TRUTHS["far apart"] + NOISE
-    found = choose(values, Facts("gaussian", SIGMA))
+    found = choose(values, Facts(GAUSSIAN, SIGMA))
     assert found.methods == ()
     assert found.name == "none"
     assert found.denoised.values.tolist() == values.tolist()
@@ -75,18 +76,18 @@ def test_values_far_apart_are_left_alone():
 
 def test_what_does_not_apply_is_not_tried():
     values = TRUTHS["steps"] + NOISE
-    anywhere = choose(values, Facts("gaussian", SIGMA)).tried
+    anywhere = choose(values, Facts(GAUSSIAN, SIGMA)).tried
     assert "simplex" not in anywhere
     assert "tree_wavelets" not in anywhere
-    on_a_path = choose(values, Facts("gaussian", SIGMA, lower=0.0, edges=PATH)).tried
+    on_a_path = choose(values, Facts(GAUSSIAN, SIGMA, lower=0.0, edges=PATH)).tried
     assert {"simplex", "tree_wavelets", "trend_filter order=1"} < set(on_a_path)
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drifts])
 def test_methods_that_drift_leave_common_noise_and_count_it(method):
     values = TRUTHS["steps"] + NOISE
-    alone = denoise_array(values, method, Facts("gaussian", SIGMA, edges=PATH), {})
-    moved = denoise_array(values + 500, method, Facts("gaussian", SIGMA, 3.0, edges=PATH), {})
+    alone = denoise_array(values, method, Facts(GAUSSIAN, SIGMA, edges=PATH), {})
+    moved = denoise_array(values + 500, method, Facts(GAUSSIAN, SIGMA, 3.0, edges=PATH), {})
     assert moved.values == pytest.approx(alone.values + 500)
     assert moved.risk == pytest.approx(alone.risk + 9)
 
@@ -98,8 +99,8 @@ def test_anchored_methods_are_given_all_the_noise():
         ("james_stein", {"toward": "zero"}),
         ("gaussian_prior", {"mean": 0.0}),
     ):
-        apart = denoise_array(values, method, Facts("gaussian", 6.0, 4.5), options)
-        whole = denoise_array(values, method, Facts("gaussian", 7.5), options)
+        apart = denoise_array(values, method, Facts(GAUSSIAN, 6.0, 4.5), options)
+        whole = denoise_array(values, method, Facts(GAUSSIAN, 7.5), options)
         assert apart.values.tolist() == whole.values.tolist()
         assert apart.risk == whole.risk
 
@@ -107,17 +108,17 @@ def test_anchored_methods_are_given_all_the_noise():
 def test_results_stay_above_the_smallest_truth_but_for_projections():
     values = np.array([-30.0, 2, -5, 11, 0, 7, -2, 40])
     for method in ("james_stein", "soft_threshold", "gaussian_prior"):
-        made = denoise_array(values, method, Facts("gaussian", 1.0, lower=0.0), {})
+        made = denoise_array(values, method, Facts(GAUSSIAN, 1.0, lower=0.0), {})
         assert made.values.min() == 0
-        assert denoise_array(values, method, Facts("gaussian", 1.0), {}).values.min() < 0
-    whole = denoise_array(values, "whole", Facts("gaussian", 1.0, lower=0.0), {})
+        assert denoise_array(values, method, Facts(GAUSSIAN, 1.0), {}).values.min() < 0
+    whole = denoise_array(values, "whole", Facts(GAUSSIAN, 1.0, lower=0.0), {})
     assert whole.values.tolist() == values.tolist()
 
 
 def test_graphs_are_needed_where_they_are_used():
     for method in ("tree_wavelets", "trend_filter"):
         with pytest.raises(QueryError, match="give graph="):
-            denoise_array([1.0, 2], method, Facts("gaussian", 1.0), {})
+            denoise_array([1.0, 2], method, Facts(GAUSSIAN, 1.0), {})
 
 
 @pytest.mark.parametrize("values", [["a"], [[1.0, 2]], [math.nan], [1, math.inf], [None], 3.0])
@@ -145,7 +146,7 @@ def test_edges_become_simple():
 
 
 @pytest.mark.parametrize(
-    ("law", "largest"), [("gaussian", 2 * math.log(200)), ("laplace", math.log(200) ** 2 / 2)]
+    ("law", "largest"), [(GAUSSIAN, 2 * math.log(200)), (LAPLACE, math.log(200) ** 2 / 2)]
 )
 def test_methods_that_are_tuned_are_judged_soberly(law, largest):
     values = TRUTHS["steps"] + NOISE
@@ -160,6 +161,6 @@ def test_methods_that_are_tuned_are_judged_soberly(law, largest):
 
 def test_zeros_that_rounding_makes_count_half():
     values = np.array([0.0, 0.0, 3.0, -2.0])
-    assert denoise_array(values, "nonnegative", Facts("gaussian", 2.0), {}).risk == pytest.approx(
+    assert denoise_array(values, "nonnegative", Facts(GAUSSIAN, 2.0), {}).risk == pytest.approx(
         1 + 4 * (2 * 2 / 4 - 1)
     )

@@ -9,15 +9,16 @@ from scipy import optimize
 import dpframe.denoise.empirical_bayes as module
 from dpframe.denoise.empirical_bayes import Grid, Prior, empirical_bayes, fit_prior, posterior
 from dpframe.errors import QueryError
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 COUNTS = np.array([-3, -1, 0, 0, 1, 2, 2, 2, 5, 7, 8, 12, 13, 13, 21], np.float64)
 
 
 def likelihoods(values, points, law):
     """Densities by value and point, computed densely, at distances in standard deviations."""
     distances = values[:, None] - points
-    if law == "gaussian":
+    if law is GAUSSIAN:
         return np.exp(-(distances**2) / 2) / math.sqrt(2 * math.pi)
     return np.exp(-math.sqrt(2) * abs(distances)) / math.sqrt(2)
 
@@ -34,7 +35,7 @@ def dense_posterior(values, points, weights, law):
 
 
 def noisy(law, truth, sigma, rng):
-    if law == "gaussian":
+    if law is GAUSSIAN:
         return truth + np.rint(rng.normal(0, sigma, len(truth)))
     # the difference of two geometric numbers: q^|k| has this standard deviation
     q = math.exp(-2 * math.asinh(1 / (math.sqrt(2) * sigma)))
@@ -45,7 +46,7 @@ def sparse(n, rng):
     return np.where(rng.random(n) < 0.8, 0, rng.geometric(0.02, n)).astype(np.float64)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_prior_is_the_likeliest_on_its_grid(law):
     sigma, step = 4.0, 2.0
     values = COUNTS / sigma
@@ -75,10 +76,10 @@ def test_the_prior_is_the_likeliest_on_its_grid(law):
     np.testing.assert_allclose(means, dense_posterior(values, points, best, law)[0], atol=2e-4)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_no_prior_is_likelier_by_more_than_the_duality_gap(law):
     values = noisy(law, sparse(300, np.random.default_rng(3)), 5, np.random.default_rng(4)) / 5
-    values = np.maximum(values, 0 if law == "laplace" else -5)  # as the fit has it
+    values = np.maximum(values, 0 if law is LAPLACE else -5)  # as the fit has it
     prior = fit_prior(values, Grid(law, 0.4, bounded=True), 2, gain=1e-4, most_steps=5_000)
     everywhere = np.arange(0, values.max() + 0.4, 0.4)
     f = likelihoods(values, prior.points, law) @ prior.weights
@@ -90,11 +91,11 @@ def test_no_prior_is_likelier_by_more_than_the_duality_gap(law):
     assert (likelihoods(values, everywhere, law) / f[:, None]).mean(0).max() - 1 > 0.1
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_every_step_raises_the_likelihood(law):
     rng = np.random.default_rng(5)
     values = noisy(law, sparse(200, rng), 5, rng) / 5
-    values = np.maximum(values, 0 if law == "laplace" else -5)
+    values = np.maximum(values, 0 if law is LAPLACE else -5)
     grid = Grid(law, 0.4, bounded=True)
     found = [
         log_likelihood(values, fit_prior(values, grid, 2, gain=0.0, most_steps=k), law)
@@ -106,17 +107,17 @@ def test_every_step_raises_the_likelihood(law):
 
 def test_it_stops_when_the_likelihood_gains_little():
     rng = np.random.default_rng(6)
-    values = noisy("gaussian", sparse(500, rng), 5, rng) / 5
-    grid = Grid("gaussian", 0.4, bounded=True)
+    values = noisy(GAUSSIAN, sparse(500, rng), 5, rng) / 5
+    grid = Grid(GAUSSIAN, 0.4, bounded=True)
     prior = fit_prior(values, grid, 2)
     assert 5 < prior.steps < 300
     before = fit_prior(values, grid, 2, gain=0.0, most_steps=prior.steps - 2)
     last = fit_prior(values, grid, 2, gain=0.0, most_steps=prior.steps - 1)
-    gains = log_likelihood(values, last, "gaussian") - log_likelihood(values, before, "gaussian")
+    gains = log_likelihood(values, last, GAUSSIAN) - log_likelihood(values, before, GAUSSIAN)
     assert 0 < gains * len(values) < 0.02
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_posterior_means_are_those_of_the_dense_formula(law):
     rng = np.random.default_rng(7)
     points = np.sort(rng.choice(np.arange(0, 400), 250, replace=False)) * 0.35
@@ -135,7 +136,7 @@ def test_posterior_means_are_those_of_the_dense_formula(law):
 
 def test_a_value_between_points_out_of_reach_sees_both():
     prior = Prior(np.array([0.0, 30.0]), np.array([0.25, 0.75]), 0)
-    means = posterior(np.array([15.0, 14.9, 15.1]), prior, "gaussian")
+    means = posterior(np.array([15.0, 14.9, 15.1]), prior, GAUSSIAN)
     odds = 3 * np.exp(30 * np.array([0, -0.1, 0.1]))
     np.testing.assert_allclose(means, 30 * odds / (1 + odds), rtol=1e-12)
 
@@ -155,7 +156,7 @@ def dense_estimates(values, fitted, points, steps, law):
     return dense_posterior(values, points, weights, law)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("many", [True, False])
 def test_the_risk_counts_how_the_prior_moves_with_the_values(many, law):
     places = [1 + 8 * i + i * i % 7 for i in range(30)] if many else [2, 5, 9, 20, 33, 130, 151]
@@ -186,7 +187,7 @@ def test_whole_values_have_the_likelihood_of_the_discrete_laplace(scale):
     """P(k) is q^|k| up to a constant, q = exp(-1 / scale); its variance is 2 q / (1 - q)^2."""
     q = math.exp(-1 / scale)
     values = np.array([0, 0, 0, 1, 1, 3, 2, 7, 4, 6, 5, 8.0])
-    found = empirical_bayes(values, math.sqrt(2 * q) / (1 - q), law="laplace")
+    found = empirical_bayes(values, math.sqrt(2 * q) / (1 - q), law=LAPLACE)
     points, table = np.arange(10), q ** abs(values[:, None] - np.arange(10))
     weights = np.full(10, 0.1)
     for _ in range(int(found.chosen["steps"])):
@@ -202,8 +203,8 @@ def test_the_likelihood_of_the_discrete_laplace_gains():
     sigma = 1 / (math.sqrt(2) * math.sinh(1))
     for _ in range(20):
         truth = np.where(rng.random(2000) < 0.9, 0, rng.poisson(8, 2000))
-        values = noisy("laplace", truth, sigma, rng)
-        found = [empirical_bayes(values + off, sigma, law="laplace").values for off in (0, 1e-9)]
+        values = noisy(LAPLACE, truth, sigma, rng)
+        found = [empirical_bayes(values + off, sigma, law=LAPLACE).values for off in (0, 1e-9)]
         errors.append([((one - truth) ** 2).mean() for one in found])
     discrete, continuous = np.mean(errors, axis=0)
     # each is known to 3 %
@@ -213,7 +214,7 @@ def test_the_likelihood_of_the_discrete_laplace_gains():
 @pytest.mark.parametrize("n", [20, 200])
 def test_signs_estimate_what_the_values_tell_one_by_one(monkeypatch, n):
     rng = np.random.default_rng(8)
-    values = noisy("gaussian", sparse(n, rng), 5, rng)
+    values = noisy(GAUSSIAN, sparse(n, rng), 5, rng)
     monkeypatch.setattr(module, "_EXACT", n)
     exact = empirical_bayes(values, 5.0).risk
     monkeypatch.setattr(module, "_EXACT", 0)
@@ -222,7 +223,7 @@ def test_signs_estimate_what_the_values_tell_one_by_one(monkeypatch, n):
     assert empirical_bayes(values, 5.0).risk == pytest.approx(exact, rel=0.05)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("n", "sigma"), [(10, 5), (30, 1), (100, 25)])
 def test_the_risk_is_not_too_small_where_values_are_few(law, n, sigma):
     rng = np.random.default_rng([9, n, sigma])
@@ -238,7 +239,7 @@ def test_the_risk_is_not_too_small_where_values_are_few(law, n, sigma):
     assert np.mean(risks) < 2.5 * np.mean(errors)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_risk_is_right_where_values_are_many(law):
     rng = np.random.default_rng(10)
     truth = np.floor(rng.lognormal(2, 1.2, 4_000))
@@ -248,7 +249,7 @@ def test_the_risk_is_right_where_values_are_many(law):
     assert error < 60
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("sigma", [1.0, 2.0, 5.0, 20.0])
 def test_values_that_stand_alone_never_seem_to_gain(sigma, law):
     values = np.random.default_rng(17).integers(0, 10**7, 50).astype(np.float64)
@@ -260,12 +261,12 @@ def test_values_that_stand_alone_never_seem_to_gain(sigma, law):
 def test_sparse_counts_gain_much_over_clipping():
     rng = np.random.default_rng(11)
     truth = sparse(3_000, rng)
-    values = noisy("gaussian", truth, 10, rng)
+    values = noisy(GAUSSIAN, truth, 10, rng)
     error = ((empirical_bayes(values, 10.0).values - truth) ** 2).mean()
     assert error < 0.6 * ((np.maximum(values, 0) - truth) ** 2).mean()
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_order_unit_and_origin_do_not_matter(law):
     rng = np.random.default_rng(12)
     values = rng.lognormal(2, 1, 60) + rng.normal(0, 3, 60)
@@ -279,7 +280,7 @@ def test_order_unit_and_origin_do_not_matter(law):
     assert moved.risk == pytest.approx(found.risk / 4, rel=1e-9)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_estimates_keep_to_the_smallest_truth(law):
     values = np.array([-900.0, -1e300, -9, 4, 6, 7, 9, 30])
     for lower, smallest in ((0, 0), (5.5, 6), (-20, -20)):
@@ -295,7 +296,7 @@ def test_estimates_keep_to_the_smallest_truth(law):
 
 def test_truths_that_are_whole_have_a_grid_of_integers():
     rng = np.random.default_rng(13)
-    values = noisy("gaussian", rng.poisson(4, 200), 0.3, rng)
+    values = noisy(GAUSSIAN, rng.poisson(4, 200), 0.3, rng)
     found = empirical_bayes(values, 0.3)
     assert found.chosen["spacing"] == 1
     assert (abs(found.values - np.rint(found.values)) < 0.02).mean() > 0.9
@@ -313,7 +314,7 @@ def test_only_points_near_a_value_are_kept():
     assert empirical_bayes(small, 1.0).values[-1] < 0.3
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("lower", [0.0, None])
 @pytest.mark.parametrize("integer", [True, False])
 @pytest.mark.parametrize(
@@ -358,7 +359,7 @@ def test_what_float64_does_not_resolve_comes_back():
     assert empirical_bayes(values[:1], 2.0).risk == 4
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_values_that_are_spread_out_are_denoised_in_pieces(monkeypatch, law):
     rng = np.random.default_rng(15)
     truth = np.r_[np.zeros(300), rng.uniform(0, 50_000, 300)]

@@ -8,15 +8,16 @@ import pytest
 
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import QueryError
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 VALUES = np.array([0.4, -0.9, 7.3, 1.6, -3.1, 0.05, -0.7, 12.9, 1.1])
 
 
 def noise(rng, law, shape):
     """Noise of variance 1."""
-    return rng.normal(size=shape) if law == "gaussian" else rng.laplace(size=shape) / math.sqrt(2)
+    return rng.normal(size=shape) if law is GAUSSIAN else rng.laplace(size=shape) / math.sqrt(2)
 
 
 def sparse(rng, d):
@@ -24,7 +25,7 @@ def sparse(rng, d):
     return np.where(rng.random(d) < 0.1, rng.normal(1.0, 6.0, size=d), 0.0)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("t", [0.3, 1.1, 7.3, 40.0])
 def test_values_minimize_the_penalized_squares(law, t):
     # sign(y) (|y| - t)_+ is the minimizer of (x - y)^2 / 2 + t |x|
@@ -90,7 +91,7 @@ def test_the_laplace_identity(truth, t, b):
     sigma = math.sqrt(2) * b
 
     def slope(y):
-        risk = soft_threshold([float(y)], sigma, t, law="laplace").risk
+        risk = soft_threshold([float(y)], sigma, t, law=LAPLACE).risk
         return ((risk - min(abs(float(y)), t) ** 2) / sigma**2 + 1) / 2
 
     def integrand(w):
@@ -114,7 +115,7 @@ def test_the_laplace_risk_counts_by_probabilities(t):
         return tail(t - y) + tail(t + y)
 
     expected = [min(abs(y), t) ** 2 + sigma**2 * (2 * beyond(y) - 1) for y in VALUES]
-    risk = soft_threshold(VALUES, sigma, t, law="laplace").risk
+    risk = soft_threshold(VALUES, sigma, t, law=LAPLACE).risk
     assert risk == pytest.approx(float(sum(expected) / VALUES.size), rel=1e-12)
 
 
@@ -131,13 +132,13 @@ def laplace_cases():
 
 @pytest.mark.parametrize("y", list(laplace_cases()), ids=lambda y: f"{y.size}")
 def test_the_laplace_minimum_is_that_of_brute_force(y):
-    found = soft_threshold(y, 1.0, law="laplace")
+    found = soft_threshold(y, 1.0, law=LAPLACE)
     largest = np.abs(y).max()
     thresholds = np.r_[np.linspace(0, 60, 3_001), np.abs(y), largest + 50]
-    least = min(soft_threshold(y, 1.0, t, law="laplace").risk for t in thresholds)
+    least = min(soft_threshold(y, 1.0, t, law=LAPLACE).risk for t in thresholds)
     assert least - 1e-3 < found.risk < least + 1e-3
     # and what was found has the risk it is said to have
-    again = soft_threshold(y, 1.0, found.chosen["threshold"], law="laplace")
+    again = soft_threshold(y, 1.0, found.chosen["threshold"], law=LAPLACE)
     assert again.risk == pytest.approx(found.risk, rel=1e-12)
 
 
@@ -152,13 +153,13 @@ def z_score(law, t, *, sigma=1.0, given=None, blocks=2_000, d=50):
     return excess.mean() / (excess.std() / math.sqrt(blocks))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("t", [0.5, 1.4, 3.0])
 def test_the_risk_is_unbiased(law, t):
     assert abs(z_score(law, t)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("t", [0.2, 3.0])
 def test_the_risk_under_a_wrong_sigma_is_biased(law, t):
     # the test above can fail: a sigma 5 % too large shows
@@ -166,10 +167,10 @@ def test_the_risk_under_a_wrong_sigma_is_biased(law, t):
 
 
 def test_the_risk_under_the_other_law_is_biased():
-    assert abs(z_score("laplace", 1.4, given="gaussian")) > 2 * FALSE_ALARM
+    assert abs(z_score(LAPLACE, 1.4, given=GAUSSIAN)) > 2 * FALSE_ALARM
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_risk_of_rounded_values_is_near_the_real_error(law):
     # whole numbers are often equal: if none of those at the threshold counted, the Gaussian
     # estimate would be a third too small here
@@ -192,7 +193,7 @@ def test_the_minimum_of_whole_numbers_is_that_of_brute_force(counts, sigma):
     assert found.risk == pytest.approx(min([*risks.values(), sigma**2]), rel=1e-12)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("d", [8, 1_000])
 def test_the_chosen_threshold_is_nearly_as_good_as_the_best(law, d):
     rng = np.random.default_rng(3)
@@ -215,7 +216,7 @@ def test_the_universal_thresholds():
     y = np.resize(VALUES, 400)
     gaussian = soft_threshold(y, 2.5, "universal").chosen["threshold"]
     assert gaussian == pytest.approx(2.5 * math.sqrt(2 * math.log(400)), rel=1e-14)
-    laplace = soft_threshold(y, 2.5, "universal", law="laplace").chosen["threshold"]
+    laplace = soft_threshold(y, 2.5, "universal", law=LAPLACE).chosen["threshold"]
     # one of 400 values of pure noise is beyond it on average; fewer than one of Gaussian noise
     assert 400 * math.exp(-laplace / (2.5 / math.sqrt(2))) == pytest.approx(1)
     assert 0.1 < 400 * math.erfc(gaussian / 2.5 / math.sqrt(2)) < 1
@@ -224,7 +225,7 @@ def test_the_universal_thresholds():
     ).all()
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("threshold", ["sure", "universal"])
 def test_results_scale_with_the_unit(law, threshold):
     found = soft_threshold(VALUES, 1.2, threshold, law=law)
@@ -234,7 +235,7 @@ def test_results_scale_with_the_unit(law, threshold):
         assert scaled.risk == pytest.approx(found.risk * unit**2, rel=accuracy, abs=0)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_order_does_not_matter(law):
     found = soft_threshold(VALUES, 1.2, law=law)
     turned = soft_threshold(VALUES[::-1], 1.2, law=law)
@@ -242,7 +243,7 @@ def test_order_does_not_matter(law):
     assert turned.risk == pytest.approx(found.risk, rel=1e-14)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("threshold", ["sure", "universal", 0, 1.5, math.inf])
 def test_an_empty_array_comes_back(law, threshold):
     found = soft_threshold([], 3.0, threshold, law=law)
@@ -251,7 +252,7 @@ def test_an_empty_array_comes_back(law, threshold):
     assert found.risk == 9
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_extreme_thresholds(law):
     nothing = soft_threshold(VALUES, 2.0, 0, law=law)
     assert (nothing.values == VALUES).all()
@@ -264,7 +265,7 @@ def test_the_extreme_thresholds(law):
     assert soft_threshold(VALUES, 2.0, 13.0).risk == pytest.approx(np.mean(VALUES**2) - 4)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_pure_noise_is_removed_and_clear_values_are_kept(law):
     rng = np.random.default_rng(2)
     y = noise(rng, law, 3_000)
@@ -274,7 +275,7 @@ def test_pure_noise_is_removed_and_clear_values_are_kept(law):
     assert clear.risk == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("threshold", ["sure", "universal", 1.0])
 @pytest.mark.parametrize("sigma", [5e-324, 1e-200, 1.0, 1e300])
 @pytest.mark.parametrize("unit", [0.0, 1e-323, 1.0, 1e200, 1e306])
@@ -289,7 +290,7 @@ def test_no_values_are_trouble(law, threshold, sigma, unit):
         assert not math.isnan(found.chosen["threshold"])
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_one_huge_value_changes_no_choice(law):
     rng = np.random.default_rng(4)
     y = np.r_[sparse(rng, 500) + noise(rng, law, 500), 1e3]

@@ -20,6 +20,7 @@ from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.laws import Law
 
 forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -98,7 +99,7 @@ def test_what_is_charged_stays_charged_when_the_release_fails(path, monkeypatch)
         raise MemoryError
 
     frame = trips(Ledger(path))
-    monkeypatch.setattr(DRAWING, "integer_noise", fails)
+    monkeypatch.setattr(Law, "draw", fails)
     with pytest.raises(MemoryError):
         frame.dp.count(epsilon=0.25, mechanism="laplace")
     assert Ledger(path).status().spent_epsilon == 0.25
@@ -124,7 +125,7 @@ def test_nothing_is_drawn_before_the_charge_is_on_disk(path, monkeypatch):
 
     frame = trips(Ledger(path))
     monkeypatch.setattr(LedgerFile, "appending", unwritable)
-    monkeypatch.setattr(DRAWING, "integer_noise", drawn)
+    monkeypatch.setattr(Law, "draw", drawn)
     with pytest.raises(LedgerError):
         frame.dp.count(epsilon=0.25)
 
@@ -303,7 +304,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder,
     frame = trips(Ledger(path))
     path.chmod(0o444)
     open_folder.chmod(0o555)
-    monkeypatch.setattr(DRAWING, "integer_noise", lambda *_: os._exit(77))
+    monkeypatch.setattr(Law, "draw", lambda *_: os._exit(77))
 
     def release():
         try:

@@ -7,32 +7,24 @@ from mpmath import mp
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import (
-    approximate_half_width,
-    check_level,
-    exact_half_width,
-    laplace_half_width,
-    level_of_each,
-    pair_half_width,
-)
-
-LAWS = ["gaussian", "laplace"]
+from dpframe.privacy.accuracy import check_level, pair_half_width
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
 
 
 def beyond(law, scale, a):
     """P(|Y| > a) of the noise on an integer, a >= 0."""
-    if law == "gaussian":
+    if law is GAUSSIAN:
         return mp.erfc((a + mp.mpf("0.5")) / scale / mp.sqrt(2))
     q = mp.exp(-1 / mp.mpf(scale))
     return 2 * q ** (a + 1) / (1 + q)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS.values(), ids=str)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("scale", [0.1, 1, 4.224679, 1e6])
 def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):
-    width = exact_half_width(law, scale, 0.25, level) / 0.25
-    assert width == int(width)
+    width = law.half_width(scale, level)
+    assert isinstance(width, int)
     with mp.workdps(30):
         assert 1 - beyond(law, scale, width) >= level - mp.mpf("1e-13")
         assert width == 0 or 1 - beyond(law, scale, width - 1) < level
@@ -40,8 +32,8 @@ def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):
 
 def test_the_reference_of_one_count():
     # analytic Gaussian noise for (1, 1e-6): 8.28 before rounding, 8 after it
-    assert exact_half_width("gaussian", 4.224679, 1.0, 0.95) == 8
-    assert approximate_half_width("gaussian", 4.224679, 0.95) == pytest.approx(8.280, abs=1e-3)
+    assert GAUSSIAN.half_width(4.224679, 0.95) == 8
+    assert GAUSSIAN.quantile(0.95) * 4.224679 == pytest.approx(8.280, abs=1e-3)
 
 
 @pytest.mark.parametrize("level", [0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.9999])
@@ -50,13 +42,13 @@ def test_an_approximate_half_width_covers_sums_of_laplace_noise(level):
     # (a^2 - b^2)
     for ratio in (1e-6, 0.3, 0.7, 0.999):
         error = np.sqrt(2 * (1 + ratio**2))
-        t = approximate_half_width("laplace", error, level)
+        t = LAPLACE.quantile(level) * error
         missed = (np.exp(-t) - ratio**2 * np.exp(-t / ratio)) / (1 - ratio**2)
         assert 1 - missed >= level - 1e-12
 
 
 def test_half_widths_have_the_shape_of_the_errors():
-    widths = approximate_half_width("gaussian", np.array([1.0, 2.0]), 0.95)
+    widths = GAUSSIAN.sum_half_width({"0": np.array([1.0, 2.0])}, {}, 0.95)
     assert widths == pytest.approx([1.959964, 3.919928])
 
 
@@ -148,7 +140,7 @@ def test_half_widths_of_discrete_laplace_noises_cover_at_least_the_level(level):
         one, other = discrete_laplace(a), discrete_laplace(b)
         for c in (0, 0.01, 0.25, 0.4, 0.7071, 0.9, 1, 1.5, 3.3):
             loadings = {"0": one[2], "1": c * other[2]}
-            width = laplace_half_width(loadings, {"0": a, "1": b}, level)
+            width = LAPLACE.sum_half_width(loadings, {"0": a, "1": b}, level)
             shares.append(covered(width, (1, one), (c, other)))
             bare = pair_half_width(one[2], c * other[2], level)
             without.append(covered(bare, (1, one), (c, other)))
@@ -163,31 +155,31 @@ def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):
     for scale in (0.25, 0.5, 0.8) if len(weights) > 3 else (0.25, 0.5, 1, 2):
         law = discrete_laplace(scale)
         loading, largest = np.linalg.norm(weights) * law[2], max(weights) * law[2]
-        width = laplace_half_width({"0": loading}, {"0": scale}, level, {"0": largest})
+        width = LAPLACE.sum_half_width({"0": loading}, {"0": scale}, level, {"0": largest})
         assert covered(width, *((c, law) for c in weights)) >= level
 
 
 def test_no_noise_has_no_width():
     assert pair_half_width(0.0, 0.0, 0.9) == 0
-    assert laplace_half_width({"0": 0.0, "1": 0.0}, {"0": 0.0, "1": 5e-324}, 0.9) == 0
+    assert LAPLACE.sum_half_width({"0": 0.0, "1": 0.0}, {"0": 0.0, "1": 5e-324}, 0.9) == 0
     # a public number comes with a deviation of its own, and no scale
-    assert laplace_half_width({"-1": 2.0}, {"0": 3.0}, 0.9) == pytest.approx(
-        approximate_half_width("laplace", 2.0, 0.9)
+    assert LAPLACE.sum_half_width({"-1": 2.0}, {"0": 3.0}, 0.9) == pytest.approx(
+        LAPLACE.quantile(0.9) * 2
     )
 
 
 @pytest.mark.parametrize("cells", [1, 2, 37, 10**6])
 def test_single_levels_hold_together(cells):
-    alone = level_of_each("gaussian", 0.95, cells)
+    alone = GAUSSIAN.level_of_each(0.95, cells)
     assert alone**cells == pytest.approx(0.95, rel=1e-9)
-    beside = 1 - level_of_each("laplace", 0.95, cells)
+    beside = 1 - LAPLACE.level_of_each(0.95, cells)
     assert beside * cells == pytest.approx(0.05, rel=1e-9)
     assert 1 - beside >= alone  # Bonferroni is never narrower
 
 
 def test_single_levels_stay_below_one():
-    assert level_of_each("gaussian", 1 - 1e-15, 10**6) < 1
-    assert level_of_each("laplace", 0.5, 0) == 0.5
+    assert GAUSSIAN.level_of_each(1 - 1e-15, 10**6) < 1
+    assert LAPLACE.level_of_each(0.5, 0) == 0.5
 
 
 @pytest.mark.parametrize("flag", ["no", None, 1])
@@ -204,7 +196,7 @@ def test_simultaneous_intervals_use_the_level_of_all_cells():
     )
     for mechanism in ("gaussian", "laplace"):
         made = dpf.release(frame, query, epsilon=0.1, delta=1e-6, mechanism=mechanism)
-        each = level_of_each(mechanism, 0.9, 6)
+        each = LAWS[mechanism].level_of_each(0.9, 6)
         pd.testing.assert_frame_equal(
             made.dp.interval(0.9, simultaneous=True), dpf.interval(made, each)
         )

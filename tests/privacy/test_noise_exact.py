@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from dpframe.privacy import noise
-from dpframe.privacy.noise_tables import CURVES, MARGIN, strip_table
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_tables import MARGIN, strip_table
 
-LAWS = ["gaussian", "laplace"]
+LAWS = [GAUSSIAN, LAPLACE]
 
 
 def mp_height(law, z):
     """Height of the curve at the precision of mpmath, from the definition of the law."""
     z = mp.mpf(z)
-    return CURVES[law].peak * mp.exp(-(z * z / 2 if law == "gaussian" else abs(z)))
+    return law.curve.peak * mp.exp(-(z * z / 2 if law is GAUSSIAN else abs(z)))
 
 
 def cells_by_strip(table):
@@ -29,9 +30,9 @@ def cells_by_strip(table):
     return free, tested
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_cells_cover_the_curve_and_free_ones_lie_under_it(law):
-    table = strip_table(law)
+    table = strip_table(law.curve)
     strips = range(-64 * table.curve.reach, 64 * table.curve.reach)
     free, tested = cells_by_strip(table)
     assert set(tested) == set(strips)
@@ -45,9 +46,9 @@ def test_cells_cover_the_curve_and_free_ones_lie_under_it(law):
             assert top >= mp_height(law, mp.mpf(near) / 64)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_tail_has_a_cell_and_an_envelope(law):
-    table = strip_table(law)
+    table = strip_table(law.curve)
     assert np.isnan(table.bottom[-1])
     assert np.isnan(table.bottom[:-1]).sum() == 0
     spare = np.isinf(table.bottom).sum()
@@ -60,10 +61,10 @@ def test_the_tail_has_a_cell_and_an_envelope(law):
             assert 2 * 64 * envelope == mp.mpf(2) ** -(block + 1)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_brackets_hold_the_curve_and_are_tight(law):
     rng = random.Random(5)
-    curve = CURVES[law]
+    curve = law.curve
     with mp.workdps(120):
         for _ in range(300):
             bits = rng.choice([0, 3, 54, 70, 134])
@@ -77,7 +78,7 @@ def test_brackets_hold_the_curve_and_are_tight(law):
 
 
 def test_brackets_do_not_underflow():
-    low, high = CURVES["gaussian"].bracket(2200, 0)
+    low, high = GAUSSIAN.curve.bracket(2200, 0)
     assert 0 < low < high
 
 
@@ -102,7 +103,7 @@ def extended(start, words):
 def mp_offset(law, scale):
     """What is added to scale * |Z| before its whole part is taken, from the definition."""
     scale = mp.mpf(scale)
-    return mp.mpf("0.5") if law == "gaussian" else -scale * mp.log1p(mp.expm1(-1 / scale) / 2)
+    return mp.mpf("0.5") if law is GAUSSIAN else -scale * mp.log1p(mp.expm1(-1 / scale) / 2)
 
 
 def mp_draws(law, scale, start, bits):
@@ -121,37 +122,37 @@ def test_the_offset_makes_the_discrete_laplace(scale):
     """P(|Y| >= k) is P(|Z| >= (k - d) / scale) with the offset d: it must be 2 q^k / (1 + q)."""
     with mp.workdps(120):
         q = mp.exp(-1 / mp.mpf(scale))
-        low, high = (mp.mpf(end) / 2**200 for end in CURVES["laplace"].offset(scale, 200))
+        low, high = (mp.mpf(end) / 2**200 for end in LAPLACE.curve.offset(scale, 200))
         for k in (1, 2, 5):
             beyond = [mp.exp((end - k) / mp.mpf(scale)) for end in (low, high)]
             assert beyond[0] <= 2 * q**k / (1 + q) <= beyond[1]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", SCALES)
 def test_brackets_of_the_offset_are_tight(law, scale):
     with mp.workdps(150):
         for bits in (0, 1, 2, 54, 70, 134, 390):
-            low, high = CURVES[law].offset(scale, bits)
+            low, high = law.curve.offset(scale, bits)
             assert 0 <= low <= mp_offset(law, scale) * 2**bits <= high <= low + 3
 
 
 def test_floats_know_how_far_the_laplace_is_pulled():
     scales = np.r_[SCALES, 2.0 ** np.random.default_rng(4).uniform(-20, 60, 500)]
     with mp.workdps(60), np.errstate(all="ignore"):
-        for scale, pull in zip(scales, CURVES["laplace"].pull(scales), strict=True):
-            assert abs(mp.mpf(float(pull)) - (0.5 - mp_offset("laplace", scale))) < 2.0**-50
+        for scale, pull in zip(scales, LAPLACE.curve.pull(scales), strict=True):
+            assert abs(mp.mpf(float(pull)) - (0.5 - mp_offset(LAPLACE, scale))) < 2.0**-50
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300])
 def test_noise_next_to_none_needs_no_more_bits(law, scale, monkeypatch):
     monkeypatch.setattr(noise, "_random_bits", no_more_bits)
     for start in (0, -1, 40 << 54, -40 << 54):
-        assert noise._round_exactly(CURVES[law], scale, noise.Interval(start, 54)) == 0
+        assert noise._round_exactly(law.curve, scale, noise.Interval(start, 54)) == 0
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_exact_rounding_agrees_with_mpmath(law, monkeypatch):
     rng, refinements = random.Random(1), 0
     for case in range(3000):
@@ -164,7 +165,7 @@ def test_exact_rounding_agrees_with_mpmath(law, monkeypatch):
                 start = int(mp.floor(rng.choice([-1, 1]) * border * 2**bits))
             script = Script(rng)
             monkeypatch.setattr(noise, "_random_bits", script)
-            answer = noise._round_exactly(CURVES[law], scale, noise.Interval(start, bits))
+            answer = noise._round_exactly(law.curve, scale, noise.Interval(start, bits))
             refinements += len(script.words)
             # more bits of the size are drawn, whatever the sign
             size = extended(start if start >= 0 else ~start, script.words)
@@ -176,9 +177,9 @@ def test_exact_rounding_agrees_with_mpmath(law, monkeypatch):
     assert refinements > 700
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_exact_acceptance_agrees_with_mpmath(law, monkeypatch):
-    rng, curve, refinements, accepted = random.Random(2), CURVES[law], 0, 0
+    rng, curve, refinements, accepted = random.Random(2), law.curve, 0, 0
     with mp.workdps(150):
         for _ in range(1500):
             bits, height_bits = rng.choice([0, 3, 8, 54, 70]), rng.choice([0, 2, 64])
@@ -213,7 +214,7 @@ def no_more_bits(n):
     raise MoreBitsError
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("powers", [False, True], ids=["any scale", "powers of two"])
 def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monkeypatch):
     rng, size, real = np.random.default_rng(7), 12_000, noise.random_words
@@ -225,7 +226,7 @@ def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monke
         return drawn[-1]
 
     monkeypatch.setattr(noise, "random_words", recorded)
-    table, out = strip_table(law), np.empty(size, np.int64)
+    table, out = strip_table(law.curve), np.empty(size, np.int64)
     with np.errstate(all="ignore"):
         noise._try_block(table, scale, out)
     cell, place = drawn[:2]
@@ -241,7 +242,7 @@ def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monke
     assert undecided < 0.001 * free.size
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
     """Next to where the draw changes, where float errors show, and with no slack in the margin."""
     monkeypatch.setattr(noise, "MARGIN", MARGIN / 4)
@@ -257,7 +258,7 @@ def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
             low, high = mp_draws(law, scale, start, 70)
         strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
         try:
-            noise._round_block(CURVES[law], np.array([scale]), strip, place, out)
+            noise._round_block(law.curve, np.array([scale]), strip, place, out)
         except MoreBitsError:
             continue
         clear += 1
@@ -265,9 +266,9 @@ def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
     assert clear > 0.9 * size
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_heights_are_right_to_far_less_than_the_margin(law):
-    rng, curve = np.random.default_rng(3), CURVES[law]
+    rng, curve = np.random.default_rng(3), law.curve
     z = np.r_[rng.uniform(-1, 1, 20_000) * curve.reach, 0.0, curve.reach]
     with mp.workdps(40):
         pairs = zip(curve.heights(z).tolist(), z.tolist(), strict=True)

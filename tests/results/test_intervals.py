@@ -6,7 +6,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
-from dpframe.privacy.accuracy import approximate_half_width, exact_half_width, laplace_half_width
+from dpframe.privacy.laws import law_named
 from dpframe.results.certificate import unpack
 from dpframe.results.intervals import covariance
 
@@ -59,15 +59,15 @@ def test_intervals_are_as_wide_as_the_noise(mechanism, level):
     expected = [f"{name}_{end}" for name in frame.columns for end in ("low", "high")]
     assert list(bars.columns) == expected
     noise = frame.dp.certificate.columns[0]["noise"]
-    width = exact_half_width(mechanism, noise["scale"], noise["step"], level)
+    law = law_named(mechanism)
+    width = noise["step"] * law.half_width(noise["scale"], level)
     assert bars["n_low"].equals(frame["n"] - int(width))
     assert bars["n_high"].equals(frame["n"] + int(width))
+    mean = next(part for part in frame.dp.certificate.columns if part["name"] == "mean")
+    loadings = {block: unpack(loading) for block, loading in mean["loadings"].items()}
+    width = law.sum_half_width(loadings, frame.dp.certificate["mechanism"]["scales"], level)
     if mechanism == "gaussian":
-        width = approximate_half_width(mechanism, frame.dp.std_error["mean"], level)
-    else:
-        mean = next(part for part in frame.dp.certificate.columns if part["name"] == "mean")
-        loadings = {block: unpack(loading) for block, loading in mean["loadings"].items()}
-        width = laplace_half_width(loadings, frame.dp.certificate["mechanism"]["scales"], level)
+        assert width == pytest.approx(law.quantile(level) * frame.dp.std_error["mean"].to_numpy())
     low = np.clip(frame["mean"] - width, *BOUNDS["fare"])
     assert bars["mean_low"].to_numpy() == pytest.approx(low.to_numpy())
 

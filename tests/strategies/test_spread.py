@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
 
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.noise import integer_noise
 from dpframe.strategies import Output, independently, spread
 from dpframe.strategies.sparse import lift
 
@@ -94,7 +94,7 @@ def test_bins_share_the_error_of_the_number_of_units():
     # fails by chance in 10^5 runs
     made, draws = spread.design(bins(10, Caps(None, 5, 1)), 2), 50_000
     scales = [30 * scale for scale in deviations(made)]
-    noise = [integer_noise("gaussian", scale, draws) for scale in (scales[0], scales[0], scales[1])]
+    noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws)
     exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]
     (one,) = made.decode([noise[0], noise[2]], exact)
     (other,) = made.decode([noise[1], noise[2]], exact)

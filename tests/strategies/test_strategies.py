@@ -7,9 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.privacy.laws import standard_deviation
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload
 from dpframe.strategies.ratio import ratio
@@ -74,10 +72,9 @@ def test_predicted_errors_are_those_of_the_noise(how, work):
     least = min(scale for scale in made.scales if scale)
     scales = [20 * scale / least for scale in made.scales]
     noisy = [
-        block + integer_noise(how.law, scale, draws)
-        for block, scale in zip(blocks, scales, strict=True)
+        block + how.law.draw([scale], draws)[0] for block, scale in zip(blocks, scales, strict=True)
     ]
-    deviations = [standard_deviation(how.law, scale) for scale in scales]
+    deviations = [how.law.standard_deviation(scale) for scale in scales]
     estimates, predictions = made.decode(noisy, deviations), made.predict(deviations)
     for estimate, prediction, answer in zip(
         estimates[:2], predictions[:2], (100, -150), strict=True
@@ -91,7 +88,7 @@ def test_predicted_errors_are_those_of_the_noise(how, work):
 @pytest.mark.parametrize(("how", "work"), DESIGNS)
 def test_a_prediction_for_means_bounds_the_error_of_every_mean(how, work):
     made = how.design(work, how.norm)
-    deviations = [standard_deviation(how.law, scale) for scale in made.scales]
+    deviations = [how.law.standard_deviation(scale) for scale in made.scales]
     worst = made.predict(deviations)[2]
     assert worst.per_row
     assert worst.block is None

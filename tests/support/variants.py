@@ -1,6 +1,5 @@
 """Ways to break a release on purpose, in the real code."""
 
-import importlib
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,16 +11,17 @@ import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import allocation, plan, tables
 from dpframe.privacy import noise, noise_tables, sensitivity
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
 from dpframe.strategies import linear
 
-releasing = importlib.import_module("dpframe.release")  # the package shows the function
-
 
 def half_the_noise(patch):
-    draw = noise.integer_noise
-    patch.setattr(releasing, "integer_noise", lambda law, scale, size: draw(law, scale / 2, size))
+    draw = Law.draw
+    patch.setattr(
+        Law, "draw", lambda law, scales, size: draw(law, [scale / 2 for scale in scales], size)
+    )
 
 
 def one_row_too_many(patch):
@@ -61,19 +61,20 @@ def replacement_without_bounds(patch):
 def noise_of_floats(patch):
     rng = np.random.default_rng()
 
-    def floats(law, scale, size):
-        return getattr(rng, "normal" if law == "gaussian" else law)(0, scale, size)
+    def floats(law, scales, size):
+        drawn = rng.normal if law is GAUSSIAN else rng.laplace
+        return [drawn(0, scale, size) for scale in scales]
 
-    patch.setattr(releasing, "integer_noise", floats)
+    patch.setattr(Law, "draw", floats)
 
 
 def zero_of_both_signs(patch):
-    table = noise_tables.strip_table("laplace")
+    table = noise_tables.strip_table(LAPLACE.curve)
     # |Y| is the whole part of scale * |Z|: nothing is added that makes up for the sign of 0
     twice = replace(
         table.curve, offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
     )
-    patch.setattr(noise, "strip_table", lambda law: replace(table, curve=twice))
+    patch.setattr(noise, "strip_table", lambda curve: replace(table, curve=twice))
 
 
 def noise_for_the_other_relation(patch):
@@ -92,12 +93,12 @@ def units_taken_for_rows(patch):
 
 
 def noise_used_twice(patch):
-    draw = noise.integer_noise
+    draw = Law.draw
 
-    def twice(law, scale, size):
-        return draw(law, scale, (size + 1) // 2).repeat(2)[:size]
+    def twice(law, scales, size):
+        return [half.repeat(2)[:size] for half in draw(law, scales, (size + 1) // 2)]
 
-    patch.setattr(releasing, "integer_noise", twice)
+    patch.setattr(Law, "draw", twice)
 
 
 def noise_that_comes_again(patch):
@@ -105,17 +106,17 @@ def noise_that_comes_again(patch):
 
 
 def no_noise_for_empty_groups(patch):
-    encode, draw, exact = linear.LinearDesign.encode, noise.integer_noise, []
+    encode, draw, exact = linear.LinearDesign.encode, Law.draw, []
 
     def remembered(design, totals):
         exact[:] = encode(design, totals)
         return list(exact)
 
-    def masked(law, scale, size):
-        return draw(law, scale, size) * (exact.pop(0) != 0)
+    def masked(law, scales, size):
+        return [drawn * (exact.pop(0) != 0) for drawn in draw(law, scales, size)]
 
     patch.setattr(linear.LinearDesign, "encode", remembered)
-    patch.setattr(releasing, "integer_noise", masked)
+    patch.setattr(Law, "draw", masked)
 
 
 def the_number_of_rows_for_free(patch):

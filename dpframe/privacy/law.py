@@ -1,0 +1,249 @@
+"""What a law of noise is: how it is drawn, how wide it is and what it costs.
+
+A law acts on a *group* of coordinates: measured integers of one cell whose noise is drawn together.
+It states the norm in which movement adds up inside a group, and the norm in which groups add up.
+Where the noise of all coordinates is independent, a group has one coordinate.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.noise import check_scale, integer_noise
+from dpframe.privacy.noise_tables import Curve
+from dpframe.privacy.sensitivity import Norm
+
+__all__ = ["Allowance", "Law"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The most a release may lose: `mu_squared` with Gaussian noise, `epsilon` with pure noise."""
+
+    mu_squared: Fraction
+    epsilon: Fraction
+    delta: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Law(ABC):
+    """A law of noise on groups of measured integers.
+
+    Parameters
+    ----------
+    name
+        What ledgers and certificates write.
+    title
+        The law in words.
+    norm
+        p, the norm in which groups add up: a release costs the largest
+        `sum over groups of |moved|^p` between neighbors.
+    inside
+        The norm of what moves inside a group, each coordinate divided by its scale. For groups of
+        one it does not matter; where it is `norm`, a group is no more than its coordinates.
+    needs_delta
+        Whether an epsilon without a delta allows no noise of this law.
+    curve
+        The density that one coordinate is drawn from.
+    memoryless
+        Whether a value below all truths says the same of each, however far below it lies.
+    companion
+        Scale of the Laplace variable V with `E[W h(W)] = Var(W) E[h'(W + V)]` for noise W, in
+        standard deviations of W; 0 where V is 0 (Stein's identity).
+    """
+
+    name: str
+    title: str
+    norm: Norm
+    inside: Norm
+    needs_delta: bool
+    curve: Curve
+    memoryless: bool
+    companion: float
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self.name
+
+    def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group in each of `size` cells, one int64 array per coordinate.
+
+        Parameters
+        ----------
+        scales
+            Scales of the coordinates, as for `integer_noise`.
+        size
+            Number of cells.
+
+        Raises
+        ------
+        CalibrationError
+            If a scale is out of range or the size is negative.
+        """
+        return [integer_noise(self.curve, scale, size) for scale in scales]
+
+    def deviations(self, scales: Sequence[float]) -> list[float]:
+        """Return the standard deviations of the coordinates of a group with these scales."""
+        return [self.standard_deviation(scale) for scale in scales]
+
+    @abstractmethod
+    def standard_deviation(self, scale: float) -> float:
+        """Return the standard deviation of a draw, before any wrapping.
+
+        Returns
+        -------
+        float
+            With a relative error below 1e-12.
+
+        Raises
+        ------
+        CalibrationError
+            If the scale is out of range.
+        """
+
+    def half_width(self, scale: float, level: float) -> int:
+        """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
+
+        Tails are in floats good to a relative 1e-14 of 1 - level.
+
+        Parameters
+        ----------
+        scale
+            Scale of the noise Y.
+        level
+            Coverage, strictly between 0 and 1.
+
+        Raises
+        ------
+        CalibrationError
+            If the scale or the level is out of range.
+
+        Examples
+        --------
+        >>> GAUSSIAN.half_width(4.2247, 0.95), GAUSSIAN.half_width(0.05, 0.95)
+        (8, 0)
+        """
+        sigma = float(check_scale(scale))
+        if not 0 < level < 1:
+            raise CalibrationError(f"level must be strictly between 0 and 1, got level={level!r}.")
+        if sigma == 0:
+            return 0
+        below, enough = -1, 1
+        while self._beyond(sigma, enough) > 1 - level:
+            below, enough = enough, 2 * enough
+        while enough - below > 1:
+            middle = (below + enough) // 2
+            if self._beyond(sigma, middle) > 1 - level:
+                below = middle
+            else:
+                enough = middle
+        return enough
+
+    @abstractmethod
+    def quantile(self, level: float) -> float:
+        """Return q such that q standard deviations hold an estimate with the level, or more.
+
+        The estimate is decoded from several measurements.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.quantile(0.95), 4), round(LAPLACE.quantile(0.95), 4)
+        (1.96, 2.1183)
+        """
+
+    @abstractmethod
+    def sum_half_width(
+        self,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+    ) -> float | np.ndarray:
+        """Return the half-width for a sum `sum_b c_b Y_b` of the noises of several blocks.
+
+        Parameters
+        ----------
+        loadings
+            By block: what its noise adds to the standard deviation of the sum, `|c_b| sd(Y_b)`, or
+            the root of the sum of the squares of several such parts.
+        scales
+            Scale of each Y_b; a block without one has a noise that is not of integers.
+        level
+            Confidence level.
+        largest
+            The largest part of each block, where loadings are made of several; `None`: they are
+            not.
+        """
+
+    def level_of_each(self, level: float, cells: int) -> float:
+        """Return the level of single intervals that hold together with the level given.
+
+        Parameters
+        ----------
+        level
+            Probability that all intervals hold at once, in (0, 1).
+        cells
+            Number of intervals, d.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.level_of_each(0.95, 10), 6), round(LAPLACE.level_of_each(0.95, 10), 6)
+        (0.994884, 0.995)
+        """
+        if cells <= 1:
+            return level
+        return min(1 - self._missed_by_each(level, cells), math.nextafter(1, 0))
+
+    @abstractmethod
+    def allowed(self, allowance: Allowance) -> Fraction:
+        """Return the most that movement may add up to, 0 where the law has no noise for it."""
+
+    @abstractmethod
+    def charge(self, moved: Fraction) -> PrivacyLoss:
+        """Return what noise costs that is enough for movement up to `moved`."""
+
+    @abstractmethod
+    def of_sum(self, terms: int) -> "Law":
+        """Return the law that a sum of so many independent noises is nearest to."""
+
+    @abstractmethod
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return the log-density at z standard deviations, up to a constant."""
+
+    @abstractmethod
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return the derivative of the log-density."""
+
+    def smoothed_step(self, z: np.ndarray) -> np.ndarray:
+        """Return P(z + V > 0), with V the companion; a half at 0."""
+        if self.companion == 0:
+            step: np.ndarray = np.heaviside(z, 0.5)
+            return step
+        beyond = np.exp(-np.abs(z) / self.companion) / 2
+        smoothed: np.ndarray = np.where(z > 0, 1 - beyond, beyond)
+        return smoothed
+
+    @abstractmethod
+    def distance(self, exponent: float) -> float:
+        """Return the z > 0 where the density is `exp(-exponent)` of its peak.
+
+        The largest of d draws is about `distance(log(d))` standard deviations.
+        """
+
+    @abstractmethod
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return the deviation of the continuous law whose scale integer noise of `sigma` has."""
+
+    @abstractmethod
+    def _beyond(self, scale: float, a: int) -> float:
+        """Return P(|Y| > a) of a draw, for a >= 0."""
+
+    @abstractmethod
+    def _missed_by_each(self, level: float, cells: int) -> float:
+        """Return how often one of several intervals may miss."""
