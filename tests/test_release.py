@@ -17,6 +17,7 @@ from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, Unknow
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import noise
 from dpframe.privacy.laws import Law
+from dpframe.strategies.linear import LinearDesign
 
 door = importlib.import_module("dpframe.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled
@@ -242,6 +243,32 @@ def test_the_ledger_is_charged_before_data_are_read_and_noise_is_drawn(declared,
     monkeypatch.setattr(Law, "draw", logged("noise", Law.draw))
     declared.dp.release({"n": dpf.count("zone"), "s": dpf.sum("fare")}, epsilon=0.1)
     assert events == ["charge", "totals", "noise", "noise"]
+
+
+def test_the_noise_of_a_group_is_drawn_together(declared, monkeypatch):
+    query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.sum("fare"), tips=dpf.sum("tips"))
+    half, drawn = {"epsilon": 0.5, "mechanism": "laplace"}, []
+
+    def silent(law, scales, size):
+        return [np.zeros(size, np.int64) for _ in scales]
+
+    def together(law, scales, size):
+        drawn.append(scales)
+        return [np.arange(size) + 100 * place for place in range(len(scales))]
+
+    monkeypatch.setattr(Law, "draw", silent)
+    exact = declared.dp.release(query, **half)
+    monkeypatch.setattr(Law, "draw", together)
+    monkeypatch.setattr(Law, "deviations", lambda law, scales: [float(len(scales)) for _ in scales])
+    monkeypatch.setattr(LinearDesign, "groups", ((2, 0), (1,)))
+    released = declared.dp.release(query, **half)
+    scales = released.dp.certificate["mechanism"]["scales"]
+    assert drawn == [[scales["2"], scales["0"]], [scales["1"]]]
+    noise = released - exact
+    steps = released.dp.std_error.iloc[0] / [2, 1, 2]  # deviations are those of the group
+    assert (noise["n"] / steps["n"]).tolist() == [100, 101, 102]
+    assert (noise["fare"] / steps["fare"]).tolist() == [0, 1, 2]
+    assert (noise["tips"] / steps["tips"]).tolist() == [0, 1, 2]
 
 
 def test_what_was_charged_stays_charged_when_the_engine_fails(declared, monkeypatch):

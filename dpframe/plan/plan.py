@@ -149,7 +149,7 @@ def plan_release(
     names = _candidates(mechanism, spend, declaration)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
     allowance = _allowance(spend, declaration)
-    found = [_candidate(name, tables, spend, allowance) for name in names]
+    found = [_plan_with(name, tables, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         raise _reason([one for one in found if isinstance(one, Refusal)])
@@ -223,7 +223,7 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     return 0.0 if budget is None else budget.delta
 
 
-def _candidate(
+def _plan_with(
     name: str, tables: Mapping[Hashable, Table], spend: Spend, allowance: Allowance
 ) -> Plan | Refusal:
     """Plan with one mechanism, or say why it cannot."""

@@ -268,7 +268,15 @@ def test_gaussian_noise_needs_a_delta():
     ("mechanism", "spend", "message"),
     [
         ("laplace", {"epsilon": 0, "delta": 1e-6}, "epsilon must be > 0 for Laplace"),
-        ("auto", {"epsilon": 0}, "epsilon must be > 0"),
+        ("laplace", {"epsilon": 0}, "epsilon must be > 0 for Laplace"),
+        ("auto", {"epsilon": 0}, "epsilon must be > 0 where delta is 0"),
+        ("gaussian", {"epsilon": 0}, "epsilon must be > 0 where delta is 0"),
+        ("correlated", {"epsilon": 1}, 'mechanism="correlated" needs delta > 0'),
+        ("correlated", {"mu": 1}, 'mechanism="correlated" does not apply'),
+        ("classical", {"mu": 1}, 'mechanism="classical" is calibrated by'),
+        # of the mechanisms compared, the first that the amount allows any noise of says why
+        ("auto", {"epsilon": 1e-19}, r"2\*\*60"),
+        ("auto", {"epsilon": 0, "delta": 1e-30}, r"2\*\*60"),
         ("exact", {"epsilon": 1}, "mechanism must be one of"),
         ("auto", {"share": 0.5}, "none is declared"),
         ("auto", {}, "exactly one way"),

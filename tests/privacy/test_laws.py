@@ -1,0 +1,144 @@
+"""What laws of noise state of themselves, against their densities."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.laws import LAWS, Allowance, law_named
+from dpframe.strategies import MECHANISMS
+
+every_law = pytest.mark.parametrize("law", LAWS.values(), ids=str)
+FAR = 40  # standard deviations: a Laplace density there is below 1e-24
+
+
+def integral(law, f):
+    """Integral of f times a multiple of the density, on both sides of its peak."""
+
+    def integrand(z):
+        return f(z) * np.exp(law.log_density(z))
+
+    return sum(integrate.quad(integrand, *side)[0] for side in ((-FAR, 0), (0, FAR)))
+
+
+def mean(law, f):
+    """E[f(W)] of the continuous law."""
+    return integral(law, f) / integral(law, lambda _: 1.0)
+
+
+@every_law
+def test_densities_have_variance_1_and_the_slope_they_state(law):
+    assert mean(law, lambda z: z * z) == pytest.approx(1, rel=1e-9)
+    z, h = np.array([-7.3, -1.1, -0.2, 0.4, 2.9, 11.0]), 1e-6
+    slope = (law.log_density(z + h) - law.log_density(z - h)) / (2 * h)
+    assert law.score(z) == pytest.approx(slope, rel=1e-6)
+
+
+@every_law
+@pytest.mark.parametrize("exponent", [0.1, 1.7, 32])
+def test_distances_are_where_the_density_has_fallen(law, exponent):
+    z = np.array([0.0, law.distance(exponent)])
+    assert np.diff(law.log_density(z)) == pytest.approx(-exponent, rel=1e-12)
+
+
+@every_law
+def test_a_memoryless_law_tells_no_truths_apart_from_below(law):
+    below = np.array([-0.1, -1.0, -9.0])
+    apart = law.log_density(below - 2.0) - law.log_density(below - 0.5)
+    assert law.memoryless == (np.ptp(apart) < 1e-12)
+
+
+def scaled_step(scale, t=0.0):
+    """P(w + V > t) as a function of w, for V of a Laplace law, by quadrature."""
+
+    def step(w):
+        if scale == 0:
+            return float(w > t)
+        return integrate.quad(lambda v: np.exp(-abs(v) / scale) / (2 * scale), t - w, FAR)[0]
+
+    return step
+
+
+@every_law
+def test_the_companion_makes_the_identity_hold_and_no_other_does(law):
+    # E[W h(W)] = E[h'(W + V)] for h(w) = max(w - t, 0); jumps cost the quadrature some digits
+    t = 0.8
+    left = mean(law, lambda w: w * max(w - t, 0.0))
+    scales = {0.0, 0.35, *(other.companion for other in LAWS.values())}
+    right = {scale: mean(law, scaled_step(scale, t)) for scale in scales}
+    assert left == pytest.approx(right[law.companion], abs=1e-5)
+    assert all(abs(left - other) > 1e-2 for s, other in right.items() if s != law.companion)
+    z = np.array([-2.0, -0.3, 0.6, 1.9])
+    assert law.smoothed_step(z) == pytest.approx([scaled_step(law.companion)(x) for x in z])
+    assert law.smoothed_step(np.zeros(1)) == 0.5
+
+
+def hidden(law, *moves):
+    """The loss of moving independent coordinates, which adds up over groups.
+
+    It is the variance of the log-likelihood ratio of Gaussian noise, mu^2, and its largest value of
+    pure noise, epsilon; in deviations and 1 / (standard deviation of a scale) of each.
+    """
+    grid = np.linspace(-12, 12, 20_001)
+    ratios = [law.log_density(grid - move) - law.log_density(grid) for move in moves]
+    if law.needs_delta:
+        weights = np.exp(law.log_density(grid))
+        means = [np.average(ratio, weights=weights) for ratio in ratios]
+        squares = zip(ratios, means, strict=True)
+        return sum(np.average((ratio - m) ** 2, weights=weights) for ratio, m in squares)
+    return sum(np.max(ratio) for ratio in ratios)
+
+
+@every_law
+def test_movement_adds_up_in_the_norms_that_the_law_states(law):
+    unit, moves = hidden(law, 1.0), np.array([0.3, -1.2, 2.1])
+    inside = np.sum(np.abs(moves) ** law.inside) ** (1 / law.inside)
+    assert hidden(law, *moves) / unit == pytest.approx(inside**law.norm, rel=1e-6)
+    assert hidden(law, *moves) / unit != pytest.approx(np.max(np.abs(moves)) ** law.norm, rel=0.1)
+
+
+@every_law
+def test_charges_are_what_was_allowed(law):
+    allowance = Allowance(mu_squared=Fraction(1, 3), epsilon=Fraction(2, 7))
+    loss = law.charge(law.allowed(allowance))
+    assert loss in (PrivacyLoss(mu_squared=Fraction(1, 3)), PrivacyLoss(epsilon=Fraction(2, 7)))
+    assert bool(loss.mu_squared) == law.needs_delta
+    assert (law.allowed(Allowance(Fraction(0), Fraction(1))) == 0) == law.needs_delta
+    assert law.charge(Fraction(0)) == PrivacyLoss()
+
+
+@every_law
+def test_a_group_is_drawn_with_one_scale_for_each_coordinate(law):
+    narrow, wide, none = law.draw([0.7, 900.0, 0], 4000)
+    assert narrow.shape == wide.shape == none.shape == (4000,)
+    deviations = law.deviations([0.7, 900.0, 0])
+    # the deviation of 4,000 draws is known to 2.5 % at most; 13 % is more than 5 of that
+    assert narrow.std() == pytest.approx(deviations[0], rel=0.13)
+    assert wide.std() == pytest.approx(deviations[1], rel=0.13)
+    assert not none.any()
+    assert deviations[2] == 0
+
+
+def test_names_are_those_of_the_table():
+    assert [law.name for law in LAWS.values()] == list(LAWS)
+    assert all(law_named(name) is law for name, law in LAWS.items())
+    assert {how.law for how in MECHANISMS.values()} <= set(LAWS.values())
+    with pytest.raises(TypeError):
+        LAWS["cauchy"] = law_named("laplace")
+
+
+@pytest.mark.parametrize("name", ["cauchy", "Gaussian", "", None, 1, ["laplace"]])
+def test_other_names_are_refused(name):
+    with pytest.raises(
+        CalibrationError, match='law must be one of "gaussian", "laplace", got law='
+    ):
+        law_named(name)
+
+
+@every_law
+def test_a_sum_of_several_noises_has_a_law(law):
+    assert law.of_sum(1) is law
+    assert law.of_sum(2) is law_named("gaussian")
