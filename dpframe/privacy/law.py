@@ -48,7 +48,7 @@ class Law(ABC):
         The norm of what moves inside a group, each coordinate divided by its scale. For groups of
         one it does not matter; where it is `norm`, a group is no more than its coordinates.
     needs_delta
-        Whether an epsilon without a delta allows no noise of this law.
+        Whether an epsilon allows noise of this law only beside a delta.
     curve
         The density that one coordinate is drawn from.
     memoryless
@@ -126,6 +126,7 @@ class Law(ABC):
 
         Examples
         --------
+        >>> from dpframe.privacy.laws import GAUSSIAN
         >>> GAUSSIAN.half_width(4.2247, 0.95), GAUSSIAN.half_width(0.05, 0.95)
         (8, 0)
         """
@@ -153,6 +154,7 @@ class Law(ABC):
 
         Examples
         --------
+        >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
         >>> round(GAUSSIAN.quantile(0.95), 4), round(LAPLACE.quantile(0.95), 4)
         (1.96, 2.1183)
         """
@@ -193,6 +195,7 @@ class Law(ABC):
 
         Examples
         --------
+        >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
         >>> round(GAUSSIAN.level_of_each(0.95, 10), 6), round(LAPLACE.level_of_each(0.95, 10), 6)
         (0.994884, 0.995)
         """

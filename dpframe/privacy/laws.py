@@ -55,7 +55,7 @@ class _Gaussian(Law):
     def sum_half_width(
         self,
         loadings: Mapping[str, float | np.ndarray],
-        scales: Mapping[str, float],  # a sum of normals needs no more than its deviation
+        scales: Mapping[str, float],
         level: float,
         largest: Mapping[str, float | np.ndarray] | None = None,
     ) -> float | np.ndarray:
@@ -70,7 +70,7 @@ class _Gaussian(Law):
         """Charge mu^2."""
         return PrivacyLoss(mu_squared=moved)
 
-    def of_sum(self, terms: int) -> Law:  # whatever their number
+    def of_sum(self, terms: int) -> Law:
         """Return this law: a sum of normals is normal."""
         return self
 
