@@ -1,11 +1,14 @@
 """What laws of noise state of themselves, against their densities."""
 
+import ast
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate
 
+import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.laws import LAWS, Allowance, law_named
@@ -136,6 +139,20 @@ def test_other_names_are_refused(name):
         CalibrationError, match='law must be one of "gaussian", "laplace", got law='
     ):
         law_named(name)
+
+
+def test_no_other_module_compares_with_the_name_of_a_law():
+    package = Path(dpf.__file__).parent
+    compared = [
+        (path.relative_to(package), node.lineno)
+        for path in package.rglob("*.py")
+        if path != package / "privacy" / "laws.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Compare | ast.MatchValue)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and part.value in LAWS
+    ]
+    assert compared == []
 
 
 @every_law
