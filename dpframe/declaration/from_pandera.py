@@ -1,6 +1,5 @@
 """Read public facts from a pandera schema; pandera is imported here alone, and only when asked."""
 
-import importlib
 import math
 from collections.abc import Hashable, Mapping
 from types import MappingProxyType
@@ -55,11 +54,12 @@ def validate(schema: object, frame: pd.DataFrame) -> None:
 
 
 def _dataframe_schema(schema: object) -> Any:
-    pandera = importlib.import_module("pandera.pandas")
+    import pandera.pandas as pa  # slow to import, and not always needed
+
     model: Any = schema
-    if isinstance(schema, type) and issubclass(schema, pandera.DataFrameModel):
+    if isinstance(schema, type) and issubclass(schema, pa.DataFrameModel):
         return model.to_schema()
-    if isinstance(schema, pandera.DataFrameSchema):
+    if isinstance(schema, pa.DataFrameSchema):
         return schema
     raise DeclarationError(
         "schema must be a pandera DataFrameModel class or DataFrameSchema, got "

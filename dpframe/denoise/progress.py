@@ -1,6 +1,5 @@
 """A progress bar for what takes long, where there is something to draw one."""
 
-import importlib
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -36,8 +35,8 @@ def show_progress(items: Iterable[T], description: str, total: int, *, shown: bo
     if not shown:
         return items
     try:
-        tqdm = importlib.import_module("tqdm")
-    except ImportError:  # it is optional
+        import tqdm  # optional
+    except ImportError:
         return items
     # None: no bar but in a terminal
     bar: Iterable[T] = tqdm.tqdm(items, description, total, leave=False, delay=DELAY, disable=None)

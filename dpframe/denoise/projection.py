@@ -6,7 +6,6 @@ is the divergence `sum_i dx_i / dy_i` (Stein 1981). This is unbiased where the n
 and Gaussian.
 """
 
-import importlib
 import itertools
 import math
 import sys
@@ -201,8 +200,8 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
         )
     if not noisy.size:
         return Denoised(noisy.copy(), math.nan, {})
-    # slow to import, and few releases need it
-    optimize = importlib.import_module("scipy.optimize")
+    from scipy import optimize  # slow to import, and few releases need it
+
     pooled = np.array(optimize.isotonic_regression(noisy, increasing=bool(increasing)).x)
     df = 1 + int(np.count_nonzero(np.diff(pooled)))
     return Denoised(pooled, _risk(noisy, pooled, sigma, df), {})

@@ -1,6 +1,5 @@
 """Trend filtering on a graph: values that are constant or smooth over regions that they choose."""
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -170,8 +169,8 @@ class _Graph:
 
 
 def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
-    # slow to import, and few denoisers need it
-    sparse = importlib.import_module("scipy.sparse")
+    from scipy import sparse  # slow to import, and few denoisers need it
+
     m = len(pairs)
     starts = np.arange(0, 2 * m + 1, 2)
     incidence = sparse.csr_array((np.tile([1.0, -1.0], m), pairs.ravel(), starts), shape=(m, n))
@@ -181,8 +180,9 @@ def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
 
 def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
     """Return how many connected components there are, and that of each node."""
-    sparse = importlib.import_module("scipy.sparse")
-    csgraph = importlib.import_module("scipy.sparse.csgraph")
+    from scipy import sparse  # slow to import
+    from scipy.sparse import csgraph
+
     joined = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
     count, labels = csgraph.connected_components(joined, directed=False)
     return int(count), labels
@@ -281,8 +281,9 @@ def _directions(
     solved as `v + A' u = 0, A v - B u = -r`: B goes to zero, and both A A' and B^-1 would lose
     digits where regions are large.
     """
-    sparse = importlib.import_module("scipy.sparse")
-    linalg = importlib.import_module("scipy.sparse.linalg")
+    from scipy import sparse  # slow to import
+    from scipy.sparse import linalg
+
     m, n = graph.matrix.shape
     corner = sparse.diags_array(-(prices / slacks).sum(axis=0) - _DAMPING)
     blocks = [[sparse.eye_array(n), graph.matrix.T], [graph.matrix, corner]]

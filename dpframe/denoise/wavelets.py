@@ -1,6 +1,5 @@
 """Wavelets on a graph, from random spanning trees that are cut in halves again and again."""
 
-import importlib
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -223,9 +222,9 @@ def _preorder(
 
 def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Return parents and nodes from the root, which is an additional node n above all trees."""
-    # slow to import, and few denoisers need them
-    sparse = importlib.import_module("scipy.sparse")
-    csgraph = importlib.import_module("scipy.sparse.csgraph")
+    from scipy import sparse  # slow to import, and few denoisers need it
+    from scipy.sparse import csgraph
+
     m = len(pairs)
     # the edges to the root weigh most, so that it gets one of them for each component
     weights = np.concatenate([rng.permutation(m) + 1.0, np.full(n, m + 1.0)])

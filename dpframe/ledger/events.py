@@ -1,6 +1,5 @@
 """Losses as events of dp_accounting, which is imported when they are asked for."""
 
-import importlib
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -55,8 +54,9 @@ def _of_one(loss: PrivacyLoss, module: Any) -> list[Any]:
 
 def _events() -> Any:
     try:
-        return importlib.import_module("dp_accounting.dp_event")
+        from dp_accounting import dp_event  # optional, and slow to import
     except ImportError as error:
         raise DPFrameError(
             "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
         ) from error
+    return dp_event

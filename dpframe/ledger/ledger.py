@@ -224,8 +224,8 @@ def _checked_path(path: object) -> Path:
         # anything else may hold data
         shown = repr(path) if isinstance(path, str) else f"a {type(path).__name__}"
         raise DeclarationError(
-            f"path must be the path of a file, got {shown}. For a ledger in memory, give budget= "
-            "alone."
+            f"path must be the path of a file, got {shown}. For a ledger in memory, give "
+            "budget= alone."
         )
     return Path(text)
 

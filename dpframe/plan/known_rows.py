@@ -58,8 +58,8 @@ def _number(what: str, value: object) -> float:
     if not math.isfinite(number) or (what != "n" and number < 0):
         raise QueryError(
             f"{what} must be a finite number, not negative for a variance; n= takes a number, a "
-            "series by group, "
-            f"or a pair of it and its variance. Got a {type(value).__name__}."
+            "series by group, or a pair of it and its variance. "
+            f"Got a {type(value).__name__}."
         )
     return number
 

@@ -108,9 +108,7 @@ def record_of(
         },
         "common_blocks": [str(block) for block in sorted(planned.design.common)],
         "covariance": "Cells are independent, but for common blocks. In a cell, two columns have "
-        "as covariance the sum "
-        "over measured "
-        "blocks of the products of their loadings.",
+        "as covariance the sum over measured blocks of the products of their loadings.",
         "privacy_loss": {
             **cost(plan, declaration),
             "rho": plan.loss.rho,

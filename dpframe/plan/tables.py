@@ -195,8 +195,7 @@ def _most(query: Sum, outputs: Sequence[OutputColumn]) -> int | None:
             raise QueryError(
                 f"max_true={query.max_true} needs boolean columns, and {out.column!r} is not "
                 "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
-                "and give "
-                "no other bounds."
+                "and give no other bounds."
             )
     return query.max_true if query.max_true < len(outputs) else None
 

@@ -192,8 +192,8 @@ class Spend:
         if len(given) != 1:
             named = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "none"
             raise CalibrationError(
-                "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; got "
-                f"{named}."
+                "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
+                f"got {named}."
             )
         ((kind, value),) = given.items()
         if kind == "epsilon":

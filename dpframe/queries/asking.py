@@ -203,9 +203,9 @@ def aggregate(
     labels = _labels("by", by)
     if not queries:
         raise QueryError(
-            "aggregate needs at least one named query, for instance n=dpf.count(); by, where, "
-            "keys, "
-            "epsilon, delta, mu, rho, share, mechanism, n_weight and objective cannot be names."
+            "aggregate needs at least one named query, for instance n=dpf.count(); "
+            "by, where, keys, epsilon, delta, mu, rho, share, mechanism, n_weight and objective "
+            "cannot be names."
         )
     for name, query in queries.items():
         _check_part(name, query, labels)
@@ -218,8 +218,8 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if not isinstance(query, Count | Sum | Mean):
         raise QueryError(
-            f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), got "
-            f"{type(query).__name__}. "
+            f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), "
+            f"got {type(query).__name__}. "
             "Several queries by different groups go through release({...})."
         )
     if query.by not in ((), by) or query.keys is not None:
@@ -229,13 +229,12 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
     if isinstance(query, Sum) and query.has_options:
         raise QueryError(
             f"{name}= has options for several outputs; in aggregate, n_weight= and objective= are "
-            "given "
-            "once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
+            "given once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
         )
     if isinstance(query, Sum | Mean) and len(query.columns) != 1:
         raise QueryError(
-            f"{name}= must be of a single column, got {list(query.columns)!r}; name each on its "
-            "own."
+            f"{name}= must be of a single column, got {list(query.columns)!r}; "
+            "name each on its own."
         )
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import warnings
 from keyword import iskeyword
 
 from dpframe.errors import QueryError
@@ -113,9 +112,7 @@ def _quoted(label: str) -> str:
 def _python(source: str, text: str) -> ast.expr:
     """Parse Python syntax; what is wrong with it is told without a traceback of the parser."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source, mode="eval").body
+        return ast.parse(source, mode="eval").body
     except (RecursionError, MemoryError):
         reason = "too deeply nested"
     except (SyntaxError, ValueError) as error:

@@ -93,8 +93,7 @@ def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
         wrong = f"{unknown[:5]!r} is not in it" if unknown else f"{again[:5]!r} comes twice"
         raise QueryError(
             f"weights must name cells of the release, each once; {wrong}. Rows are named by the "
-            "keys "
-            "of the release, and columns by its columns."
+            "keys of the release, and columns by its columns."
         )
     numbers = table.map(_number).to_numpy(np.float64)
     if not np.isfinite(numbers).all():

@@ -1,6 +1,5 @@
 """Figures of released frames. Matplotlib is imported when a figure is asked for."""
 
-import importlib
 from collections.abc import Hashable
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -121,9 +120,10 @@ def pyplot() -> Any:
         If matplotlib is not installed.
     """
     try:
-        return importlib.import_module("matplotlib.pyplot")
+        from matplotlib import pyplot as plt  # optional, and slow to import
     except ImportError:
         raise DPFrameError("drawing needs matplotlib: pip install dpframe[plot].") from None
+    return plt
 
 
 def _cells(released: pd.DataFrame, column: Hashable, level: float) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Maps of released frames: values at the nodes of a graph, or at any places of a plane."""
 
-import importlib
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -173,7 +172,8 @@ def _stretch(latitudes: np.ndarray) -> float:
 
 def _norm(released: pd.DataFrame, raw: int, values: np.ndarray) -> Any:
     """Return the scale of colors, linear within the noise and logarithmic beyond it."""
-    colors = importlib.import_module("matplotlib.colors")
+    from matplotlib import colors  # optional, and slow to import
+
     ends = {"vmin": values.min(), "vmax": values.max()}
     if certificate_of(released).columns[raw]["kind"] == "mean":
         return colors.Normalize(**ends)
@@ -187,7 +187,8 @@ def _ticks(norm: Any) -> Any:
     """Return where numbers stand beside the colors, few of them within the noise."""
     if not hasattr(norm, "linthresh"):
         return None
-    ticker = importlib.import_module("matplotlib.ticker")
+    from matplotlib import ticker  # optional, and slow to import
+
     locator = ticker.SymmetricalLogLocator(base=10, linthresh=norm.linthresh, subs=(1, 2, 5))
     ticks = np.unique(locator.tick_values(norm.vmin, norm.vmax))
     ticks = ticks[(ticks >= norm.vmin) & (ticks <= norm.vmax)]
@@ -217,8 +218,9 @@ def _draw(
 ) -> Any:
     """Draw edges, and nodes over them."""
     if lines is not None:
-        collections = importlib.import_module("matplotlib.collections")
-        axes.add_collection(collections.LineCollection(lines, colors="0.75", lw=0.6, zorder=1))
+        from matplotlib.collections import LineCollection  # optional, and slow to import
+
+        axes.add_collection(LineCollection(list(lines), colors="0.75", lw=0.6, zorder=1))
     size = np.clip(9000 / len(spots), 4, 80)
     nodes = axes.scatter(*spots.T, s=size, c=heat, cmap="viridis", norm=norm, zorder=2)
     axes.set(xticks=[], yticks=[], frame_on=False)

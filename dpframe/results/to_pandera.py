@@ -1,6 +1,5 @@
 """A pandera schema of a released table, for whatever reads it further on."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -49,16 +48,17 @@ def schema_of(released: pd.DataFrame) -> Any:
     True
     """
     certificate = verify(released)
-    pandera = importlib.import_module("pandera.pandas")
+    import pandera.pandas as pa  # slow to import, and not always needed
+
     described = [*certificate.columns, *({} for _ in certificate["steps"])]
-    return pandera.DataFrameSchema(
+    return pa.DataFrameSchema(
         {
-            label: _column(pandera, released.dtypes.iloc[at], described[at])
+            label: _column(pa, released.dtypes.iloc[at], described[at])
             for at, label in enumerate(released.columns)
         },
-        index=_index(pandera, released.index),
+        index=_index(pa, released.index),
         checks=[
-            pandera.Check(holds, name=name, error=error)
+            pa.Check(holds, name=name, error=error)
             for name, (holds, error) in _whole(released.index).items()
         ],
         strict=True,

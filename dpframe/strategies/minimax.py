@@ -1,6 +1,5 @@
 """Noise scales that make the worst relative variance of several outputs as small as it can be."""
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -37,8 +36,8 @@ def worst_scales(
     neighboring
         The neighboring relation.
     """
-    # slow to import, and few releases need it
-    optimize = importlib.import_module("scipy.optimize")
+    from scipy import optimize  # slow to import, and few releases need it
+
     replaced = neighboring == "replace"
 
     def squares(g: float, v: float) -> list[float]:

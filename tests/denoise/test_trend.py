@@ -1,6 +1,5 @@
 """Trend filtering against another solver, its closed form on regions, and its derivative."""
 
-import importlib
 import sys
 
 import numpy as np
@@ -305,7 +304,7 @@ def test_bars_know_what_they_count(monkeypatch):
             seen.update(options, description=description, total=total)
             return items
 
-    monkeypatch.setattr(importlib, "import_module", lambda name: {"tqdm": Bars}[name])
+    monkeypatch.setitem(sys.modules, "tqdm", Bars)
     assert list(progress.show_progress([5, 7], "doing", 2, shown=True)) == [5, 7]
     shown = {"leave": False, "delay": 2.0, "disable": None}
     assert seen == {"description": "doing", "total": 2, **shown}
