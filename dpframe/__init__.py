@@ -1,11 +1,10 @@
 """Differentially private counts, sums, means and histograms from pandas data frames.
 
-Importing the package registers the `.dp` accessor on `pandas.DataFrame`, and on
-`dask.dataframe.DataFrame` where Dask is used.
+Importing the package registers the `.dp` accessor on `pandas.DataFrame`; `import dpframe.dask`
+registers it on `dask.dataframe.DataFrame`.
 """
 
 from dpframe import errors
-from dpframe.accessors.dask import register_dask_accessor
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.declare import declare
@@ -57,5 +56,3 @@ __all__ = [
     "verify",
     "write_csv",
 ]
-
-register_dask_accessor()

@@ -107,6 +107,7 @@ def declare(
                 f"{type(frame).__name__}. Validate its parts before, with pandera."
             )
         from_pandera.validate(schema, frame)
+    engine.mark(frame)
     keep_declaration(frame, declaration)
 
 
@@ -162,7 +163,6 @@ def _check_unit(unit: Hashable | None, earlier: Hashable | None) -> None:
     if unit != earlier:
         raise DeclarationError(
             f"this frame is declared with privacy_unit={earlier!r} and a ledger that protects it, "
-            "got "
-            f"privacy_unit={unit!r}. A declaration replaces the one before: repeat what still "
+            f"got privacy_unit={unit!r}. A declaration replaces the one before: repeat what still "
             "holds. To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
         )

@@ -14,8 +14,8 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kept import declaration_of
 from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.plan import Plan, TablePlan, plan_release
@@ -161,8 +161,7 @@ def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
             where = "" if name is SINGLE else f" under {name!r}"
             raise QueryError(
                 "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...) "
-                "or dpf.aggregate(...); "
-                f"got {type(query).__name__}{where}."
+                f"or dpf.aggregate(...); got {type(query).__name__}{where}."
             )
     return named
 

@@ -7,9 +7,9 @@ from typing import Any, Self, TypedDict, Unpack
 import pandas as pd
 
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kept import declaration_of
 from dpframe.declare import declare
 from dpframe.engines import Frame
+from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview

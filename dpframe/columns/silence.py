@@ -1,40 +1,91 @@
 """No warning about private values is shown while they are being looked at."""
 
-import threading
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, copy_context
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["SILENCE"]
+__all__ = ["silence_thread", "silent"]
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
+
+_SILENT = ContextVar("dpframe_silent", default=False)
 
 
-class _Silence:
-    """Shows no warnings while any thread is in here: private values may be what they are about.
+class _AsksTheThread(type):
+    """Lets a category hold every warning of a silent thread, and none of the others."""
 
-    `warnings.catch_warnings` swaps what all threads share: of two threads that leave it in another
-    order than they came, one puts back what the other had swapped in. Here the first to come swaps,
-    and the last to leave swaps back.
+    def __subclasscheck__(cls, category: type) -> bool:
+        """Tell whether the thread that warns is silent."""
+        return _SILENT.get()
+
+
+class _Hidden(Warning, metaclass=_AsksTheThread):
+    """Every warning of a silent thread."""
+
+
+class _HiddenForNow(_Hidden):
+    """The same, where other filters came before ours."""
+
+
+# filters as `warnings` keeps them; directly, for to add one by its functions makes Python forget
+# which warnings were shown before
+_FILTER, _FOR_NOW = (("ignore", None, kind, None, 0) for kind in (_Hidden, _HiddenForNow))
+
+
+def silent(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
+    """Make a function hide the warnings of its thread until it returns, and those of no other.
+
+    `warnings.catch_warnings` swaps the filters of all threads. Here one filter asks whether the
+    thread that warns is silent. The answer stands in a context that ends with the call, so that
+    there is nothing to undo, even after Ctrl-C.
+
+    Parameters
+    ----------
+    function
+        Looks at private values. Threads that it starts must run in a copy of its context.
+
+    Returns
+    -------
+    function
+        The same, in silence.
+
+    Examples
+    --------
+    >>> silent(warnings.warn)("the cell holds 42")
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._swapped = warnings.catch_warnings()
+    @wraps(function)
+    def quiet(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
+        if _SILENT.get():
+            return function(*args, **kwargs)
+        context = copy_context()
+        context.run(_SILENT.set, True)
+        filters = _filters()
+        if filters and filters[0] == _FILTER:
+            return context.run(function, *args, **kwargs)
+        filters.insert(0, _FOR_NOW)  # each call has one of its own
+        try:
+            return context.run(function, *args, **kwargs)
+        finally:
+            with suppress(ValueError):  # somebody has reset them
+                filters.remove(_FOR_NOW)
 
-    def __enter__(self) -> None:
-        """Hide warnings."""
-        with self._lock:
-            if not self._inside:
-                self._swapped = warnings.catch_warnings()
-                self._swapped.__enter__()
-                warnings.simplefilter("ignore")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        """Show them again, if nobody else hides them."""
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._swapped.__exit__(None, None, None)
+    return quiet
 
 
-SILENCE = _Silence()
-"""A context manager, to be entered by any number of threads."""
+def silence_thread() -> None:
+    """Hide the warnings of this thread as long as it lives, for it works for a silent one."""
+    _SILENT.set(True)
+
+
+def _filters() -> Any:
+    """Return the list of filters that Python reads; from 3.14 on, a context may have its own."""
+    of_context = getattr(warnings, "_get_filters", None)
+    return warnings.filters if of_context is None else of_context()
+
+
+_filters().insert(0, _FILTER)  # whoever copies the filters from now on copies it, too

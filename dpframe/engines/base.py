@@ -1,7 +1,7 @@
 """What an engine must do: exact integer totals of a private frame, and never noise."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
@@ -10,14 +10,16 @@ import numpy as np
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.tasks import Task
 
-__all__ = ["Engine", "Frame", "check_labels"]
+__all__ = ["Engine", "Frame", "check_labels", "is_marked", "mark_attrs"]
+
+_MARK = "dpframe_declared"
 
 Frame: TypeAlias = Any
 """A private frame of any kind that an engine can read."""
 
 
 class Engine(Protocol):
-    """Adds up the rows of one kind of frame. A new engine is one file and one row of `ENGINES`."""
+    """Adds up the rows of one kind of frame. A new engine is one file and a row of `ENGINES`."""
 
     def handles(self, frame: object) -> bool:
         """Tell whether this engine can read the frame."""
@@ -39,6 +41,14 @@ class Engine(Protocol):
         """
         ...
 
+    def mark(self, frame: Frame) -> None:
+        """Mark a frame as declared, so that frames made of it can be told."""
+        ...
+
+    def is_derived(self, frame: Frame) -> bool:
+        """Tell whether a frame that is not declared shows that it was made of a marked one."""
+        ...
+
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
@@ -53,6 +63,20 @@ class Engine(Protocol):
             If a column that a task names is missing from the frame, or there more than once.
         """
         ...
+
+
+def mark_attrs(attrs: MutableMapping[Any, Any]) -> None:
+    """Put a mark in the `attrs` of a frame of pandas.
+
+    pandas carries it along, also to files, but not when frames with and without it are merged or
+    concatenated: what comes out is as if nothing had ever been declared.
+    """
+    attrs[_MARK] = True
+
+
+def is_marked(attrs: Mapping[Any, Any]) -> bool:
+    """Tell whether there is a mark in the `attrs` of a frame."""
+    return bool(attrs.get(_MARK))
 
 
 def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:

@@ -5,38 +5,46 @@ first, all rows of a unit into one, because caps need them together. Both are on
 computed once, by the scheduler of the user's choice.
 """
 
-import importlib
 import itertools
 import math
-import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any
 from uuid import uuid4
 
+import dask
+import dask.dataframe
+import dask.threaded
 import numpy as np
 import pandas as pd
+from dask.base import get_scheduler
+from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
+from dask.system import CPU_COUNT
 
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.silence import SILENCE
-from dpframe.engines.base import Frame, check_labels
+from dpframe.columns.silence import silence_thread, silent
+from dpframe.engines.base import Frame, check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.errors import DeclarationError
 from dpframe.queries.tasks import Task
 
 __all__ = ["DaskEngine"]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_HANDS = 4096  # rows of more pairs of a partition and a bucket are dealt in two rounds
+_DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
 
 class DaskEngine:
     """Engine of `dask.dataframe.DataFrame`, where its partitions are frames of pandas."""
 
     def handles(self, frame: object) -> bool:
-        """Tell whether the frame is a `dask.dataframe.DataFrame`, without importing Dask."""
-        kind = getattr(sys.modules.get("dask.dataframe"), "DataFrame", ())
+        """Tell whether the frame is a `dask.dataframe.DataFrame` of frames of pandas."""
+        kind = dask.dataframe.DataFrame
         return isinstance(frame, kind) and isinstance(frame._meta, pd.DataFrame)
 
     def columns(self, frame: Frame) -> list[Hashable]:
@@ -47,6 +55,15 @@ class DaskEngine:
         """Check that each label names exactly one column; nothing is computed."""
         check_labels(self.columns(frame), columns)
 
+    def mark(self, frame: Frame) -> None:
+        """Note the name of the expression that the collection stands for."""
+        _DECLARED.update(_expressions(frame)[:1])
+
+    def is_derived(self, frame: Frame) -> bool:
+        """Tell whether the collection is made of a marked one, or of a marked frame of pandas."""
+        return is_marked(frame._meta.attrs) or not _DECLARED.isdisjoint(_expressions(frame))
+
+    @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each.
 
@@ -57,15 +74,35 @@ class DaskEngine:
         by_unit: dict[Hashable, list[int]] = {}
         for place, task in enumerate(tasks):
             by_unit.setdefault(task.unit, []).append(place)
-        with SILENCE:
-            graphs = [_delayed(frame, [tasks[at] for at in places]) for places in by_unit.values()]
-            computed = importlib.import_module("dask").compute(*graphs)
+        graphs = [_delayed(frame, [tasks[at] for at in places]) for places in by_unit.values()]
+        computed = _computed(graphs)
         found = {
             at: total
             for places, totals in zip(by_unit.values(), computed, strict=True)
             for at, total in zip(places, totals, strict=True)
         }
         return [found[at] for at in range(len(tasks))]
+
+
+def _expressions(frame: Frame) -> list[str]:
+    """Name the expressions that a collection is made of, its own first."""
+    try:
+        return [node._name for node in frame.expr.walk()]
+    except Exception:  # its message may hold values
+        raise DeclarationError(
+            "Dask cannot name this collection, for it is made of objects in memory that have no "
+            "hash. Make it with dask.dataframe.from_map, of a function that reads them."
+        ) from None
+
+
+def _computed(graphs: Sequence[Any]) -> Any:
+    """Compute graphs, in silence where the threads are Dask's: the user's functions run there."""
+    threaded = get_scheduler(collections=graphs) is dask.threaded.get
+    if not threaded or dask.config.get("pool", None) is not None:
+        return dask.compute(*graphs)
+    threads = dask.config.get("num_workers", None) or CPU_COUNT
+    with ThreadPoolExecutor(threads, initializer=silence_thread) as pool:
+        return dask.compute(*graphs, pool=pool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +135,10 @@ class _Job:
 
 def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
-    delayed = importlib.import_module("dask.delayed")
     job = _Job(tuple(tasks), *_rounds(frame.npartitions))
     first = _totaled if job.unit is None else _dealt
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew each time
-    asked = delayed.delayed(job, pure=False, traverse=False)
+    asked = delayed(job, pure=False, traverse=False)
     needed = _projected(frame, labels_of(tasks))
     parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
     parts = parts.to_delayed()
@@ -111,9 +147,8 @@ def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
     if job.unit is not None:
         keys = layer.gather(keys, job.ranges, job.buckets_per_range)
     layer.total(keys)
-    graphs = importlib.import_module("dask.highlevelgraph").HighLevelGraph
-    graph = graphs.from_collections(layer.name, layer.graph, dependencies=[asked, *parts])
-    return delayed.Delayed(layer.name, graph, layer=layer.name)
+    graph = HighLevelGraph.from_collections(layer.name, layer.graph, dependencies=[asked, *parts])
+    return Delayed(layer.name, graph, layer=layer.name)
 
 
 def _rounds(partitions: int) -> tuple[int, int]:
@@ -184,39 +219,39 @@ def _added(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
     return [np.add.reduce(totals) for totals in zip(*parts, strict=True)]
 
 
+@silent
 def _totaled(part: pd.DataFrame, job: _Job) -> list[np.ndarray]:
     """Total a partition in which each row is a unit, in one thread: Dask has its own."""
-    with SILENCE:
-        return totals_of([part], job.tasks, threads=1)
+    return totals_of([part], job.tasks, threads=1)
 
 
+@silent
 def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndarray]:
     """Total frames that together hold all rows of their units."""
-    with SILENCE:
-        return totals_of([_stacked(frames)], job.tasks, threads=1)
+    return totals_of([_stacked(frames)], job.tasks, threads=1)
 
 
+@silent
 def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
     """Deal the rows of a partition that can matter, in their needed columns, into ranges."""
-    with SILENCE:
-        labels = labels_of(job.tasks)
-        places = {label: place for place, label in enumerate(part.columns)}
-        # pandas 2.3 takes rows of sparse times wrongly
-        columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
-        dense = [column.reset_index(drop=True) for column in columns]
-        needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
-        needed.columns = pd.Index(labels, tupleize_cols=False)
-        rows = np.flatnonzero(_usable(needed, job))
-        return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+    labels = labels_of(job.tasks)
+    places = {label: place for place, label in enumerate(part.columns)}
+    # pandas 2.3 takes rows of sparse times wrongly
+    columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
+    dense = [column.reset_index(drop=True) for column in columns]
+    needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
+    needed.columns = pd.Index(labels, tupleize_cols=False)
+    rows = np.flatnonzero(_usable(needed, job))
+    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
 
 
+@silent
 def _dealt_again(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
     """Deal the rows of one range into its buckets."""
-    with SILENCE:
-        frame = _stacked(frames)
-        rows = np.arange(len(frame))
-        places = job.buckets(frame, rows) // job.ranges
-        return _split(frame, rows, places, job.buckets_per_range)
+    frame = _stacked(frames)
+    rows = np.arange(len(frame))
+    places = job.buckets(frame, rows) // job.ranges
+    return _split(frame, rows, places, job.buckets_per_range)
 
 
 def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
-from dpframe.columns.silence import SILENCE
-from dpframe.engines.base import check_labels
+from dpframe.columns.silence import silent
+from dpframe.engines.base import check_labels, is_marked, mark_attrs
 from dpframe.engines.blocks import Block, Finders, Source
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
@@ -37,6 +37,14 @@ class PandasEngine:
         """Check that each label names exactly one column of the frame."""
         check_labels(self.columns(frame), columns)
 
+    def mark(self, frame: pd.DataFrame) -> None:
+        """Put a mark in `attrs`."""
+        mark_attrs(frame.attrs)
+
+    def is_derived(self, frame: pd.DataFrame) -> bool:
+        """Tell whether the frame bears the mark of another one."""
+        return is_marked(frame.attrs)
+
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
         self.check(frame, labels_of(tasks))
@@ -64,16 +72,27 @@ def totals_of(
     """
     lookups = [CellLookup(task.cells) for task in tasks]
     finders: Finders = {}
-    axes = [axis for task in tasks for axis in task.cells.axes]
     totals: list[np.ndarray] | None = None
     for part in parts:
-        with np.errstate(all="ignore"), SILENCE:
-            source = Source(part, axes, finders)
-            found = _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
+        found = _totals_of_part(part, finders, tasks, lookups, threads)
         totals = found if totals is None else list(map(np.add, totals, found))
     if totals is None:
         return [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
     return totals
+
+
+@silent
+def _totals_of_part(
+    part: pd.DataFrame,
+    finders: Finders,
+    tasks: Sequence[Task],
+    lookups: Sequence[CellLookup],
+    threads: int | None,
+) -> list[np.ndarray]:
+    axes = [axis for task in tasks for axis in task.cells.axes]
+    with np.errstate(all="ignore"):
+        source = Source(part, axes, finders)
+        return _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
 
 
 def labels_of(tasks: Sequence[Task]) -> list[Hashable]:

@@ -4,7 +4,6 @@ Without a privacy unit, rows are added up batch by batch. With one, caps need al
 once: one pass splits the rows by unit into temporary files, and these are added up one at a time.
 """
 
-import importlib
 import json
 import os
 import re
@@ -21,8 +20,8 @@ import pandas as pd
 from dpframe.arguments import shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.silence import SILENCE
-from dpframe.engines.base import check_labels
+from dpframe.columns.silence import silent
+from dpframe.engines.base import check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.spilling import split_tables
 from dpframe.errors import DeclarationError, DPFrameError
@@ -180,13 +179,14 @@ class ParquetFiles:
 
     def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
         """Read every file, in batches of no more than so many rows."""
-        parquet = importlib.import_module("pyarrow.parquet")
+        import pyarrow.parquet as pq  # slow to import, and not always needed
+
         wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
         for file in self._files:
             names = set(file.schema.names)
             inside = [label for label in labels if label in names]
             with self._filesystem.open_input_file(file.path) as source:
-                reader = parquet.ParquetFile(source, pre_buffer=False)
+                reader = pq.ParquetFile(source, pre_buffer=False)
                 for batch in reader.iter_batches(self.batch_rows, columns=inside):
                     yield _completed(batch, file, wanted)
 
@@ -206,6 +206,13 @@ class ParquetEngine:
         """Check that each label names exactly one column of the files as they are now."""
         frame.refresh()
         check_labels(frame.columns, columns)
+
+    def mark(self, frame: ParquetFiles) -> None:
+        """Leave no mark: nothing is written to the files."""
+
+    def is_derived(self, frame: ParquetFiles) -> bool:
+        """Tell whether a file was written from a declared frame of pandas."""
+        return is_marked(frame.attrs)
 
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
@@ -249,14 +256,18 @@ def _bucketed(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Read tables with the bucket of each row, -1 if it fails the condition or has no unit."""
     for table in frame.tables(_texts_of(tasks), max(frame.batch_rows, count * _SLICE_ROWS)):
-        view = frame.view(table)
-        units = view[tasks[0].unit]
-        with np.errstate(all="ignore"), SILENCE:
-            buckets = unit_buckets(units, count)
-            buckets[values.missing(units)] = -1
-            if where is not None:
-                buckets[~filters.keep(where, view)] = -1
-        yield table.select(needed), buckets
+        yield table.select(needed), _buckets(frame.view(table), tasks[0].unit, where, count)
+
+
+@silent
+def _buckets(view: pd.DataFrame, unit: Hashable, where: Condition | None, count: int) -> np.ndarray:
+    units = view[unit]
+    with np.errstate(all="ignore"):
+        buckets = unit_buckets(units, count)
+        buckets[values.missing(units)] = -1
+        if where is not None:
+            buckets[~filters.keep(where, view)] = -1
+    return buckets
 
 
 def _texts_of(tasks: Sequence[Task]) -> list[str]:
@@ -266,13 +277,15 @@ def _texts_of(tasks: Sequence[Task]) -> list[str]:
 
 def _found(path: str | list[str], filesystem: Any) -> tuple[Any, list[_File]]:
     """Find files and read their footers."""
-    dataset, parquet = map(importlib.import_module, ("pyarrow.dataset", "pyarrow.parquet"))
+    import pyarrow.dataset as ds  # slow to import, and not always needed
+    import pyarrow.parquet as pq
+
     nothing = pa.schema([])
-    found = dataset.dataset(path, nothing, "parquet", filesystem=filesystem)
+    found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
 
     def read(name: str) -> _File:
         with found.filesystem.open_input_file(name) as source:
-            footer = parquet.ParquetFile(source)
+            footer = pq.ParquetFile(source)
             schema = pa.schema([field.remove_metadata() for field in footer.schema_arrow])
             attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
             return _File(name, _folders(name), schema, footer.metadata.num_rows, attrs)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 import numpy as np
@@ -35,7 +36,7 @@ def in_threads(
     function
         Called once for each item.
     items
-        What to work on.
+        What to work on, in a copy of the caller's context: silent if it is.
     threads
         How many calls may run at once.
 
@@ -49,6 +50,7 @@ def in_threads(
     >>> in_threads(abs, [-1, 2, -3], 2)
     [1, 2, 3]
     """
+    context = copy_context()
 
     def quiet(item: _Item) -> _Result:
         with np.errstate(all="ignore"):  # each thread has a state of its own
@@ -57,4 +59,4 @@ def in_threads(
     if threads == 1:
         return [quiet(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(quiet, items))
+        return list(pool.map(lambda item: context.copy().run(quiet, item), items))

@@ -26,7 +26,6 @@ from support.dasking import (
 )
 
 import dpframe as dpf
-from dpframe.accessors.dask import register_dask_accessor
 from dpframe.engines import dask as engine_module
 from dpframe.engines import engine_for
 from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
@@ -183,13 +182,6 @@ def test_a_declaration_stays_with_its_collection():
         collection.dp.declare(SCHEMA, validate=True)
 
 
-def test_the_accessor_is_registered_once():
-    kind = dd.DataFrame.dp
-    register_dask_accessor()  # a second time would warn
-    assert dd.DataFrame.dp is kind
-    assert not hasattr(dd.Series, "dp")
-
-
 def run(script):
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", script],
@@ -201,55 +193,43 @@ def run(script):
     return done.stdout
 
 
-@pytest.mark.parametrize("first", ["dpframe", "dask", "dask.dataframe"])
-def test_imports_may_come_in_any_order(first):
+@pytest.mark.parametrize("first", ["dpframe", "dask.dataframe"])
+def test_nothing_is_registered_without_being_asked_for(first):
     script = f"""
-import importlib, importlib.util, sys
+import importlib, sys
 importlib.import_module({first!r})
-import dpframe
-def hooks():
-    return [one for one in sys.meta_path if type(one).__module__ == "dpframe.accessors.dask"]
-if {first != "dask.dataframe"}:
-    assert "dask.dataframe" not in sys.modules
-    importlib.reload(dpframe)
-    assert importlib.util.find_spec("dask.dataframe") is not None
-    import dask.array
-    assert len(hooks()) == 1
-import dask.dataframe as dd
-assert not hooks()
-importlib.reload(dpframe)
-importlib.reload(dd)
-assert dd.DataFrame.dp.__name__ == "PrivateAccessor"
-assert not hasattr(dd.Series, "dp")
-"""
-    run(script)
-
-
-def test_importing_the_package_imports_no_dask():
-    assert run("import sys, dpframe; print('dask' in sys.modules)").strip() == "False"
-
-
-def test_a_broken_dask_fails_as_it_would_alone(tmp_path):
-    broken = tmp_path / "dask" / "dataframe"
-    broken.mkdir(parents=True)
-    (tmp_path / "dask" / "__init__.py").write_text("")
-    (broken / "__init__.py").write_text("raise OSError('no such thing')")
-    script = f"""
-import sys
-sys.path.insert(0, {str(tmp_path)!r})
-import dpframe, pandas as pd, pathlib, importlib
-for _ in range(2):
+import dpframe as dpf
+assert ("dask" in sys.modules) == {first != "dpframe"}
+import dask.dataframe as dd, pandas as pd
+assert not hasattr(dd.DataFrame, "dp")
+ddf = dd.from_pandas(pd.DataFrame({{"a": [1]}}), npartitions=1)
+for ask in (dpf.declare, lambda frame: dpf.release(frame, dpf.count(), epsilon=1)):
     try:
-        import dask.dataframe
-    except OSError as error:
-        assert str(error) == "no such thing"
+        ask(ddf)
+    except dpf.errors.DeclarationError as error:
+        assert "`import dpframe.dask`" in str(error)
     else:
         raise AssertionError
-pd.DataFrame({{"a": [1]}}).dp.count(epsilon=1)
-pathlib.Path({str(broken)!r}, "__init__.py").write_text("DataFrame = None  # nothing to register")
-importlib.invalidate_caches()
-import dask.dataframe
-assert dask.dataframe.DataFrame is None
+import dpframe.dask
+dpf.declare(ddf, budget=dpf.Budget(epsilon=1))
+ddf.dp.count(epsilon=1)
+assert type(ddf.dp).__name__ == "PrivateAccessor"
+assert not hasattr(dd.Series, "dp")
+assert not any(type(one).__module__.startswith("dpframe") for one in sys.meta_path)
 """
     run(script)
-    run("import sys; sys.modules['dask'] = None; import dpframe")
+
+
+def test_without_dask_the_import_says_what_to_install():
+    script = """
+import sys
+sys.modules["dask"] = None
+import dpframe
+try:
+    import dpframe.dask
+except ImportError as error:
+    assert "pip install 'dpframe[dask]'" in str(error)
+else:
+    raise AssertionError
+"""
+    run(script)

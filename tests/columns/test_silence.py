@@ -1,21 +1,300 @@
-"""Warnings stay hidden until the last thread has left, and are shown again then."""
+"""Warnings are hidden in the threads that look at private values, and nowhere else."""
 
 import contextlib
+import itertools
+import linecache
+import signal
+import subprocess
+import sys
+import threading
 import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from dpframe.columns.silence import SILENCE
+import dpframe as dpf
+from dpframe.columns import silence
+from dpframe.columns.silence import silence_thread, silent
+from dpframe.engines.threads import in_threads
+
+PATIENCE = 60  # seconds
 
 
-def test_silence_lasts_until_the_last_has_left():
+def warn(text="the cell holds 42"):
+    warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def others():
+    """The filters, without ours."""
+    return [one for one in warnings.filters if one not in (silence._FILTER, silence._FOR_NOW)]
+
+
+def in_thread(function):
+    """Run a function in a thread, and return what it raised."""
+    raised = []
+
+    def run():
+        try:
+            function()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    return raised
+
+
+@silent
+def loud():
+    warn()
+    return 5
+
+
+@pytest.mark.parametrize("action", ["error", "always", "default", "once", "module"])
+def test_nothing_is_heard_of_what_is_silent(action):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.resetwarnings()
+        warnings.simplefilter(action)
+        for _ in range(2):
+            assert loud() == 5
+        assert not heard
+        if action != "error":
+            warn("this may be heard")
+            assert len(heard) == 1
+    with pytest.raises(UserWarning, match="this may be heard"):
+        warn("this may be heard")
+
+
+def test_the_filters_stay_as_they_are():
+    for category in (BytesWarning, UserWarning):
+        warnings.simplefilter("error", category)
+        before = list(warnings.filters)
+        loud()
+        assert warnings.filters == before
+
+
+def test_another_thread_is_heard_meanwhile():
+    @silent
+    def meanwhile():
+        return in_thread(warn)
+
+    assert [str(one) for one in meanwhile()] == ["the cell holds 42"]
+
+
+def test_two_that_end_in_another_order_than_they_began_leave_no_trace():
     before = list(warnings.filters)
-    first, second = contextlib.ExitStack(), contextlib.ExitStack()
-    first.enter_context(SILENCE)
-    second.enter_context(SILENCE)
-    first.close()  # in another order than a stack's
-    warnings.warn("nobody hears this", UserWarning, stacklevel=1)
-    second.close()
+    began, ended = threading.Event(), threading.Event()
+
+    @silent
+    def first():
+        began.set()
+        assert ended.wait(PATIENCE)
+        warn()  # the other one has left
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert began.wait(PATIENCE)
+    loud()
+    with pytest.raises(UserWarning, match="42"):  # this thread is not silent, though the other is
+        warn()
+    ended.set()
+    thread.join(PATIENCE)
     assert warnings.filters == before
-    with pytest.raises(UserWarning, match="all hear this"):
-        warnings.warn("all hear this", UserWarning, stacklevel=1)
+
+
+def test_a_thread_that_restores_the_filters_lets_no_cell_out(monkeypatch):
+    """`catch_warnings` of another thread begins before a release, and ends within it."""
+    entered, inside, left = threading.Event(), threading.Event(), threading.Event()
+
+    def meddle():
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            entered.set()
+            assert inside.wait(PATIENCE)
+        left.set()
+
+    @silent
+    def slow():
+        inside.set()
+        assert left.wait(PATIENCE)
+        warn()
+
+    heard = []
+    monkeypatch.setattr(warnings, "showwarning", lambda *told, **_: heard.append(told))
+    warnings.filters.insert(0, silence._FILTER)  # as after the import
+    thread = threading.Thread(target=meddle)
+    thread.start()
+    assert entered.wait(PATIENCE)
+    slow()
+    thread.join(PATIENCE)
+    assert not heard
+
+
+def test_threads_of_an_engine_are_silent():
+    work = silent(lambda: in_threads(lambda _: loud.__wrapped__(), range(4), 2))
+    assert work() == [5] * 4
+    with pytest.raises(UserWarning, match="42"):
+        in_threads(lambda _: loud.__wrapped__(), range(4), 2)
+
+
+def test_a_thread_may_be_silent_as_long_as_it_lives():
+    def live():
+        silence_thread()
+        warn()
+
+    assert not silent(in_thread)(live)
+
+
+@silent
+def fail(error):
+    raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+def test_silence_ends_however_it_ends(error):
+    before = list(warnings.filters)
+    with contextlib.suppress(error):
+        fail(error)
+    assert warnings.filters == before
+    with pytest.raises(UserWarning, match="42"):
+        warn()
+
+
+def interrupted(work, stop):
+    """Run something, with an interrupt at a step of `silence.py`; tell whether it came so far."""
+    steps, tracing = itertools.count(1), sys.gettrace()
+
+    def trace(frame, event, _):
+        code = frame.f_code
+        # a `with` that ends is a step for tracers, but Python takes no signals there
+        leaving = linecache.getline(code.co_filename, frame.f_lineno).strip().startswith("with ")
+        if code.co_filename == silence.__file__ and not leaving and next(steps) == stop:
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(tracing)
+    return False
+
+
+def test_any_moment_is_good_for_ctrl_c():
+    before, stop = others(), 1
+    while interrupted(silent(int), stop):
+        stop += 1
+        with pytest.raises(UserWarning, match="42"):
+            warn()
+        assert others() == before
+    assert stop > 10
+
+
+class Loud(str):
+    """A cell that quotes itself, whenever it is compared."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        warnings.warn(f"private: {str.__str__(self)}", UserWarning, stacklevel=1)
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_releases_in_threads_beside_one_that_swaps_filters():
+    """Neither is a cell heard, nor does a warning of others get lost."""
+    cells = np.empty(50, object)
+    cells[:] = [Loud("A"), Loud("B")] * 25
+    frame = pd.DataFrame({"zone": pd.Series(cells, dtype=object)})
+    done = threading.Event()
+    heard = []
+
+    def release():
+        for _ in range(20):
+            frame.dp.count(by="zone", keys=["A", "B"], where="zone == 'A'", epsilon=1)
+
+    def swap():
+        while not done.is_set():
+            with warnings.catch_warnings():
+                heard.extend(in_thread_warnings())
+
+    def in_thread_warnings():
+        try:
+            warn("not private")
+        except UserWarning as error:
+            return [str(error)]
+        return ["lost"]
+
+    before = list(warnings.filters)
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        assert [in_thread(release) for _ in range(2)] == [[], []]
+    finally:
+        done.set()
+        swapping.join(PATIENCE)
+    assert set(heard) == {"not private"}
+    assert warnings.filters == before
+
+
+INTERRUPTED = """
+import signal, sys, threading, time, warnings
+import pandas as pd
+import dpframe as dpf
+
+class Slow(str):
+    def __eq__(self, other):
+        warnings.warn("private", UserWarning, stacklevel=1)
+        signal.raise_signal(signal.SIGINT)
+        return str.__eq__(self, other)
+    __hash__ = str.__hash__
+
+frame = pd.DataFrame({"zone": pd.Series([Slow("A")] * 9, dtype=object)})
+before = list(warnings.filters)
+try:
+    frame.dp.count(by="zone", keys=["A"], where="zone == 'A'", epsilon=1)
+except KeyboardInterrupt:
+    print("interrupted")
+assert warnings.filters == before
+warnings.warn("heard after all", UserWarning)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals")
+def test_after_ctrl_c_in_a_release_warnings_are_shown_again():
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "interrupted\n"
+    assert "heard after all" in done.stderr
+    assert "private" not in done.stderr
+
+
+def test_contexts_with_filters_of_their_own(monkeypatch):
+    """From Python 3.14 on, `catch_warnings` may leave `warnings.filters` as they are."""
+    own = [("error", None, Warning, None, 0)]
+    monkeypatch.setattr(warnings, "_get_filters", lambda: own, raising=False)
+    before = list(warnings.filters)
+
+    @silent
+    def look():
+        return list(own), list(warnings.filters)
+
+    assert look() == ([silence._FOR_NOW, *own], before)
+    assert len(own) == 1
+
+
+def test_a_release_warns_of_nothing(recwarn):
+    frame = pd.DataFrame({"zone": pd.Series([Loud("A")], dtype=object)})
+    dpf.release(frame, dpf.count(by="zone", keys=["A"], where="zone == 'A'"), epsilon=1)
+    assert not recwarn

@@ -16,7 +16,7 @@ from pandera.typing import Series
 import dpframe as dpf
 from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
-from dpframe.declaration.kept import declaration_of
+from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 
 Check = pa.Check

@@ -16,6 +16,7 @@ from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
+pytest.importorskip("dpframe.dask")
 
 WEIGHTS = 32 ** np.arange(12)
 

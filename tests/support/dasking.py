@@ -21,6 +21,7 @@ from dpframe.queries.where import Condition
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("dpframe.dask")
 
 ROWS = 60
 

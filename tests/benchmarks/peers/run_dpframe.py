@@ -71,6 +71,8 @@ def from_files(case):
         return measured(lambda: release(dpf.scan_parquet(folder), "key", public))
     import dask.dataframe as dd
 
+    import dpframe.dask
+
     with scheduler(case["variant"]) as processes:
         return measured(lambda: release(dd.read_parquet(folder), "key", public), processes)
 

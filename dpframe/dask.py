@@ -1,0 +1,13 @@
+"""Frames of Dask: `import dpframe.dask` registers `.dp` on `dask.dataframe.DataFrame`."""
+
+try:
+    from dask.dataframe.extensions import register_dataframe_accessor
+except ImportError as error:
+    raise ImportError("dpframe.dask needs Dask: pip install 'dpframe[dask]'.") from error
+
+from dpframe.accessors.frames import PrivateAccessor
+from dpframe.engines import ENGINES
+from dpframe.engines.dask import DaskEngine
+
+ENGINES.append(DaskEngine())
+register_dataframe_accessor("dp")(PrivateAccessor)
