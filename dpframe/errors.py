@@ -12,8 +12,12 @@ __all__ = [
     "DeclarationError",
     "LedgerError",
     "QueryError",
+    "ReleaseError",
     "UnknownColumnError",
 ]
+
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What stops a program and says nothing of a value; never contained."""
 
 
 class DPFrameError(Exception):
@@ -42,6 +46,10 @@ class CalibrationError(DPFrameError, ValueError):
 
 class BudgetExceededError(DPFrameError, ValueError):
     """A spend does not fit in what is left of the budget; nothing was drawn or charged."""
+
+
+class ReleaseError(DPFrameError, RuntimeError):
+    """A release failed after its amount was charged; nothing was released."""
 
 
 class LedgerError(DPFrameError, ValueError):

@@ -4,7 +4,7 @@ Everything that can be known beforehand is checked before the ledger is charged;
 charged before any private total is computed; noise is drawn last.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import QueryError
+from dpframe.errors import STOPS, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.plan import Plan, TablePlan, plan_release
 from dpframe.plan.record import record_of
@@ -95,6 +95,9 @@ def release(
         If the spend is not usable, or no noise can honor it.
     DeclarationError, QueryError, UnknownColumnError
         If the queries do not fit what is declared.
+    ReleaseError
+        If reading the frame fails after the amount was charged, for want of memory or because a
+        file changed: the amount stays charged.
 
     Examples
     --------
@@ -111,24 +114,59 @@ def release(
     entry = _entry(plan)
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
-    records = {
-        name: record_of(name, planned, plan, declaration, entry)
-        for name, planned in plan.tables.items()
-    }
-    exact = _exact(frame, engine, plan)
-    frames = {
-        name: _released(
-            exact[name],
-            planned,
-            law=plan.how.law,
-            index=indexes[name],
-            record=records[name],
-        )
-        for name, planned in plan.tables.items()
-    }
-    for name, how in denoisings.items():
-        frames[name] = apply_denoising(frames[name], certificate_of(frames[name]), how)
+
+    def measure() -> dict[Hashable, pd.DataFrame]:
+        records = {
+            name: record_of(name, planned, plan, declaration, entry)
+            for name, planned in plan.tables.items()
+        }
+        exact = _exact(frame, engine, plan)
+        frames = {
+            name: _released(
+                exact[name],
+                planned,
+                law=plan.how.law,
+                index=indexes[name],
+                record=records[name],
+            )
+            for name, planned in plan.tables.items()
+        }
+        for name, how in denoisings.items():
+            frames[name] = apply_denoising(frames[name], certificate_of(frames[name]), how)
+        return frames
+
+    frames = _after_charge(measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
+
+
+def _after_charge(measure: Callable[[], dict[Hashable, pd.DataFrame]]) -> dict[Hashable, Any]:
+    """Do what follows the charge; of an error, nothing is shown that could quote private values."""
+    try:
+        return measure()
+    except STOPS as stop:
+        stop.__context__ = None  # what was being handled when it came
+        raise stop from None
+    except BaseException as error:
+        reason = _reason(error)
+    # out here the new error has no context
+    raise ReleaseError(
+        f"the release failed after its amount was charged, and nothing was released: {reason}. "
+        "The amount stays charged, for it is not known what was read by then. The cause is not "
+        "shown, since it may quote private values: read the frame by itself to see it, mend it, "
+        "and release again."
+    ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Say in public words why a release failed."""
+    kind = type(error)  # an error may lie about its class
+    if kind is ReleaseError:
+        return str(error)
+    if issubclass(kind, MemoryError):
+        return "there was too little memory"
+    if issubclass(kind, OSError):
+        return "a file could not be read or written, or a disk is full"
+    return "the frame could not be read"
 
 
 def checked_plan(

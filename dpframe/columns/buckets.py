@@ -9,8 +9,6 @@ import datetime
 import math
 import struct
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +16,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import times, values
+from dpframe.columns.contained import contained
+from dpframe.columns.identity import KNOWN, known_base
+from dpframe.errors import STOPS
 
 try:
     import pyarrow as pa
@@ -102,10 +103,9 @@ def _marks(column: pd.Series) -> np.ndarray:
 def _objects(column: pd.Series) -> np.ndarray:
     """View a column as Python objects, quickest where all of them are of one class."""
     if column.dtype.kind == "U" or isinstance(column.dtype, pd.StringDtype):
-        try:
-            return np.asarray(column.array.to_numpy(dtype=object, na_value=""))
-        except Exception:  # Arrow takes any bytes for a text
-            return values.objects(column)
+        texts = contained(lambda: column.array.to_numpy(dtype=object, na_value=""), otherwise=None)
+        if texts is not None:  # Arrow takes any bytes for a text
+            return np.asarray(texts)
     return values.objects(column)
 
 
@@ -162,7 +162,9 @@ def _first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
         summer = np.ones(len(asked), bool)
         aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
         first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
-    except Exception:  # a zone that nobody knows
+    except STOPS:
+        raise
+    except BaseException:  # a zone that nobody knows
         return wall
     return np.asarray(wall - asked + first.view(np.int64))
 
@@ -205,23 +207,26 @@ def _hash_of_text(text: str | bytes) -> int:
 
 
 def _real_numbers(items: np.ndarray, _: int) -> np.ndarray:
-    return np.fromiter(map(_mark_of_number, items), np.uint64, len(items))
+    return _each(_mark_of_number, items)
+
+
+def _each(mark: Callable[[Any], int], items: np.ndarray) -> np.ndarray:
+    """Mark objects one by one, with 0 those that raise."""
+    marks = (contained(mark, item, otherwise=0) for item in items)
+    return np.fromiter(marks, np.uint64, len(items))
 
 
 def _mark_of_number(value: Any) -> int:
     """Mark of a real number: of an integer of 64 bits itself, of others the nearest float's."""
-    try:
-        if isinstance(value, complex | np.generic):
-            value = np.asarray(value).real.item()
-        if isinstance(value, float | np.longdouble):  # both hash as floats
-            value = float(value)
-        nearest = _nearest(value)
-        if -_LIMIT <= nearest <= _LIMIT:
-            integer = int(value)
-            if integer == value and -(2**63) <= integer < 2**63:
-                return integer % 2**64
-    except Exception:
-        return 0
+    if isinstance(value, complex | np.generic):
+        value = np.asarray(value).real.item()
+    if isinstance(value, float | np.longdouble):  # both hash as floats
+        value = float(value)
+    nearest = _nearest(value)
+    if -_LIMIT <= nearest <= _LIMIT:
+        integer = int(value)
+        if integer == value and -(2**63) <= integer < 2**63:
+            return integer % 2**64
     return int(struct.unpack("<Q", struct.pack("<d", nearest))[0])
 
 
@@ -234,7 +239,8 @@ def _nearest(value: Any) -> float:
 
 
 def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
-    first = np.fromiter(map(_first_fold, items), object, len(items))
+    folded = (contained(_first_fold, item, otherwise=None) for item in items)
+    first = np.fromiter(folded, object, len(items))
     column = pd.Series(first, dtype=object)
     utc, aware = times.instants(column)
     wall, _valid = times.wall_times(column)
@@ -243,25 +249,19 @@ def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
 
 def _first_fold(value: Any) -> Any:
     """Choose the first of two times at which a clock shows the same."""
-    try:
-        return value.replace(fold=0) if getattr(value, "fold", 0) else value
-    except Exception:
-        return None
+    return value.replace(fold=0) if getattr(value, "fold", 0) else value
 
 
 def _lengths_of_time(items: np.ndarray, _: int) -> np.ndarray:
     lengths, valid = times.durations(pd.Series(items, dtype=object))
     for row in np.flatnonzero(~valid):
-        lengths[row] = _months(items[row])
+        lengths[row] = contained(_months, items[row], otherwise=0)
     return lengths.view(np.uint64)
 
 
 def _months(value: Any) -> int:
     """Count the months of a duration that is made of such: it hashes and compares as an integer."""
-    try:
-        return int(value.astype("m8[M]").astype(np.int64))
-    except Exception:
-        return 0
+    return int(value.astype("m8[M]").astype(np.int64))
 
 
 def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
@@ -269,38 +269,29 @@ def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
     found = np.zeros(len(items), np.uint64)
     if depth < _DEEPEST:
         for row, item in enumerate(items):
-            parts = np.fromiter(tuple.__iter__(item), object, tuple.__len__(item))
+            found_in = (None if values.is_absent(part) else part for part in tuple.__iter__(item))
+            parts = np.fromiter(found_in, object, tuple.__len__(item))
             for mark in _marks_of_objects(parts, depth + 1):
                 found[row : row + 1] = _mixed(found[row : row + 1] * np.uint64(31) + mark)
     return found
 
 
 def _uuids(items: np.ndarray, _: int) -> np.ndarray:
-    return np.fromiter((item.int % 2**64 for item in items), np.uint64, len(items))
+    return _each(lambda item: item.int % 2**64, items)
 
 
-_FAMILIES: tuple[tuple[type, Family], ...] = (
-    *((one, _texts) for one in (str, bytes, np.str_, np.bytes_)),
-    *((one, _real_numbers) for one in (int, float, complex, Decimal, Fraction)),
-    *((np.dtype(code).type, _real_numbers) for code in "?bhilqBHILQefdgFDG"),
-    *((one, _points_in_time) for one in (pd.Timestamp, datetime.datetime, datetime.date)),
-    *((one, _lengths_of_time) for one in (pd.Timedelta, datetime.timedelta, np.timedelta64)),
-    (np.datetime64, _points_in_time),
-    (tuple, _tuples),
-    (UUID, _uuids),
-)
+_FAMILIES: dict[type, Family] = {
+    **dict.fromkeys(KNOWN, _real_numbers),
+    **dict.fromkeys((str, bytes, np.str_, np.bytes_), _texts),
+    **dict.fromkeys((pd.Timestamp, datetime.datetime, datetime.date), _points_in_time),
+    **dict.fromkeys((pd.Timedelta, datetime.timedelta, np.timedelta64), _lengths_of_time),
+    np.datetime64: _points_in_time,
+    tuple: _tuples,
+    UUID: _uuids,
+}
 
 
 def _family(kind: Any) -> Family | None:
     """Find how objects of a class are marked, if it compares and hashes like one known here."""
-    try:
-        for base, family in _FAMILIES:
-            if kind is base or (
-                issubclass(kind, base)
-                and kind.__eq__ is base.__eq__
-                and kind.__hash__ is base.__hash__
-            ):
-                return family
-    except Exception:
-        return None  # what a class raises when it is asked
-    return None
+    base = known_base(kind)
+    return None if base is None else _FAMILIES[base]

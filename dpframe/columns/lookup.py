@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import times, values
+from dpframe.columns.contained import contained
 from dpframe.columns.searching import SMALL_TABLE, SPARSE, Keys, hashed, search_of
+from dpframe.errors import STOPS
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
 try:
@@ -26,8 +28,6 @@ except ImportError:  # an optional dependency of pandas
 
 __all__ = [
     "CellLookup",
-    "boxed",
-    "each",
     "finder",
     "is_arrow_text",
     "native",
@@ -145,11 +145,8 @@ def _has_zone(dtype: Any) -> bool:
 
 def boxed(block: pd.Series) -> list[Any]:
     """List the values of a block as Python objects, None for what cannot be one."""
-    try:
-        objects: list[Any] = block.to_numpy(dtype=object).tolist()
-    except Exception:  # one value out of the range of its Python type spoils a block
-        return [_item(block.array, i) for i in range(len(block))]
-    return objects
+    items: list[Any] = values.objects(block).tolist()
+    return items
 
 
 def each(
@@ -159,26 +156,11 @@ def each(
     try:
         found = map(function, items, *map(repeat, arguments))
         return np.fromiter(found, np.int64, len(items))
-    except Exception:  # private values may be unhashable, or raise when compared
-        answers = (_one(function, item, otherwise, arguments) for item in items)
+    except STOPS:
+        raise
+    except BaseException:  # private values may be unhashable, or raise when compared
+        answers = (contained(function, item, *arguments, otherwise=otherwise) for item in items)
         return np.fromiter(answers, np.int64, len(items))
-
-
-def _one(
-    function: Callable[..., int], item: object, otherwise: int, arguments: tuple[object, ...]
-) -> int:
-    try:
-        return function(item, *arguments)
-    except Exception:
-        return otherwise
-
-
-def _item(array: Any, i: int) -> Any:
-    """One value of an extension array as a Python object."""
-    try:
-        return array[i]
-    except Exception:
-        return None
 
 
 def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndarray]:

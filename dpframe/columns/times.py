@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.contained import contained
 from dpframe.columns.values import coded, dense, holds_objects, objects, spread
+from dpframe.errors import STOPS
 from dpframe.queries.grid import Ticks
 
 try:
@@ -158,20 +160,23 @@ def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _length(value: Any) -> int | None:
     """Count the microseconds of a duration; `None` for anything else."""
+    found: int | None = contained(_measured, value, otherwise=None)
+    return found
+
+
+def _measured(value: Any) -> int | None:
+    """Count the microseconds of a duration; may raise what the value raises."""
     kind = type(value)
-    try:
-        if issubclass(kind, timedelta):
-            value = np.timedelta64(value.asm8 if issubclass(kind, pd.Timedelta) else value)
-        elif not issubclass(kind, np.timedelta64):
-            return None
-        unit, multiple = np.datetime_data(value.dtype)
-        if unit in ("Y", "M", "generic"):
-            return None  # of no certain length
-        if unit not in _PER_TICK or multiple != 1:
-            unit = "ns" if unit in ("ps", "fs", "as") else "s"
-        lengths, valid = _lengths(value.astype(f"m8[{unit}]").view(np.int64)[None], unit)
-    except Exception:
+    if issubclass(kind, timedelta):
+        value = np.timedelta64(value.asm8 if issubclass(kind, pd.Timedelta) else value)
+    elif not issubclass(kind, np.timedelta64):
         return None
+    unit, multiple = np.datetime_data(value.dtype)
+    if unit in ("Y", "M", "generic"):
+        return None  # of no certain length
+    if unit not in _PER_TICK or multiple != 1:
+        unit = "ns" if unit in ("ps", "fs", "as") else "s"
+    lengths, valid = _lengths(value.astype(f"m8[{unit}]").view(np.int64)[None], unit)
     return int(lengths[0]) if valid[0] else None
 
 
@@ -254,10 +259,8 @@ def _tick(value: object) -> _Tick | None:
     """Return a date or datetime as ticks since 1970, anything else as None."""
     if value is None or value is pd.NaT or type(value) is str or type(value) is float:
         return None
-    try:
-        return _dated(value)
-    except Exception:
-        return None
+    found: _Tick | None = contained(_dated, value, otherwise=None)
+    return found
 
 
 def _dated(value: Any) -> _Tick | None:
@@ -297,6 +300,8 @@ def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
     try:
         local = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC").tz_convert(zone)
         shown = local.tz_localize(None).to_numpy().astype("M8[us]").view(np.int64)
-    except Exception:
+    except STOPS:
+        raise
+    except BaseException:
         return np.zeros_like(utc)
     return np.asarray(shown - asked)

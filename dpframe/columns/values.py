@@ -14,6 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.contained import contained
+from dpframe.errors import STOPS
+
 try:
     import pyarrow as pa
 except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
@@ -25,6 +28,7 @@ __all__ = [
     "decoded",
     "dense",
     "holds_objects",
+    "is_absent",
     "is_dictionary",
     "missing",
     "numbers",
@@ -146,7 +150,7 @@ def missing(column: pd.Series) -> np.ndarray:
     if dtype.kind == "f" and _is_masked_or_arrow(column):
         return np.asarray(np.isnan(numbers(column)))
     if holds_objects(column):
-        return np.fromiter(map(_absent, objects(column)), bool, len(column))
+        return np.fromiter(map(is_absent, objects(column)), bool, len(column))
     return np.asarray(column.array.isna(), dtype=bool)
 
 
@@ -252,10 +256,7 @@ def holds_objects(column: pd.Series) -> bool:
 
 def objects(column: pd.Series) -> np.ndarray:
     """View a column as Python objects, None where a value cannot be read."""
-    try:
-        values = column.array.to_numpy(dtype=object)
-    except Exception:
-        values = None
+    values = contained(lambda: column.array.to_numpy(dtype=object), otherwise=None)
     if values is not None and values.shape == (len(column),):
         return np.asarray(values)
     return np.fromiter((_read(column, row) for row in range(len(column))), object, len(column))
@@ -263,10 +264,7 @@ def objects(column: pd.Series) -> np.ndarray:
 
 def _read(column: pd.Series, row: int) -> object:
     """Return one value, None if it cannot be read."""
-    try:
-        return column.array[row]
-    except Exception:
-        return None
+    return contained(lambda: column.array[row], otherwise=None)
 
 
 def _needs_objects(column: pd.Series) -> bool:
@@ -303,7 +301,9 @@ def _number(value: object) -> float:
             return _nearest(int.__index__(value))  # type: ignore[arg-type]
         if issubclass(kind, _REALS) and not issubclass(kind, np.timedelta64):
             return _nearest(value)  # type: ignore[arg-type]
-    except Exception:
+    except STOPS:
+        raise
+    except BaseException:  # as `contained` does, without one more call for each value
         return math.nan
     return math.nan
 
@@ -321,13 +321,19 @@ def _text(value: object) -> str | None:
     return str.__str__(value) if issubclass(type(value), str) else None
 
 
-def _absent(value: object) -> bool:
+def is_absent(value: object) -> bool:
     """Whether a value is None, NaN, NaT or NA."""
-    kind = type(value)
-    if kind is str:
+    if type(value) is str:
         return False
     if value is None or value is pd.NA or value is pd.NaT:
         return True
+    absent: bool = contained(_is_nan, value, otherwise=False)
+    return absent
+
+
+def _is_nan(value: object) -> bool:
+    """Whether a value is a number or a time that is none."""
+    kind = type(value)
     if issubclass(kind, (float, np.floating, Decimal)):
         return math.isnan(_number(value))
     if issubclass(kind, (np.datetime64, np.timedelta64)):

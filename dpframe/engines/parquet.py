@@ -24,7 +24,7 @@ from dpframe.columns.silence import silent
 from dpframe.engines.base import check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.spilling import split_tables
-from dpframe.errors import DeclarationError, DPFrameError
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
 from dpframe.queries.tasks import Task
 from dpframe.queries.where import Condition
 
@@ -47,6 +47,7 @@ _MOST_BUCKETS = 500  # each is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
+_LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -111,9 +112,11 @@ class ParquetFiles:
                 f"{self._shown()}: they cannot be read as such."
             ) from error
         _checked_folder(self.spill_folder)
-        if len({file.path for file in self._files}) < len(self._files):
+        places = {_place(self._filesystem, file.path) for file in self._files}
+        if len(places) < len(self._files):
             raise DeclarationError(
-                f"path names a file twice, whose rows would count twice: {self._shown()}."
+                f"path names a file twice, whose rows would count twice: {self._shown()}. "
+                "Name each file once, and remove links to files that are named already."
             )
         if not self._files:
             raise DeclarationError(
@@ -186,7 +189,11 @@ class ParquetFiles:
             names = set(file.schema.names)
             inside = [label for label in labels if label in names]
             with self._filesystem.open_input_file(file.path) as source:
-                reader = pq.ParquetFile(source, pre_buffer=False)
+                reader = pq.ParquetFile(
+                    source, pre_buffer=False, page_checksum_verification=True
+                )
+                if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
+                    raise ReleaseError("a file changed while it was read")
                 for batch in reader.iter_batches(self.batch_rows, columns=inside):
                     yield _completed(batch, file, wanted)
 
@@ -286,12 +293,28 @@ def _found(path: str | list[str], filesystem: Any) -> tuple[Any, list[_File]]:
     def read(name: str) -> _File:
         with found.filesystem.open_input_file(name) as source:
             footer = pq.ParquetFile(source)
-            schema = pa.schema([field.remove_metadata() for field in footer.schema_arrow])
             attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-            return _File(name, _folders(name), schema, footer.metadata.num_rows, attrs)
+            rows = footer.metadata.num_rows
+            return _File(name, _folders(name), _schema_of(footer), rows, attrs)
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
+
+
+def _schema_of(footer: Any) -> Any:
+    """Return names and types of the columns of a file."""
+    return pa.schema([field.remove_metadata() for field in footer.schema_arrow])
+
+
+def _place(filesystem: Any, path: str) -> Hashable:
+    """Tell where a file is: on a local disk, links to it are at the same place."""
+    if filesystem.type_name == "subtree":
+        return _place(filesystem.base_fs, filesystem.base_path + path)
+    if filesystem.type_name in _LOCAL:
+        status = os.stat(path)
+        if status.st_ino:  # not known on all systems
+            return status.st_dev, status.st_ino
+    return path
 
 
 def _folders(path: str) -> dict[str, str | None]:

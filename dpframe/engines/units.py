@@ -5,17 +5,18 @@ several at once. Which units share a group does not matter to any of them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from itertools import count, pairwise
+from itertools import count, pairwise, repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
 
 from dpframe.columns import values
-from dpframe.columns.lookup import boxed, each, is_arrow_text, native, native_dtype
+from dpframe.columns.identity import OWN_KEYS, key_of
+from dpframe.columns.lookup import is_arrow_text, native, native_dtype
 from dpframe.engines.capping import index_dtype, kept_rows, ordered
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
@@ -24,7 +25,6 @@ __all__ = ["Units", "unit_codes"]
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 18  # rows of a group, about
-_KINDS_OF_TEXT = frozenset(map(id, (str, float, type(None), type(pd.NA), type(pd.NaT))))
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
 _WORD = 64
@@ -161,7 +161,7 @@ def _range(found: np.ndarray) -> tuple[int, int] | None:
 def unit_codes(column: pd.Series) -> _Codes:
     """Give a number to each privacy unit of a column.
 
-    Rows are of one unit when their values are equal, as in a dict.
+    Rows are of one unit when the keys of their values are equal in a dict; see `identity`.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def unit_codes(column: pd.Series) -> _Codes:
     elif dtype is not None:
         found, missing = native(column, dtype)
         codes, units = _numbers_coded(found)
-    elif _is_text(column):
+    elif is_arrow_text(column.dtype):
         codes, uniques = pd.factorize(column)
         units = len(uniques)
     else:
@@ -196,20 +196,6 @@ def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> 
     if missing is not None:
         codes[missing] = units
     return codes, units
-
-
-def _is_text(column: pd.Series) -> bool:
-    """Whether a column holds only texts and missing values: pandas hashes these as a dict does."""
-    if isinstance(column.dtype, pd.StringDtype) or is_arrow_text(column.dtype):
-        return True
-    if not values.holds_objects(column):
-        return False
-    # of the very type: texts of other types hash as they like, and other objects may well raise
-    # when they are asked what they are, even types when they are hashed
-    kinds = set(map(id, map(type, np.asarray(column.array))))
-    if not kinds <= _KINDS_OF_TEXT:
-        return False
-    return id(float) not in kinds or infer_dtype(column, skipna=True) == "string"
 
 
 def _numbers_coded(found: np.ndarray) -> _Codes:
@@ -238,13 +224,47 @@ def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
 
 
 def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
-    """Code Python objects in order of appearance."""
-    # None stands for values that cannot be read, too
-    known: defaultdict[object, int] = defaultdict(count().__next__, {None: -1})
-    codes = np.empty(len(column), index_dtype(len(column)))
-    for start in range(0, len(column), _BLOCK):
-        block = column.iloc[start : start + _BLOCK]
-        found = each(known.__getitem__, boxed(block), -1)
-        found[values.missing(block)] = -1
-        codes[start : start + _BLOCK] = found
-    return codes, len(known) - 1
+    """Code Python objects: plain texts by the hash table of pandas for texts, others by a dict.
+
+    Which of the two it is depends on the row alone, and keys of one never equal keys of the other.
+    """
+    items = values.objects(column)
+    starts = range(0, len(items), _BLOCK)
+    if all(_all_plain(items[start : start + _BLOCK].tolist()) for start in starts):
+        codes, uniques = pd.factorize(items)
+        return codes, len(uniques)
+    keys, plain = np.empty(len(items), object), np.empty(len(items), bool)
+    for start in starts:
+        rows = slice(start, start + _BLOCK)
+        keys[rows], plain[rows] = _keyed(items[rows])
+    codes = np.empty(len(items), index_dtype(len(items)))
+    codes[plain], uniques = pd.factorize(keys[plain])
+    known: defaultdict[Hashable, int] = defaultdict(count(len(uniques)).__next__, {None: -1})
+    codes[~plain] = np.fromiter(map(known.__getitem__, keys[~plain]), np.int64)
+    return codes, len(uniques) + len(known) - 1
+
+
+def _keyed(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of some objects, and which of them are plain texts."""
+    keys = items.tolist()
+    if not set(map(id, map(type, keys))) <= OWN_KEYS:
+        keys = [one if type(one) is str else key_of(one) for one in keys]
+        items = np.fromiter(keys, object, len(keys))
+    plain = np.fromiter((type(key) is str for key in keys), bool, len(keys))
+    texts = items[plain].tolist()
+    if not _all_plain(texts):
+        plain[plain] = list(map(_is_plain, texts))
+    return items, plain
+
+
+def _all_plain(items: list[Any]) -> bool:
+    """Whether some objects are plain texts; quicker than one by one."""
+    # types are compared by identity: some raise when they are asked, or hashed
+    return all(map(is_, map(type, items), repeat(str))) and _is_plain("".join(items))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether UTF-8 can hold a text, and no NUL cuts it off: pandas may mix up others."""
+    if "\0" in text:
+        return False
+    return text.isascii() or text.encode(errors="replace").decode() == text

@@ -1,0 +1,295 @@
+"""Ids of any kind are told apart by a rule that looks at one row alone, in columns of any dtype."""
+
+import asyncio
+import random
+import unicodedata
+import uuid
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe.columns.identity import key_of
+from dpframe.engines.units import unit_codes
+from dpframe.errors import STOPS
+
+EXACT = 1e15  # an epsilon whose noise is 0
+
+
+class Text(str):
+    """A text of another class, equal to others as usual."""
+
+    __slots__ = ()
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    ONE = 1
+
+
+class Crowded:
+    """Hashes like 1, as 1 does, and equals itself."""
+
+    def __hash__(self):
+        return 1
+
+
+class Grudging:
+    """Hashes like 1, and raises when it is compared."""
+
+    def __init__(self, error=RuntimeError):
+        self.error = error
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, _):
+        raise self.error("private")
+
+
+class Greedy:
+    """Hashes like 1, and claims to equal everything."""
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, _):
+        return True
+
+
+class Unhashable:
+    def __init__(self, error=RuntimeError):
+        self.error = error
+
+    def __hash__(self):
+        raise self.error("private")
+
+
+NFC, NFD = (unicodedata.normalize(form, "é") for form in ("NFC", "NFD"))
+TEXTS = [
+    *["a", "A", "", "1", "1.0", "True", "nan", "None", "<NA>", NFC, NFD, "red", "z" * 300],
+    *["a\0", "a\0b", "a\0c", "\0", "\0\0", "a ", "\ufeffa", "\U0001f600"],
+]
+SURROGATES = ["\ud800", "\udfff", "'\\ud800'", "\\ud800", "a\ud800", "a\udfff", "?", "\ufffd"]
+NUMBERS = [
+    *[0, -0.0, 0.0, 1, 1.0, True, False, np.int8(1), np.float64(1), np.True_, Level.ONE, 1 + 0j],
+    *[2**53, 2.0**53, 2**53 + 1, 2**61, -(2**61), 2**64, 2.0**64, 10**400, -(10**400)],
+    *[
+        Decimal(1),
+        Decimal("1.0"),
+        Decimal("0.1"),
+        0.1,
+        Fraction(1, 10),
+        Fraction(1),
+        np.float32(0.1),
+    ],
+    *[float("inf"), float("-inf"), 5e-324],
+]
+NEW_YORK = "America/New_York"
+OTHERS = [
+    *[b"a", b"1", b"", b"a\0", Text("a"), Text("a\0b"), np.str_("a"), np.bytes_(b"a"), Color.RED],
+    *[(1, "a"), (1.0, "a"), (True, Text("a")), ("1", "a"), (), ((1,), 2), ((1.0,), 2)],
+    *[pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01", tz="UTC")],
+    *[pd.Timestamp("2020-01-01", tz="UTC").tz_convert(NEW_YORK), pd.Timestamp(1), pd.Timestamp(2)],
+    *[pd.Timedelta(1), pd.Timedelta("1D"), pd.Period("2020-01"), pd.Interval(0, 1)],
+    *[uuid.UUID(int=1), uuid.UUID(int=1 << 80), frozenset({1}), frozenset({1.0}), int, str, len],
+    *[Crowded(), Crowded(), Unhashable(), [1], {}, bytearray(b"a")],
+]
+MISSING = [None, float("nan"), np.nan, pd.NaT, pd.NA, Decimal("NaN"), np.float64("nan")]
+POOL = [*TEXTS, *SURROGATES, *NUMBERS, *OTHERS, *MISSING]
+
+
+def objects(items):
+    cells = np.empty(len(items), object)
+    cells[:] = [0] * len(items)
+    for row, item in enumerate(items):
+        cells[row] = item
+    return pd.Series(cells, dtype=object)
+
+
+def arrow(items, kind):
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(items, kind)])))
+
+
+def as_a_dict_tells(items):
+    """Number of the unit of each item, by a plain dict; -1 for none."""
+    known = {}
+
+    def number(item):
+        try:
+            if any(item is gone for gone in MISSING) or item is pd.NaT:
+                return -1
+            item = item.item() if isinstance(item, np.number | np.bool_) else item
+            return known.setdefault(item, len(known))
+        except Exception:
+            return -1
+
+    return [number(item) for item in items]
+
+
+def numbered(column):
+    """Number of the unit of each row, in order of appearance; -1 for none."""
+    codes, none = unit_codes(column)
+    known = {none: -1}
+    return [known.setdefault(code, len(known) - 1) for code in codes]
+
+
+def categories(items):
+    distinct = list(dict.fromkeys(items))
+    codes = [distinct.index(item) for item in items]
+    index = pd.Index(objects(distinct).array, dtype=object, tupleize_cols=False)
+    return pd.Series(pd.Categorical.from_codes(codes, index))
+
+
+def words(items, dtype):
+    return pd.Series(items, dtype=dtype)
+
+
+COLUMNS = {
+    "object": (objects, POOL),
+    "object, texts": (objects, [*TEXTS, *SURROGATES]),
+    "object, texts and None": (objects, [*TEXTS, *SURROGATES, None, float("nan")]),
+    "object, numbers": (objects, NUMBERS),
+    "str": (lambda items: words(items, "str"), [*TEXTS, None]),
+    "string[python]": (
+        lambda items: words(items, pd.StringDtype("python")),
+        [*TEXTS, *SURROGATES, None],
+    ),
+    "string[pyarrow]": (lambda items: words(items, pd.StringDtype("pyarrow")), [*TEXTS, None]),
+    **{
+        str(kind): (lambda items, kind=kind: arrow(items, kind), [*TEXTS, None])
+        for kind in (pa.string(), pa.large_string(), pa.string_view())
+    },
+    "arrow binary": (lambda items: arrow(items, pa.binary()), [b"a", b"a\0", b"", b"\0", None]),
+    "dictionary": (
+        lambda items: pd.Series(
+            pd.arrays.ArrowExtensionArray(
+                pa.chunked_array([pa.array(items, pa.string()).dictionary_encode()])
+            )
+        ),
+        [*TEXTS, None],
+    ),
+    "category of texts": (categories, [*TEXTS]),
+    "category of str": (
+        lambda items: words(items, "str").astype("category"),
+        [*TEXTS, None],
+    ),
+    "category of numbers": (categories, [0, 1, 2**53, 2**53 + 1, 10**30]),
+    "Int64": (lambda items: words(items, "Int64"), [0, 1, 2**53, 2**53 + 1, 2**63 - 1, None]),
+    "int64[pyarrow]": (lambda items: arrow(items, pa.int64()), [0, 2**53, 2**53 + 1, None]),
+    "decimal": (
+        lambda items: arrow(items, pa.decimal128(38, 1)),
+        [Decimal("1.0"), Decimal("0.5"), Decimal(10**30), None],
+    ),
+    "float64": (lambda items: words(items, "float64"), [0.0, -0.0, 1e300, 5e-324, np.nan, np.inf]),
+    "times": (
+        lambda items: words(items, "datetime64[ns, UTC]"),
+        [pd.Timestamp(n, tz="UTC") for n in range(3)] + [pd.NaT],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("seed", range(3))
+def test_ids_are_told_apart_as_in_a_dict(name, seed):
+    make, pool = COLUMNS[name]
+    items = random.Random(seed).sample(pool * 3, 3 * len(pool))
+    assert numbered(make(items)) == as_a_dict_tells(items)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@given(data=st.data())
+def test_an_added_id_never_moves_others(name, data):
+    """Whichever rows are beside them, two rows are of one unit or not."""
+    make, pool = COLUMNS[name]
+    places = data.draw(st.lists(st.integers(0, len(pool) - 1), max_size=12))
+    rows = [pool[place] for place in places]
+    added = pool[data.draw(st.integers(0, len(pool) - 1))]
+    place = data.draw(st.integers(0, len(rows)))
+    without = unit_codes(make(rows))
+    within, none = unit_codes(make([*rows[:place], added, *rows[place:]]))
+    within = np.delete(within, place)
+    assert (within == none).tolist() == (without[0] == without[1]).tolist()
+    np.testing.assert_array_equal(within[:, None] == within, without[0][:, None] == without[0])
+
+
+def count(ids):
+    frame = pd.DataFrame({"who": objects(ids)})
+    frame.dp.declare(privacy_unit="who", max_rows=1)
+    return int(frame.dp.count(epsilon=EXACT).iloc[0, 0])
+
+
+SURROGATE_IDS = [f"{chr(0xD800 + n)}" for n in range(1000)]
+NUL_IDS = [f"user\0{n}" for n in range(1000)]
+
+
+@pytest.mark.parametrize("ids", [SURROGATE_IDS, NUL_IDS, ["\ud800", "'\\ud800'"] * 2])
+@pytest.mark.parametrize("added", [7, None, "x", b"x", (1,), np.nan, Unhashable()])
+def test_one_unit_changes_a_count_by_one(ids, added):
+    before, after = count(ids), count([*ids, added])
+    assert before == len(set(ids))
+    assert 0 <= after - before <= 1
+
+
+@pytest.mark.parametrize("odd", [Grudging(), Grudging(asyncio.CancelledError), Greedy()])
+def test_what_an_id_does_when_it_is_compared_moves_no_other(odd):
+    ids = [1, 2**61, "a", 1.0, (1,), b"a"]
+    for place in range(len(ids) + 1):
+        found = numbered(objects([*ids[:place], odd, *ids[place:], odd]))
+        own = {found.pop(place), found.pop()}
+        assert len(own) == 1
+        assert not own & set(found)
+        assert len(set(found)) == len(set(ids))
+
+
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, BaseException])
+def test_an_id_that_cannot_be_hashed_is_left_out(error):
+    assert numbered(objects([1, Unhashable(error), "a", (Unhashable(error),)])) == [0, -1, 1, -1]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_what_stops_a_program_is_not_contained(stop):
+    with pytest.raises(stop):
+        unit_codes(objects([Unhashable(stop)]))
+
+
+def test_missing_parts_of_an_id_are_alike():
+    """Each row of a table may have a NaN of its own, which equals no other in a dict."""
+    ids = [("a", float(word)) for word in ("nan", "nan", "1")] + [("a", None), ("a", pd.NA)]
+    assert numbered(objects(ids)) == [0, 0, 1, 0, 0]
+
+
+def test_classes_with_an_equality_of_their_own_equal_none_of_others():
+    class Caseless(str):
+        __slots__ = ()
+
+        def __eq__(self, other):
+            return self.lower() == other.lower()
+
+        def __hash__(self):
+            return hash(self.lower())
+
+    assert numbered(objects(["a", Caseless("A"), Caseless("a"), "A"])) == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("value", POOL, ids=repr)
+def test_keys_are_equal_to_themselves(value):
+    assert key_of(value) == key_of(value)
+    assert hash(key_of(value)) == hash(key_of(value))
+
+
+def test_releases_use_this_rule():
+    ids = ["a\0b", "a\0c", "a", "\ud800", "\udfff", 7, Grudging()]
+    frame = pd.DataFrame({"who": objects(ids * 2)})
+    dpf.declare(frame, privacy_unit="who", max_rows=1)
+    assert int(dpf.release(frame, dpf.count(), epsilon=EXACT).iloc[0, 0]) == len(ids)
