@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hostile import objects
 
 import dpframe as dpf
 from dpframe.columns.identity import key_of
@@ -109,14 +110,6 @@ MISSING = [None, float("nan"), np.nan, pd.NaT, pd.NA, Decimal("NaN"), np.float64
 POOL = [*TEXTS, *SURROGATES, *NUMBERS, *OTHERS, *MISSING]
 
 
-def objects(items):
-    cells = np.empty(len(items), object)
-    cells[:] = [0] * len(items)
-    for row, item in enumerate(items):
-        cells[row] = item
-    return pd.Series(cells, dtype=object)
-
-
 def arrow(items, kind):
     return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(items, kind)])))
 
@@ -158,7 +151,7 @@ def words(items, dtype):
 COLUMNS = {
     "object": (objects, POOL),
     "object, texts": (objects, [*TEXTS, *SURROGATES]),
-    "object, texts and None": (objects, [*TEXTS, *SURROGATES, None, float("nan")]),
+    "object, texts and None": (objects, [*TEXTS, *SURROGATES, None, np.nan]),
     "object, numbers": (objects, NUMBERS),
     "str": (lambda items: words(items, "str"), [*TEXTS, None]),
     "string[python]": (
