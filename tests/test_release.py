@@ -13,7 +13,13 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
-from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, UnknownColumnError
+from dpframe.errors import (
+    BudgetExceededError,
+    DPFrameError,
+    QueryError,
+    ReleaseError,
+    UnknownColumnError,
+)
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import noise
 from dpframe.privacy.laws import Law
@@ -276,7 +282,7 @@ def test_what_was_charged_stays_charged_when_the_engine_fails(declared, monkeypa
         raise MemoryError
 
     monkeypatch.setattr(PandasEngine, "totals", fail)
-    with pytest.raises(MemoryError):
+    with pytest.raises(ReleaseError, match="too little memory"):
         declared.dp.count(epsilon=0.25)
     assert declared.dp.ledger.status().spent.epsilon == Fraction(1, 4)
 

@@ -67,8 +67,8 @@ class DaskEngine:
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each.
 
-        Errors of the collection's own graph pass through; its warnings are not shown, because
-        private values may be what it warns of.
+        Errors of the collection's own graph pass through to `release`, which shows nothing of
+        them; its warnings are not shown, because private values may be what it warns of.
         """
         self.check(frame, labels_of(tasks))
         by_unit: dict[Hashable, list[int]] = {}

@@ -189,9 +189,7 @@ class ParquetFiles:
             names = set(file.schema.names)
             inside = [label for label in labels if label in names]
             with self._filesystem.open_input_file(file.path) as source:
-                reader = pq.ParquetFile(
-                    source, pre_buffer=False, page_checksum_verification=True
-                )
+                reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
                 if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
                 for batch in reader.iter_batches(self.batch_rows, columns=inside):

@@ -13,7 +13,13 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import parquet
-from dpframe.errors import BudgetExceededError, DeclarationError, DPFrameError, UnknownColumnError
+from dpframe.errors import (
+    BudgetExceededError,
+    DeclarationError,
+    DPFrameError,
+    ReleaseError,
+    UnknownColumnError,
+)
 
 EXACT = {"epsilon": 1e6}
 SCHEMA = pandera.DataFrameSchema(
@@ -92,7 +98,7 @@ def test_the_ledger_is_charged_before_rows_are_read(scan):
         spent.append(scan.dp.budget.remaining_epsilon)
         raise MemoryError
 
-    with mock.patch.object(parquet.ParquetFiles, "tables", tables), pytest.raises(MemoryError):
+    with mock.patch.object(parquet.ParquetFiles, "tables", tables), pytest.raises(ReleaseError):
         scan.dp.count("zone", epsilon=0.25)
     assert spent == [pytest.approx(0.75)]
 
