@@ -107,7 +107,7 @@ def test_nothing_is_computed_before_the_ledger_is_charged():
 def test_errors_of_the_graph_quote_nothing_and_stay_charged():
     watched = Watched(LookupError("the disk is gone"))
     watched.frame.dp.declare(budget=dpf.Budget(epsilon=1))
-    with pytest.raises(ReleaseError, match="^(?!.*the disk is gone)"):
+    with pytest.raises(ReleaseError, match=r"^(?!.*the disk is gone)"):
         watched.frame.dp.count(epsilon=1)
     assert watched.frame.dp.budget.spent_epsilon == 1
 

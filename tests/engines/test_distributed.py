@@ -96,7 +96,7 @@ def test_errors_of_workers_quote_nothing(client):
 
     private = collection(2).map_partitions(fail, meta=make(0).iloc[:0])
     private.dp.declare(budget=dpf.Budget(epsilon=1))
-    with pytest.raises(ReleaseError, match="^(?!.*the disk is gone)"):
+    with pytest.raises(ReleaseError, match=r"^(?!.*the disk is gone)"):
         private.dp.count(epsilon=1)
     assert private.dp.budget.spent_epsilon == 1
 
