@@ -309,7 +309,7 @@ WHERE = Condition.parse(f"x in ['a', 'a\\0', 1] or x > '{NFC}' or x < 0")
 def test_buckets_keys_and_conditions_look_at_one_row(name, view):
     make, pool = COLUMNS[name]
     column = make(pool)
-    alone = [VIEWS[view](column.iloc[[row]])[0] for row in range(len(pool))]
+    alone = [VIEWS[view](column.iloc[row : row + 1])[0] for row in range(len(pool))]
     assert VIEWS[view](column).tolist() == alone
     assert VIEWS[view](make(pool[::-1])).tolist() == alone[::-1]
 
