@@ -17,10 +17,10 @@ from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries import asking
 from dpframe.queries.kinds import (
-    Bounds,
     By,
     Columns,
     Count,
+    GivenBounds,
     Keys,
     KnownRows,
     Mean,
@@ -122,7 +122,7 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        bounds: Bounds = None,
+        bounds: GivenBounds = None,
         max_true: int | None = None,
         n: KnownRows = None,
         n_weight: float = 0.0,
@@ -150,7 +150,7 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        bounds: Bounds = None,
+        bounds: GivenBounds = None,
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
         """Release means of columns in each group; see `dpframe.mean` and `dpframe.release`."""

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from dpframe.accessors.frames import PrivateAccessor
-from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Source
+from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Paths
 
 __all__ = ["ParquetScan", "scan_parquet"]
 
@@ -22,7 +22,7 @@ class ParquetScan(ParquetFiles):
 
 
 def scan_parquet(
-    path: Source,
+    path: Paths,
     *,
     filesystem: Any = None,
     batch_rows: int = BATCH_ROWS,

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
-from dpframe.columns.searching import SMALL_TABLE, SPARSE, Keys, hashed, search_of
+from dpframe.columns.searching import SMALL_TABLE, SPARSE, AxisKeys, hashed, search_of
 from dpframe.errors import STOPS
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
@@ -91,7 +91,7 @@ def finder(axis: Axis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
         return _bin_finder(axis.keys)
-    find = _key_finder(Keys(axis.keys), values.dense(column.iloc[:0]))
+    find = _key_finder(AxisKeys(axis.keys), values.dense(column.iloc[:0]))
     if isinstance(column.dtype, pd.SparseDtype):
         return lambda block: find(values.dense(block))
     return find
@@ -175,7 +175,7 @@ def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndar
     return lambda codes: places.take(index.get_indexer(codes))  # -1, not chosen, is the last
 
 
-def _key_finder(keys: Keys, column: pd.Series) -> Finder:
+def _key_finder(keys: AxisKeys, column: pd.Series) -> Finder:
     """Choose the quickest search for the dtype of a column."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -205,13 +205,13 @@ def _object_finder(keys: list[Any]) -> Finder:
     return lambda block: each(places.get, boxed(block), len(keys), len(keys))
 
 
-def _category_finder(keys: Keys, categories: pd.Series) -> Finder:
+def _category_finder(keys: AxisKeys, categories: pd.Series) -> Finder:
     """Search the categories once, then read codes; code -1, missing, is the last place."""
     table = np.append(_key_finder(keys, categories)(categories), len(keys))
     return lambda block: table.take(block.array.codes)
 
 
-def _dictionary_finder(keys: Keys, sample: pd.Series) -> Finder:
+def _dictionary_finder(keys: AxisKeys, sample: pd.Series) -> Finder:
     """Search the dictionaries of a block, then read codes."""
     search = _key_finder(keys, values.decoded(sample).values)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["SMALL_TABLE", "SPARSE", "Keys", "Search", "hashed", "search_of"]
+__all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "hashed", "search_of"]
 
 Search = Callable[[np.ndarray], np.ndarray]
 """From an array to the int64 position of each value among the keys, their number if in none."""
@@ -31,7 +31,7 @@ _TIMES = frozenset((np.datetime64, np.timedelta64))
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
-class Keys:
+class AxisKeys:
     """The keys of an axis; as Python objects only where these are needed."""
 
     def __init__(self, index: pd.Index) -> None:
@@ -63,7 +63,7 @@ def _standard(key: Any) -> Any:
     return pd.Timedelta(key) if isinstance(key, np.timedelta64) else key
 
 
-def search_of(keys: Keys, dtype: np.dtype[Any], aware: bool) -> Search:
+def search_of(keys: AxisKeys, dtype: np.dtype[Any], aware: bool) -> Search:
     """Choose the quickest search of an array of numbers or times."""
     kind = dtype.kind
     if kind in "biu":
@@ -75,7 +75,7 @@ def search_of(keys: Keys, dtype: np.dtype[Any], aware: bool) -> Search:
     return _integer_search(ticks, len(keys))
 
 
-def _integers(keys: Keys, dtype: type[np.integer[Any]]) -> _Places:
+def _integers(keys: AxisKeys, dtype: type[np.integer[Any]]) -> _Places:
     """Find the keys that are integers of a dtype."""
     numbers = keys.numbers("iu")
     if numbers is None:
@@ -87,7 +87,7 @@ def _integers(keys: Keys, dtype: type[np.integer[Any]]) -> _Places:
     return held[usable], np.flatnonzero(usable)
 
 
-def _floats(keys: Keys) -> _Places:
+def _floats(keys: AxisKeys) -> _Places:
     """Find the keys that are equal to a float."""
     numbers = keys.numbers("f")
     if numbers is None:

@@ -18,7 +18,7 @@ from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 
-__all__ = ["Grid", "Prior", "empirical_bayes", "fit_prior", "posterior"]
+__all__ = ["Prior", "PriorGrid", "empirical_bayes", "fit_prior", "posterior"]
 
 _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
@@ -47,7 +47,7 @@ _PROBED = 1024  # beyond, it is estimated from so many signs, or one for each va
 _LEAST = 1e-300  # stands for a likelihood of 0, of bins without values
 
 
-class Grid(NamedTuple):
+class PriorGrid(NamedTuple):
     """Where truths can be, and the noise around them."""
 
     law: Law
@@ -175,7 +175,7 @@ def empirical_bayes(
             return Denoised(y.copy(), sigma * sigma, chosen)
         z = z[near]
         # where the noise is next to nothing, so is what a farther point has to say
-        grid = Grid(law, min(step / unit, _RESOLVED), bounded=lower is not None)
+        grid = PriorGrid(law, min(step / unit, _RESOLVED), bounded=lower is not None)
         parts = int(step) if whole and step <= _PARTS else None
         pieces = _pieces(z, grid.step)
         most_steps = _MOST_STEPS if len(pieces) == 1 else _FEW_STEPS
@@ -203,7 +203,7 @@ def _pieces(z: np.ndarray, step: float) -> list[np.ndarray]:
 
 def fit_prior(
     values: np.ndarray,
-    grid: Grid,
+    grid: PriorGrid,
     parts: int | None = None,
     *,
     gain: float | None = None,
@@ -272,7 +272,7 @@ def _row_blocks(bins: _Bins) -> Iterator[slice]:
     return _blocks(len(bins.start), max(_PRODUCT // bins.kernel.size, 1))
 
 
-def _bins(values: np.ndarray, grid: Grid, parts: int | None) -> _Bins:
+def _bins(values: np.ndarray, grid: PriorGrid, parts: int | None) -> _Bins:
     """Count values in bins, and find the points of the grid that they see."""
     parts = parts or math.ceil(_PARTS * min(grid.step, 2))
     if grid.bounded:
@@ -351,7 +351,7 @@ def _scatter(totals: np.ndarray, start: np.ndarray, parts: np.ndarray) -> None:
         totals[..., start + k] += parts[..., k, :]
 
 
-def _risk(values: np.ndarray, grid: Grid, most_steps: int, variance: float) -> float:
+def _risk(values: np.ndarray, grid: PriorGrid, most_steps: int, variance: float) -> float:
     """Mean squared error that posterior means are expected to have, in squared units."""
     grid = grid._replace(step=grid.step if grid.step <= _COARSE else _SPACING)
     bins = _bins(np.sort(values), grid, None)

@@ -11,7 +11,7 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis
 from dpframe.queries.where import Condition
 
-__all__ = ["Block", "Finders", "Source", "ends"]
+__all__ = ["Finders", "FrameReader", "RowBlock", "ends"]
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
@@ -20,7 +20,7 @@ Finders = dict[tuple[Hashable, ...], Finder]
 """Prepared searches, by axis and dtype of its column."""
 
 
-class Source:
+class FrameReader:
     """A private frame, read by blocks.
 
     Parameters
@@ -64,7 +64,7 @@ class Source:
         return finders[key]
 
 
-class Block:
+class RowBlock:
     """Views of one block of rows, each computed once.
 
     Parameters
@@ -75,7 +75,7 @@ class Block:
         Which of its rows.
     """
 
-    def __init__(self, source: Source, rows: slice) -> None:
+    def __init__(self, source: FrameReader, rows: slice) -> None:
         self.rows = rows
         self._source = source
         self._positions: dict[Hashable, np.ndarray] = {}

@@ -9,7 +9,7 @@ import pandas as pd
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
 from dpframe.engines.base import check_labels, is_marked, mark_attrs
-from dpframe.engines.blocks import Block, Finders, Source
+from dpframe.engines.blocks import Finders, FrameReader, RowBlock
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
@@ -91,7 +91,7 @@ def _totals_of_part(
 ) -> list[np.ndarray]:
     axes = [axis for task in tasks for axis in task.cells.axes]
     with np.errstate(all="ignore"):
-        source = Source(part, axes, finders)
+        source = FrameReader(part, axes, finders)
         return _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
 
 
@@ -115,7 +115,11 @@ class _Pass:
     """One pass of some tasks over a frame."""
 
     def __init__(
-        self, source: Source, tasks: Sequence[Task], lookups: Sequence[CellLookup], threads: int
+        self,
+        source: FrameReader,
+        tasks: Sequence[Task],
+        lookups: Sequence[CellLookup],
+        threads: int,
     ) -> None:
         self._source = source
         self._rows = len(source.frame)
@@ -142,7 +146,7 @@ class _Pass:
         """Add up the blocks that no other thread takes."""
         sums = [Sums(self._source, each) for each in self._tasks]
         for rows in blocks:
-            block = Block(self._source, rows)
+            block = RowBlock(self._source, rows)
             for each in sums:
                 each.add(block)
         return [each.totals() for each in sums]
@@ -175,6 +179,6 @@ class _Pass:
 
     def _find(self, capped: list[Prepared], rows: slice) -> None:
         """Find the cells of a block for some tasks."""
-        block = Block(self._source, rows)
+        block = RowBlock(self._source, rows)
         for each in capped:
             each.capped[rows] = each.find(block)

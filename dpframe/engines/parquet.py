@@ -33,12 +33,12 @@ try:
 except ImportError:  # an optional dependency
     pa = None
 
-__all__ = ["BATCH_ROWS", "ParquetEngine", "ParquetFiles", "Source"]
+__all__ = ["BATCH_ROWS", "ParquetEngine", "ParquetFiles", "Paths"]
 
 BATCH_ROWS = 1 << 19
 """Rows that are read at once."""
 
-Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
 _BUCKET_ROWS = 1 << 21
@@ -87,7 +87,7 @@ class ParquetFiles:
 
     def __init__(
         self,
-        path: Source,
+        path: Paths,
         *,
         filesystem: Any = None,
         batch_rows: int = BATCH_ROWS,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import Block, Source, ends
+from dpframe.engines.blocks import FrameReader, RowBlock, ends
 from dpframe.engines.flags import Flags
 from dpframe.engines.picking import keep_few
 from dpframe.queries.tasks import Task, Term
@@ -33,14 +33,14 @@ class Prepared:
         """One kept row of each unit, where units are counted."""
         self._lookup = lookup
 
-    def find(self, block: Block) -> np.ndarray:
+    def find(self, block: RowBlock) -> np.ndarray:
         """Find the cells of a block, before caps; not to be written to."""
         cells = self._lookup(block.position, len(block))
         if self.task.where is None:
             return cells
         return np.where(block.kept(self.task.where), cells, self.outside)
 
-    def kept(self, block: Block) -> np.ndarray:
+    def kept(self, block: RowBlock) -> np.ndarray:
         """Return the cells of a block; rows that caps drop are outside."""
         if self.task.unit is None:
             return self.find(block)
@@ -58,7 +58,7 @@ class Sums:
         The task.
     """
 
-    def __init__(self, source: Source, prepared: Prepared) -> None:
+    def __init__(self, source: FrameReader, prepared: Prepared) -> None:
         self._prepared = prepared
         self._task = prepared.task
         terms = prepared.task.terms
@@ -68,7 +68,7 @@ class Sums:
         self._places = {at: source.place(term.column) for at, term in flagged.items()}
         self._flags = Flags(source.frame, self._places.values())
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RowBlock) -> None:
         """Add up a block."""
         cells = self._prepared.kept(block)
         own = _Own(self._prepared, block, cells)
@@ -88,7 +88,7 @@ class Sums:
 class _Own:
     """What the terms of one task share in one block."""
 
-    def __init__(self, prepared: Prepared, block: Block, cells: np.ndarray) -> None:
+    def __init__(self, prepared: Prepared, block: RowBlock, cells: np.ndarray) -> None:
         self._prepared = prepared
         self._task = prepared.task
         self._block = block
@@ -134,7 +134,7 @@ def sums_of(task: Task) -> list[Term]:
     return [term for term in task.terms if term.kind == "sum"]
 
 
-def _flagged(source: Source, task: Task) -> dict[int, Term]:
+def _flagged(source: FrameReader, task: Task) -> dict[int, Term]:
     """Find the sums, by position, that need only the number of True in a column."""
     if task.cells.size != 1 or task.most is not None:
         return {}

@@ -13,10 +13,10 @@ from dpframe.privacy.amounts import as_number
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
     Aggregate,
-    Bounds,
     By,
     Columns,
     Count,
+    GivenBounds,
     Histogram,
     Keys,
     KnownRows,
@@ -67,7 +67,7 @@ def sum(
     *,
     where: str | None = None,
     keys: Keys = None,
-    bounds: Bounds = None,
+    bounds: GivenBounds = None,
     max_true: int | None = None,
     n: KnownRows = None,
     n_weight: float = 0.0,
@@ -118,7 +118,7 @@ def mean(
     *,
     where: str | None = None,
     keys: Keys = None,
-    bounds: Bounds = None,
+    bounds: GivenBounds = None,
 ) -> Mean:
     """Describe the mean of one or several columns in each group.
 

@@ -10,10 +10,10 @@ from dpframe.queries.where import Condition
 
 __all__ = [
     "Aggregate",
-    "Bounds",
     "By",
     "Columns",
     "Count",
+    "GivenBounds",
     "Histogram",
     "Keys",
     "KnownRows",
@@ -27,7 +27,7 @@ __all__ = [
 By: TypeAlias = Hashable | Iterable[Hashable] | None
 Columns: TypeAlias = Hashable | Iterable[Hashable]
 Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
-Bounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
+GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
 
@@ -49,7 +49,7 @@ class Count(_Grouped):
 @dataclass(frozen=True, eq=False)
 class _OfColumns(_Grouped):
     columns: tuple[Hashable, ...] = ()
-    bounds: Bounds = None
+    bounds: GivenBounds = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from dpframe.results.certificate import ATTRIBUTE, verify
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
 
 Place: TypeAlias = str | PathLike[str]
-Cells: TypeAlias = list[list[str]]
+TextRows: TypeAlias = list[list[str]]
 
 _FORMAT = 1
 _SUFFIX = ".certificate.json"
@@ -183,7 +183,7 @@ def _header(shape: Mapping[str, Any]) -> list[str]:
     return ["" if label is None else str(label) for label in shape["levels"] + shape["columns"]]
 
 
-def _cells(frame: pd.DataFrame) -> Cells:
+def _cells(frame: pd.DataFrame) -> TextRows:
     """Return the texts of a table, row by row."""
     return [list(row) for row in zip(*map(_texts, _parts(frame)), strict=True)]
 
@@ -217,7 +217,7 @@ def _table_of(text: str, shape: Mapping[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _frame_of(rows: Cells, shape: Mapping[str, Any]) -> pd.DataFrame:
+def _frame_of(rows: TextRows, shape: Mapping[str, Any]) -> pd.DataFrame:
     """Build a frame of the dtypes it had."""
     levels, columns, kinds = shape["levels"], shape["columns"], shape["kinds"]
     texts = zip(*rows, strict=True) if rows else [()] * len(kinds)

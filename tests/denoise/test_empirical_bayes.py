@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 import dpframe.denoise.empirical_bayes as module
-from dpframe.denoise.empirical_bayes import Grid, Prior, empirical_bayes, fit_prior, posterior
+from dpframe.denoise.empirical_bayes import Prior, PriorGrid, empirical_bayes, fit_prior, posterior
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -50,7 +50,7 @@ def sparse(n, rng):
 def test_the_prior_is_the_likeliest_on_its_grid(law):
     sigma, step = 4.0, 2.0
     values = COUNTS / sigma
-    grid = Grid(law, step / sigma, bounded=True)
+    grid = PriorGrid(law, step / sigma, bounded=True)
     prior = fit_prior(values, grid, int(step), gain=0.0, most_steps=20_000)
 
     # without the constraint sum w = 1, which `sum w` in the objective makes true at the optimum
@@ -80,13 +80,13 @@ def test_the_prior_is_the_likeliest_on_its_grid(law):
 def test_no_prior_is_likelier_by_more_than_the_duality_gap(law):
     values = noisy(law, sparse(300, np.random.default_rng(3)), 5, np.random.default_rng(4)) / 5
     values = np.maximum(values, 0 if law is LAPLACE else -5)  # as the fit has it
-    prior = fit_prior(values, Grid(law, 0.4, bounded=True), 2, gain=1e-4, most_steps=5_000)
+    prior = fit_prior(values, PriorGrid(law, 0.4, bounded=True), 2, gain=1e-4, most_steps=5_000)
     everywhere = np.arange(0, values.max() + 0.4, 0.4)
     f = likelihoods(values, prior.points, law) @ prior.weights
     # of all points of the grid, as the dual of the likelihood has it (Lindsay 1983)
     gap = (likelihoods(values, everywhere, law) / f[:, None]).mean(0).max() - 1
     assert -1e-9 < gap < 0.01
-    early = fit_prior(values, Grid(law, 0.4, bounded=True), 2, most_steps=2)
+    early = fit_prior(values, PriorGrid(law, 0.4, bounded=True), 2, most_steps=2)
     f = likelihoods(values, early.points, law) @ early.weights
     assert (likelihoods(values, everywhere, law) / f[:, None]).mean(0).max() - 1 > 0.1
 
@@ -96,7 +96,7 @@ def test_every_step_raises_the_likelihood(law):
     rng = np.random.default_rng(5)
     values = noisy(law, sparse(200, rng), 5, rng) / 5
     values = np.maximum(values, 0 if law is LAPLACE else -5)
-    grid = Grid(law, 0.4, bounded=True)
+    grid = PriorGrid(law, 0.4, bounded=True)
     found = [
         log_likelihood(values, fit_prior(values, grid, 2, gain=0.0, most_steps=k), law)
         for k in range(1, 40)
@@ -108,7 +108,7 @@ def test_every_step_raises_the_likelihood(law):
 def test_it_stops_when_the_likelihood_gains_little():
     rng = np.random.default_rng(6)
     values = noisy(GAUSSIAN, sparse(500, rng), 5, rng) / 5
-    grid = Grid(GAUSSIAN, 0.4, bounded=True)
+    grid = PriorGrid(GAUSSIAN, 0.4, bounded=True)
     prior = fit_prior(values, grid, 2)
     assert 5 < prior.steps < 300
     before = fit_prior(values, grid, 2, gain=0.0, most_steps=prior.steps - 2)
