@@ -23,10 +23,10 @@ from dpframe.plan.record import record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
+from dpframe.queries.asking import check_query
 from dpframe.queries.grid import Grid, Ticks
-from dpframe.queries.kinds import Query, labels_of
+from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import durations, moments
-from dpframe.queries.words import in_words
 from dpframe.results.certificate import attach, certificate_of, pack
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
@@ -183,7 +183,7 @@ def checked_plan(
     engine = engine_for(frame)
     asked = _named(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds
-    engine.check(frame, [label for query in asked.values() for label in labels_of(query)])
+    engine.check(frame, [label for query in asked.values() for label in query.labels])
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
     return declaration, engine, plan
@@ -195,12 +195,7 @@ def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
     if not named:
         raise QueryError("there is nothing to release: the dict of queries is empty.")
     for name, query in named.items():
-        if not isinstance(query, Query):
-            where = "" if name is SINGLE else f" under {name!r}"
-            raise QueryError(
-                "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...) "
-                f"or dpf.aggregate(...); got {type(query).__name__}{where}."
-            )
+        check_query(query, "" if name is SINGLE else f" under {name!r}")
     return named
 
 
@@ -233,7 +228,7 @@ def _described(planned: TablePlan) -> list[Described]:
 
 
 def _entry(plan: Plan) -> Entry:
-    what = "; ".join(in_words(planned.table.query) for planned in plan.tables.values())
+    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Entry(uuid4().hex, now, what, plan.mechanism, plan.spend, plan.loss)
 

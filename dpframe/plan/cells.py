@@ -10,7 +10,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.checks import check_keys
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.queries.kinds import Histogram, Query
+from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 __all__ = ["cells_of"]
@@ -37,8 +37,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     else:
         known = _override(query.by, given, declaration)
         cells = Cells(tuple(_axis(label, known) for label in query.by))
-    if isinstance(query, Histogram) and query.bins is not None:
-        cells = _with_bins(cells, BinAxis(query.column, query.bins))
+    if query.bin_axis is not None:
+        cells = _with_bins(cells, query.bin_axis)
     if cells.size > MOST_GROUPS:
         raise QueryError(
             f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "

@@ -14,10 +14,9 @@ from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.queries.grid import Ticks
-from dpframe.queries.kinds import Histogram, Query
+from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import microseconds
 from dpframe.queries.where import Condition
-from dpframe.queries.words import in_words
 from dpframe.results.certificate import FORMAT, pack
 from dpframe.strategies import Prediction
 
@@ -78,7 +77,7 @@ def record_of(
         "neighboring": declaration.neighboring,
         "query": {
             "name": None if name is None else str(name),
-            "words": in_words(table.query),
+            "words": table.query.words,
             "by": [
                 {
                     "column": str(axis.column),
@@ -121,7 +120,8 @@ def record_of(
 
 def _source(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
-    if query.keys is not None or (isinstance(query, Histogram) and label == query.column):
+    binned = query.bin_axis is not None and label == query.bin_axis.column
+    if binned or query.keys is not None:
         return "call"
     return declaration.column(label).source
 

@@ -3,9 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, TypeAlias, assert_never
 
-import numpy as np
 import pandas as pd
 
 from dpframe.declaration.checks import Bounds
@@ -16,19 +15,13 @@ from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Reach, reach_of
 from dpframe.queries.grid import Grid, Ticks
-from dpframe.queries.kinds import Aggregate, Count, Histogram, Mean, Query, Sum
+from dpframe.queries.kinds import Asked, Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Workload
 
 __all__ = ["OutputColumn", "Table", "table_of"]
-
-_KINDS: Mapping[str, Literal["rows", "value", "mean"]] = {
-    "count": "rows",
-    "sum": "value",
-    "mean": "mean",
-}
 
 SourceKey: TypeAlias = tuple[Hashable, Grid | None, Condition | None]
 """A column on its grid, under a condition of its own; no column for rows."""
@@ -57,7 +50,7 @@ class OutputColumn:
     """
 
     name: Hashable
-    kind: Literal["count", "sum", "mean"]
+    kind: Statistic
     column: Hashable = None
     grid: Grid | None = None
     bounds: Bounds | None = None
@@ -151,53 +144,52 @@ def table_of(query: Query, declaration: Declaration) -> Table:
         If the query does not fit them.
     """
     cells = cells_of(query, declaration)
-    where, outputs = _outputs(query, declaration)
+    where, options = query.condition, query.options
+    outputs = tuple(_output(asked, declaration) for asked in query.outputs)
     unit = declaration.privacy_unit
     # the first source is all rows of a cell, whether they are wanted or not
     wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
     workload = Workload(
         sources=tuple(_source(grid, own) for _, grid, own in wanted),
-        outputs=tuple(Output(_KINDS[out.kind], wanted.index(out.source)) for out in outputs),
+        outputs=tuple(Output(_total(out.kind), wanted.index(out.source)) for out in outputs),
         cells=cells.size,
         reach=_reach(declaration, cells, where),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
-        **_options(query, cells, outputs),
+        known_rows=known_rows(options.n, cells),
+        most=_most(options, outputs),
+        rows_weight=options.n_weight,
+        worst=options.objective == "worst",
     )
     caps = ROW_CAPS if unit is None else declaration.caps
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
 
 
-class _Options(TypedDict, total=False):
-    most: int | None
-    rows_weight: float
-    worst: bool
-    known_rows: tuple[np.ndarray, float] | None
+def _total(statistic: Statistic) -> Literal["rows", "value", "mean"]:
+    """Name what a strategy reads off a source for a statistic."""
+    match statistic:
+        case "count":
+            return "rows"
+        case "sum":
+            return "value"
+        case "mean":
+            return "mean"
+    assert_never(statistic)
 
 
-def _options(query: Query, cells: Cells, outputs: Sequence[OutputColumn]) -> _Options:
-    """Read the options of a query that only strategies care for."""
-    if not isinstance(query, Sum | Aggregate):
-        return {}
-    options: _Options = {"rows_weight": query.n_weight, "worst": query.objective == "worst"}
-    if isinstance(query, Sum):
-        options["known_rows"] = known_rows(query.n, cells)
-        options["most"] = _most(query, outputs)
-    return options
-
-
-def _most(query: Sum, outputs: Sequence[OutputColumn]) -> int | None:
+def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
     """Check that a limit on true columns is one on columns of zeros and ones."""
-    if query.max_true is None:
+    most = options.max_true
+    if most is None:
         return None
     for out in outputs:
         if out.grid is None or replace(out.grid, fill=None) != Grid(0, 0, 1):
             raise QueryError(
-                f"max_true={query.max_true} needs boolean columns, and {out.column!r} is not "
+                f"max_true={most} needs boolean columns, and {out.column!r} is not "
                 "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
                 "and give no other bounds."
             )
-    return query.max_true if query.max_true < len(outputs) else None
+    return most if most < len(outputs) else None
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
@@ -233,59 +225,13 @@ def _reach(declaration: Declaration, cells: Cells, where: Condition | None) -> R
     return reach
 
 
-def _outputs(
-    query: Query, declaration: Declaration
-) -> tuple[Condition | None, tuple[OutputColumn, ...]]:
-    """Return the condition on all rows, and the columns to release."""
-    if isinstance(query, Aggregate):
-        return _aggregated(query, declaration)
-    if isinstance(query, Count | Histogram):
-        return query.where, (OutputColumn("count", "count"),)
-    kind: Literal["sum", "mean"] = "sum" if isinstance(query, Sum) else "mean"
-    return query.where, tuple(
-        _numeric(label, kind, label, query, declaration) for label in query.columns
-    )
-
-
-def _aggregated(
-    query: Aggregate, declaration: Declaration
-) -> tuple[Condition | None, tuple[OutputColumn, ...]]:
-    # a condition that all parts share leaves rows out of the table as a whole
-    conditions = {part.where for part in query.queries.values()}
-    common = conditions.pop() if len(conditions) == 1 else None
-    outputs = []
-    for name, part in query.queries.items():
-        own = None if common is not None else part.where
-        if isinstance(part, Count):
-            outputs.append(OutputColumn(name, "count", where=own))
-        else:
-            kind: Literal["sum", "mean"] = "sum" if isinstance(part, Sum) else "mean"
-            outputs.append(_numeric(name, kind, part.columns[0], part, declaration, where=own))
-    return Condition.all_of(query.where, common), tuple(outputs)
-
-
-def _numeric(
-    name: Hashable,
-    kind: Literal["sum", "mean"],
-    label: Hashable,
-    query: Sum | Mean,
-    declaration: Declaration,
-    *,
-    where: Condition | None = None,
-) -> OutputColumn:
-    """Describe the sum or the mean of one bounded column."""
-    if query.bounds is not None:
-        given = (
-            query.bounds
-            if isinstance(query.bounds, Mapping)
-            else dict.fromkeys(query.columns, query.bounds)
-        )
-        unknown = [other for other in given if other not in query.columns]
-        if unknown:
-            raise QueryError(
-                f"bounds names {unknown!r}, which is not among columns={list(query.columns)!r}."
-            )
-        declaration = declaration.with_facts(bounds=given, source="call")
+def _output(asked: Asked, declaration: Declaration) -> OutputColumn:
+    """Resolve a column that is asked for."""
+    if asked.statistic == "count":
+        return OutputColumn(asked.name, "count", where=asked.where)
+    if asked.bounds:
+        declaration = declaration.with_facts(bounds=asked.bounds, source="call")
+    label = asked.column
     facts = declaration.column(label)
     if facts.bounds is None:
         raise DeclarationError(
@@ -293,7 +239,8 @@ def _numeric(
             "Declare them (ge=... and le=... in the schema, or "
             f"bounds={{{label!r}: (lower, upper)}})."
         )
-    return OutputColumn(name, kind, label, _grid(label, facts, facts.bounds), facts.bounds, where)
+    grid = _grid(label, facts, facts.bounds)
+    return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
 
 
 def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:

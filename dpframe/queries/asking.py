@@ -1,7 +1,7 @@
 """What to compute, as frozen values: counts, sums, means, histograms, and several at once."""
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
@@ -22,12 +22,15 @@ from dpframe.queries.kinds import (
     KnownRows,
     Mean,
     Objective,
+    Query,
+    QueryOptions,
     Sum,
 )
 from dpframe.queries.where import Condition
 
 __all__ = [
     "aggregate",
+    "check_query",
     "count",
     "histogram",
     "mean",
@@ -106,10 +109,10 @@ def sum(
         If an argument is not usable.
     """
     labels = _some(_labels("columns", columns))
-    given = _labels("by", by), _condition(where), _kept(keys), labels, bounds
-    options = _max_true(max_true), n, _n_weight(n_weight), _objective(objective)
-    _check_options(*options)
-    return Sum(*given, *options)
+    given = _labels("by", by), _condition(where), _kept(keys), labels, _bounds(labels, bounds)
+    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
+    _check_options(options)
+    return Sum(*given, options)
 
 
 def mean(
@@ -136,8 +139,9 @@ def mean(
     QueryError
         If an argument is not usable.
     """
-    labels = _labels("columns", columns)
-    return Mean(_labels("by", by), _condition(where), _kept(keys), _some(labels), bounds)
+    labels = _some(_labels("columns", columns))
+    groups = _labels("by", by), _condition(where), _kept(keys)
+    return Mean(*groups, labels, _bounds(labels, bounds))
 
 
 def histogram(
@@ -167,7 +171,8 @@ def histogram(
         raise QueryError(
             f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
         )
-    return Histogram(labels, _condition(where), _kept(keys), column, check_bins(column, bins))
+    groups = labels, _condition(where), _kept(keys)
+    return Histogram(*groups, column=column, bins=check_bins(column, bins))
 
 
 def aggregate(
@@ -210,7 +215,18 @@ def aggregate(
     for name, query in queries.items():
         _check_part(name, query, labels)
     given = labels, _condition(where), _kept(keys), MappingProxyType(dict(queries))
-    return Aggregate(*given, _n_weight(n_weight), _objective(objective))
+    options = QueryOptions(n_weight=_n_weight(n_weight), objective=_objective(objective))
+    return Aggregate(*given, options)
+
+
+def check_query(query: object, called: str = "") -> Query:
+    """Return what is asked for, if it is a query; it may be called something in the error."""
+    if isinstance(query, Query):
+        return query
+    raise QueryError(
+        "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...) or "
+        f"dpf.aggregate(...); got {type(query).__name__}{called}."
+    )
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
@@ -226,27 +242,24 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         raise QueryError(
             f"{name}= has groups of its own; in aggregate, by= and keys= are given once for all."
         )
-    if isinstance(query, Sum) and query.has_options:
+    if query.options.given:
         raise QueryError(
             f"{name}= has options for several outputs; in aggregate, n_weight= and objective= are "
             "given once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
         )
-    if isinstance(query, Sum | Mean) and len(query.columns) != 1:
+    if len(query.outputs) != 1:
+        columns = [asked.column for asked in query.outputs]
         raise QueryError(
-            f"{name}= must be of a single column, got {list(query.columns)!r}; "
-            "name each on its own."
+            f"{name}= must be of a single column, got {columns!r}; name each on its own."
         )
 
 
-def _check_options(
-    max_true: int | None, n: KnownRows, n_weight: float, objective: Objective
-) -> None:
+def _check_options(options: QueryOptions) -> None:
     """Refuse options that have no meaning together."""
-    others = {"n": n is not None, "n_weight": n_weight, "objective": objective != "total"}
-    given = [name for name, value in others.items() if value]
-    if max_true is not None and given:
-        raise QueryError(f"max_true= has its own best noise: it cannot go with {given[0]}=.")
-    if n is not None and n_weight:
+    others = [name for name in options.given if name != "max_true"]
+    if options.max_true is not None and others:
+        raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
+    if options.n is not None and options.n_weight:
         raise QueryError(
             "n= says that the number of rows is public: n_weight= has no meaning then."
         )
@@ -316,3 +329,12 @@ def _some(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     if not columns:
         raise QueryError("columns must name at least one column.")
     return columns
+
+
+def _bounds(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
+    """Check that bounds are of the columns that are asked for."""
+    named = bounds if isinstance(bounds, Mapping) else ()
+    unknown = [label for label in named if label not in columns]
+    if unknown:
+        raise QueryError(f"bounds names {unknown!r}, which is not among columns={list(columns)!r}.")
+    return bounds

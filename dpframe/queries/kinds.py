@@ -1,15 +1,22 @@
-"""The kinds of queries, as frozen values."""
+"""The kinds of queries, as frozen values. Each says itself what it asks for; facts come later.
 
+A new kind is one class here: what it does not say, Python refuses to leave out.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import pandas as pd
 
+from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
 __all__ = [
+    "NO_OPTIONS",
     "Aggregate",
+    "Asked",
     "By",
     "Columns",
     "Count",
@@ -20,8 +27,9 @@ __all__ = [
     "Mean",
     "Objective",
     "Query",
+    "QueryOptions",
+    "Statistic",
     "Sum",
-    "labels_of",
 ]
 
 By: TypeAlias = Hashable | Iterable[Hashable] | None
@@ -30,31 +38,38 @@ Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | 
 GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
+Statistic: TypeAlias = Literal["count", "sum", "mean"]
+"""What an output says about its rows: how many there are, or what their values come to."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Grouped:
-    """What all queries share: groups, a condition, and keys given in the call."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """One output column that a query asks for.
 
-    by: tuple[Hashable, ...] = ()
+    Parameters
+    ----------
+    name
+        Its label.
+    statistic
+        What it says about its rows.
+    column
+        The private column that it is about; `None` for counts.
+    where
+        A condition of its own, beside the query's.
+    bounds
+        Bounds that were given in the call, by column: those of this column, or none.
+    """
+
+    name: Hashable
+    statistic: Statistic
+    column: Hashable = None
     where: Condition | None = None
-    keys: Keys = None
+    bounds: Mapping[Hashable, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Count(_Grouped):
-    """The number of rows in each group."""
-
-
-@dataclass(frozen=True, eq=False)
-class _OfColumns(_Grouped):
-    columns: tuple[Hashable, ...] = ()
-    bounds: GivenBounds = None
-
-
-@dataclass(frozen=True, eq=False)
-class Sum(_OfColumns):
-    """The sum of each of some columns in each group."""
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryOptions:
+    """What is said about all outputs of a query together; see `dpframe.sum`."""
 
     max_true: int | None = None
     n: KnownRows = None
@@ -62,43 +77,212 @@ class Sum(_OfColumns):
     objective: Objective = "total"
 
     @property
-    def has_options(self) -> bool:
-        """Whether something is said about all its outputs together."""
-        several = (self.max_true, self.n, self.n_weight or None)
-        return any(option is not None for option in several) or self.objective != "total"
+    def given(self) -> list[str]:
+        """The names of those that say something."""
+        said = {
+            "max_true": self.max_true is not None,
+            "n": self.n is not None,
+            "n_weight": self.n_weight != 0,
+            "objective": self.objective != "total",
+        }
+        return [name for name, is_said in said.items() if is_said]
+
+    @property
+    def words(self) -> str:
+        """What changes what is measured, in words."""
+        words = "" if self.max_true is None else f", at most {self.max_true} true in a row"
+        if self.n is None:
+            return words
+        estimated = isinstance(self.n, tuple)
+        known = "an estimate of the rows" if estimated else "the rows of each group"
+        return f"{words}, given {known}"
+
+
+NO_OPTIONS = QueryOptions()
+"""Nothing is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Query(ABC):
+    """What every query is: groups, a condition, keys given in the call, and outputs."""
+
+    by: tuple[Hashable, ...] = ()
+    where: Condition | None = None
+    keys: Keys = None
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[Asked, ...]:
+        """The output columns, in order."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What is computed in each group, in words."""
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition on all rows."""
+        return self.where
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """Groups that the query itself makes, inside those of `by`."""
+        return None
+
+    @property
+    def options(self) -> QueryOptions:
+        """What is said about all outputs together."""
+        return NO_OPTIONS
+
+    @property
+    def words(self) -> str:
+        """The query in words.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> dpf.sum(["fare", "tip"], by="zone", where="fare > 0").words
+        'sum of fare, tip by zone where fare > 0'
+        """
+        groups = f" by {_listed(self.by)}" if self.by else ""
+        condition = "" if self.where is None else f" where {self.where.text}"
+        return self.what + groups + self.options.words + condition
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The labels of the columns that the query names."""
+        conditions = [self.condition, *(asked.where for asked in self.outputs)]
+        labels = list(self.by)
+        labels += [asked.column for asked in self.outputs if asked.statistic != "count"]
+        labels += [] if self.bin_axis is None else [self.bin_axis.column]
+        labels += [name for condition in conditions if condition for name in condition.columns]
+        return tuple(dict.fromkeys(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Count(Query):
+    """The number of rows in each group."""
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "count"
+
+
+@dataclass(frozen=True, eq=False)
+class _OfColumns(Query):
+    """One statistic of each of some bounded columns."""
+
+    columns: tuple[Hashable, ...] = ()
+    bounds: GivenBounds = None
+
+    def _each(self, statistic: Statistic) -> tuple[Asked, ...]:
+        """Ask for a statistic of each column."""
+        return tuple(
+            Asked(label, statistic, label, bounds=self._bounds(label)) for label in self.columns
+        )
+
+    def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
+        """Bounds of a column that were given in the call, if they were."""
+        if isinstance(self.bounds, Mapping):
+            return {label: self.bounds[label]} if label in self.bounds else {}
+        return {} if self.bounds is None else {label: self.bounds}
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(_OfColumns):
+    """The sum of each of some columns in each group."""
+
+    options: QueryOptions = NO_OPTIONS
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column for each."""
+        return self._each("sum")
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"sum of {_listed(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
     """The mean of each of some columns in each group, over rows where it is present."""
 
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column for each."""
+        return self._each("mean")
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"mean of {_listed(self.columns)}"
+
 
 @dataclass(frozen=True, eq=False)
-class Histogram(_Grouped):
+class Histogram(Query):
     """The number of rows in each bin of a numeric column, in each group."""
 
-    column: Hashable = None
-    bins: pd.IntervalIndex | None = None
+    column: Hashable = field(kw_only=True)
+    bins: pd.IntervalIndex = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"histogram of {self.column}"
+
+    @property
+    def bin_axis(self) -> BinAxis:
+        """The bins."""
+        return BinAxis(self.column, self.bins)
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate(_Grouped):
+class Aggregate(Query):
     """Several counts, sums and means by the same groups, measured together."""
 
     queries: Mapping[str, "Count | Sum | Mean"] = field(default_factory=dict)
-    n_weight: float = 0.0
-    objective: Objective = "total"
+    options: QueryOptions = NO_OPTIONS
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column for each query, under its own condition unless all have the same."""
+        shared = self._shared
+        return tuple(
+            replace(asked, name=name, where=None if shared is not None else part.where)
+            for name, part in self.queries.items()
+            for asked in part.outputs
+        )
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition on all rows: a row that no output counts is left out as a whole."""
+        return Condition.all_of(self.where, self._shared)
+
+    @property
+    def _shared(self) -> Condition | None:
+        """The condition that all queries have."""
+        conditions = {part.where for part in self.queries.values()}
+        return conditions.pop() if len(conditions) == 1 else None
 
 
-Query: TypeAlias = Count | Sum | Mean | Histogram | Aggregate
-
-
-def labels_of(query: Query) -> tuple[Hashable, ...]:
-    """Return the labels of the columns that a query names."""
-    parts = query.queries.values() if isinstance(query, Aggregate) else ()
-    conditions = [query.where, *(part.where for part in parts)]
-    labels = list(query.by)
-    labels += [label for part in (query, *parts) for label in getattr(part, "columns", ())]
-    labels += [query.column] if isinstance(query, Histogram) else []
-    labels += [name for condition in conditions if condition for name in condition.columns]
-    return tuple(dict.fromkeys(labels))
+def _listed(labels: Iterable[Hashable]) -> str:
+    return ", ".join(str(label) for label in labels)

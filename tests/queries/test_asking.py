@@ -68,6 +68,12 @@ def test_sums_and_means_are_of_something(columns):
             query(columns)
 
 
+@pytest.mark.parametrize("query", [dpf.sum, dpf.mean])
+def test_bounds_are_of_the_columns_asked_for(query):
+    with pytest.raises(QueryError, match=r"bounds names \['tip'\], which is not among columns="):
+        query(["fare", "toll"], bounds={"fare": (0, 9), "tip": (0, 1)})
+
+
 def test_queries_keep_what_they_were_told():
     query = dpf.mean(["fare", "tip"], "zone", where="fare > 0", keys=["A"], bounds=(0, 9))
     assert (query.columns, query.by, query.bounds) == (("fare", "tip"), ("zone",), (0, 9))

@@ -1,0 +1,163 @@
+"""Kinds of queries say themselves what they ask for, and nobody else asks what kind they are."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.queries import kinds
+from dpframe.queries.kinds import Asked, Query, QueryOptions
+
+ROOT = Path(dpf.__file__).parent
+ALL = [
+    dpf.count("zone", where="fare > 0"),
+    dpf.sum(["fare", "tip"], "zone", where="fare > 0"),
+    dpf.mean("fare"),
+    dpf.histogram("fare", [0, 1, 2], "zone", where="tip > 0"),
+    dpf.aggregate(
+        "zone",
+        where="fare > 0",
+        n=dpf.count(where="toll > 0"),
+        s=dpf.sum("tip", where="fare < 9", bounds=(0, 5)),
+    ),
+    dpf.aggregate(n=dpf.count(where="toll > 0"), m=dpf.mean("tip", where="toll > 0")),
+]
+
+
+def told(asked):
+    where = None if asked.where is None else asked.where.text
+    return asked.name, asked.statistic, asked.column, where, dict(asked.bounds)
+
+
+@pytest.mark.parametrize(
+    ("query", "condition", "expected"),
+    [
+        (ALL[0], "fare > 0", [("count", "count", None, None, {})]),
+        (ALL[1], "fare > 0", [(name, "sum", name, None, {}) for name in ("fare", "tip")]),
+        (ALL[2], None, [("fare", "mean", "fare", None, {})]),
+        (ALL[3], "tip > 0", [("count", "count", None, None, {})]),
+        (
+            ALL[4],
+            "fare > 0",
+            [
+                ("n", "count", None, "toll > 0", {}),
+                ("s", "sum", "tip", "fare < 9", {"tip": (0, 5)}),
+            ],
+        ),
+        # a condition that all have leaves rows out of the table as a whole
+        (ALL[5], "toll > 0", [("n", "count", None, None, {}), ("m", "mean", "tip", None, {})]),
+    ],
+)
+def test_each_kind_says_its_outputs(query, condition, expected):
+    assert [told(asked) for asked in query.outputs] == expected
+    assert (query.condition.text if query.condition else None) == condition
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "labels"),
+    [
+        (ALL[0], "count by zone where fare > 0", ("zone", "fare")),
+        (ALL[1], "sum of fare, tip by zone where fare > 0", ("zone", "fare", "tip")),
+        (ALL[2], "mean of fare", ("fare",)),
+        (ALL[3], "histogram of fare by zone where tip > 0", ("zone", "fare", "tip")),
+        (
+            ALL[4],
+            "n: count where toll > 0, s: sum of tip where fare < 9 by zone where fare > 0",
+            ("zone", "tip", "fare", "toll"),
+        ),
+        (
+            ALL[5],
+            "n: count where toll > 0, m: mean of tip where toll > 0",
+            ("tip", "toll"),
+        ),
+        (
+            dpf.sum(["a", "b"], max_true=1),
+            "sum of a, b, at most 1 true in a row",
+            ("a", "b"),
+        ),
+        (dpf.sum("a", n=7), "sum of a, given the rows of each group", ("a",)),
+        (dpf.sum("a", n=(7, 2)), "sum of a, given an estimate of the rows", ("a",)),
+    ],
+)
+def test_each_kind_says_its_words_and_columns(query, words, labels):
+    assert (query.words, query.labels) == (words, labels)
+
+
+def test_only_histograms_make_groups_of_their_own():
+    axes = [query.bin_axis for query in ALL]
+    assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
+        ("fare", 2),
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, []),
+        ({"max_true": 1}, ["max_true"]),
+        ({"n": pd.Series([1, 2]), "objective": "worst"}, ["n", "objective"]),
+        ({"n_weight": 0.5}, ["n_weight"]),
+    ],
+)
+def test_options_know_which_are_given(given, names):
+    assert QueryOptions(**given).given == names
+
+
+def test_every_kind_is_tried_here():
+    known = {kind for kind in vars(kinds).values() if isinstance(kind, type)}
+    known = {kind for kind in known if issubclass(kind, Query) and not kind.__name__[0] == "_"}
+    assert {type(query) for query in ALL} == known - {Query}
+
+
+def test_a_kind_that_does_not_say_what_it_asks_for_cannot_be_made():
+    class Silent(Query):
+        """Says what it is, and not what it asks for."""
+
+        what = "silence"
+
+    with pytest.raises(TypeError, match=r"abstract method.* .?outputs"):
+        Silent()
+
+
+@dataclass(frozen=True, eq=False)
+class Both(Query):
+    """A kind that no module knows."""
+
+    what = "rows and their mean fare"
+
+    @property
+    def outputs(self):
+        return Asked("rows", "count"), Asked("fare", "mean", "fare", bounds={"fare": (0, 9)})
+
+
+def test_a_new_kind_is_released_without_being_known_anywhere():
+    frame = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
+    frame.dp.declare(keys={"zone": ["A", "B"]})
+    query = Both(by=("zone",))
+    spend = {"epsilon": 1e9, "mechanism": "laplace"}
+    released = frame.dp.release(query, **spend)
+    assert released["rows"].tolist() == [2, 1]
+    assert released["fare"].tolist() == pytest.approx([2, 2])
+    kinds_of = [column["kind"] for column in released.dp.certificate.columns]
+    assert kinds_of == ["count", "mean"]
+    assert released.dp.certificate["query"]["words"] == "rows and their mean fare by zone"
+    assert list(frame.dp.preview(query, **spend)["per"]) == ["cell", "1 / rows"]
+
+
+def test_nobody_else_asks_what_kind_a_query_is():
+    names = {kind.__name__ for kind in Query.__subclasses__()} | {"Query", "Sum", "Mean"}
+    files = [file for file in ROOT.rglob("*.py") if "queries" not in file.parts]
+    asked = [
+        (file.name, node.lineno)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        if names & {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+    ]
+    assert len(files) > 50
+    assert asked == []
