@@ -19,7 +19,7 @@ from dpframe.queries.kinds import Asked, Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, Source, Workload
+from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Workload
 
 __all__ = ["OutputColumn", "Table", "table_of"]
 
@@ -152,7 +152,7 @@ def table_of(query: Query, declaration: Declaration) -> Table:
     workload = Workload(
         sources=tuple(_source(grid, own) for _, grid, own in wanted),
         outputs=tuple(Output(_total(out.kind), wanted.index(out.source)) for out in outputs),
-        cells=cells.size,
+        domain=_domain(cells),
         reach=_reach(declaration, cells, where),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
@@ -202,6 +202,11 @@ def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
             terms[at, "value"] = Term("sum", column, grid, own)
             terms[at, "rows"] = Term("valid", column, grid, own)
     return terms
+
+
+def _domain(cells: Cells) -> Domain:
+    """Say in numbers where the cells lie."""
+    return Domain(tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes), cells.chosen)
 
 
 def _source(grid: Grid | None, own: Condition | None) -> Source:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,8 @@ class KeyAxis:
         Unique, non-missing keys in declared order, named after the column.
     """
 
+    ordered: ClassVar[bool] = False
+
     column: Hashable
     keys: pd.Index
 
@@ -51,6 +53,8 @@ class BinAxis:
     keys
         Non-overlapping intervals in increasing order, named after the column.
     """
+
+    ordered: ClassVar[bool] = True
 
     column: Hashable
     keys: pd.IntervalIndex

@@ -7,11 +7,22 @@ from types import MappingProxyType
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import correlated, independent, sparse, spread
-from dpframe.strategies.base import Design, Estimate, Output, Prediction, Source, Workload
+from dpframe.strategies.base import (
+    Design,
+    Dimension,
+    Domain,
+    Estimate,
+    Output,
+    Prediction,
+    Source,
+    Workload,
+)
 
 __all__ = [
     "MECHANISMS",
     "Design",
+    "Dimension",
+    "Domain",
     "Estimate",
     "Mechanism",
     "Output",

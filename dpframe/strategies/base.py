@@ -5,6 +5,7 @@ combinations of their totals, one noise scale for each block, and turns the meas
 estimates. Neither knows frames.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,17 @@ import numpy as np
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Norm, Reach
 
-__all__ = ["Design", "Estimate", "Need", "Output", "Prediction", "Source", "Workload"]
+__all__ = [
+    "Design",
+    "Dimension",
+    "Domain",
+    "Estimate",
+    "Need",
+    "Output",
+    "Prediction",
+    "Source",
+    "Workload",
+]
 
 Need: TypeAlias = tuple[int, Literal["value", "rows", "units"]]
 """A total to compute: the position of a source, and which of its totals."""
@@ -63,6 +74,53 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Dimension:
+    """One grouping column, in numbers.
+
+    Parameters
+    ----------
+    size
+        Number of its groups.
+    ordered
+        Whether they are bins in increasing order, so that positions next to each other are
+        neighbors. The groups of a column of keys are all alike.
+    """
+
+    size: int
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """Where the cells lie: a product of dimensions, or chosen positions in it.
+
+    Without dimensions there is one cell.
+
+    Parameters
+    ----------
+    dimensions
+        The grouping columns, the last one varying fastest.
+    chosen
+        Position of each cell in the product (row-major); `None` for the whole product.
+
+    Examples
+    --------
+    >>> Domain((Dimension(3, ordered=False), Dimension(4, ordered=True))).size
+    12
+    """
+
+    dimensions: tuple[Dimension, ...] = ()
+    chosen: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        if self.chosen is not None:
+            return len(self.chosen)
+        return math.prod(dimension.size for dimension in self.dimensions)
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Outputs wanted for each of several disjoint cells.
 
@@ -71,8 +129,8 @@ class Workload:
     sources, outputs
         The rows there are, and what to release about them. The first source is all rows of the
         cell.
-    cells
-        Number of cells.
+    domain
+        Where the cells lie.
     reach
         How much of the cells one privacy unit can fill.
     neighboring
@@ -92,7 +150,7 @@ class Workload:
 
     sources: tuple[Source, ...]
     outputs: tuple[Output, ...]
-    cells: int
+    domain: Domain
     reach: Reach
     neighboring: Neighboring
     most: int | None = None
@@ -100,6 +158,11 @@ class Workload:
     worst: bool = False
     known_rows: tuple[np.ndarray, float] | None = None
     has_units: bool = False
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.domain.size
 
     @property
     def everyone(self) -> Output:

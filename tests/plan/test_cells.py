@@ -272,3 +272,28 @@ def test_a_row_that_nothing_leaves_out_is_always_there():
     assert not table_of(dpf.count(by="zone"), DECLARED).workload.reach.always
     unit = Declaration(DECLARED.columns, privacy_unit="who", caps=Caps(rows=1))
     assert not table_of(dpf.count(), unit).workload.reach.always
+
+
+PAIRS = {"a": [1, 2, 2], "b": ["y", "z", "x"]}  # of the product: 0, 4 and 5
+
+
+@pytest.mark.parametrize(
+    ("query", "dimensions", "chosen"),
+    [
+        (dpf.count(), [], None),
+        (dpf.count("zone"), [(2, False)], None),
+        (dpf.histogram("age", [0, 1, 5], "zone"), [(2, False), (2, True)], None),
+        (
+            dpf.histogram("age", [0, 1, 5], ["a", "b"], keys=pd.DataFrame(PAIRS)),
+            [(2, False), (3, False), (2, True)],
+            [0, 1, 8, 9, 10, 11],
+        ),
+    ],
+)
+def test_strategies_are_told_where_the_cells_lie(query, dimensions, chosen):
+    work = table_of(query, DECLARED).workload
+    assert [(one.size, one.ordered) for one in work.domain.dimensions] == dimensions
+    assert (work.domain.chosen is None) == (chosen is None)
+    if chosen is not None:
+        assert work.domain.chosen.tolist() == chosen
+    assert work.cells == table_of(query, DECLARED).cells.size

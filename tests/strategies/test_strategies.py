@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.designing import row_of
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import reach_of
@@ -28,7 +29,7 @@ TOTALS = {
 
 def workload(outputs=OUTPUTS, neighboring="add_remove", caps=ROW_CAPS):
     sources = (EVERYONE, WIDE, POSITIVE)
-    return Workload(sources, outputs, CELLS, reach_of(caps, CELLS), neighboring)
+    return Workload(sources, outputs, row_of(CELLS), reach_of(caps, CELLS), neighboring)
 
 
 DESIGNS = [
@@ -132,7 +133,7 @@ def test_outputs_that_need_the_same_integers_share_them():
 
 def test_a_constant_needs_no_noise_for_its_mean():
     sources = (EVERYONE, Source(4, 4, optional=False))
-    work = Workload(sources, (Output("mean", 1),), 2, reach_of(ROW_CAPS, 2), "add_remove")
+    work = Workload(sources, (Output("mean", 1),), row_of(2), reach_of(ROW_CAPS, 2), "add_remove")
     made = MECHANISMS["gaussian"].design(work, 2)
     assert sorted(made.scales) == [0, 1]
     totals = {(1, "value"): np.array([40, 0]), (1, "rows"): np.array([10, 0])}

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.sensitivity import reach_of
-from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies import Dimension, Domain, Output, Source, Workload
 
 EVERYONE = Source(0, 0, optional=False)
 
@@ -17,13 +17,18 @@ def columns(*bounds):
     return (EVERYONE, *(Source(lower, upper, optional=False) for lower, upper in bounds))
 
 
+def row_of(cells):
+    """So many cells in a row."""
+    return Domain((Dimension(cells, ordered=False),))
+
+
 def workload(
     sources, outputs=None, *, cells=1, caps=ROW_CAPS, neighboring="add_remove", always=False, **more
 ):
     """Sums of all columns, unless outputs are given."""
     sums = tuple(Output("value", position) for position in range(1, len(sources)))
     reach = reach_of(caps, cells, always=always)
-    return Workload(sources, outputs or sums, cells, reach, neighboring, **more)
+    return Workload(sources, outputs or sums, row_of(cells), reach, neighboring, **more)
 
 
 def counting(d, **options):
