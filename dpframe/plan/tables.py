@@ -147,13 +147,14 @@ def table_of(query: Query, declaration: Declaration) -> Table:
     where, options = query.condition, query.options
     outputs = tuple(_output(asked, declaration) for asked in query.outputs)
     unit = declaration.privacy_unit
+    caps = ROW_CAPS if unit is None else query.caps(declaration.caps)
     # the first source is all rows of a cell, whether they are wanted or not
     wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
     workload = Workload(
         sources=tuple(_source(grid, own) for _, grid, own in wanted),
         outputs=tuple(Output(_total(out.kind), wanted.index(out.source)) for out in outputs),
         domain=_domain(cells),
-        reach=_reach(declaration, cells, where),
+        reach=_reach(declaration, cells, where, caps),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
         known_rows=known_rows(options.n, cells),
@@ -161,7 +162,6 @@ def table_of(query: Query, declaration: Declaration) -> Table:
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
     )
-    caps = ROW_CAPS if unit is None else declaration.caps
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
 
 
@@ -215,13 +215,10 @@ def _source(grid: Grid | None, own: Condition | None) -> Source:
     return Source(grid.lower, grid.upper, optional=own is not None or grid.fill is None)
 
 
-def _reach(declaration: Declaration, cells: Cells, where: Condition | None) -> Reach:
-    if declaration.privacy_unit is None:
-        # a row that nothing can leave out is always in the only cell there is
-        always = where is None and not cells.axes
-        reach = reach_of(ROW_CAPS, cells.size, always=always)
-    else:
-        reach = reach_of(declaration.caps, cells.size)
+def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps: Caps) -> Reach:
+    # a row that nothing can leave out is always in the only cell there is
+    always = declaration.privacy_unit is None and where is None and not cells.axes
+    reach = reach_of(caps, cells.size, always=always)
     if reach is None:
         raise DeclarationError(
             f"privacy_unit={declaration.privacy_unit!r} needs a cap that bounds its rows: declare "

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import pandas as pd
 
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
@@ -134,6 +135,10 @@ class Query(ABC):
     def options(self) -> QueryOptions:
         """What is said about all outputs together."""
         return NO_OPTIONS
+
+    def caps(self, declared: Caps) -> Caps:
+        """Return what is kept of a unit, under the caps that are declared."""
+        return declared
 
     @property
     def words(self) -> str:
