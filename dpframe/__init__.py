@@ -11,7 +11,7 @@ from dpframe.declare import declare
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
-from dpframe.queries.asking import aggregate, count, histogram, mean, sum
+from dpframe.queries.asking import aggregate, count, histogram, mean, sum, units
 from dpframe.queries.kinds import Query
 from dpframe.release import release
 from dpframe.results.certificate import Certificate, verify
@@ -53,6 +53,7 @@ __all__ = [
     "schema_of",
     "std_error",
     "sum",
+    "units",
     "verify",
     "write_csv",
 ]

@@ -93,6 +93,7 @@ QUERIES = {
     "sum": dpf.sum(["fare", "size"], "zone"),
     "mean": dpf.mean("fare", "day", where="size > 0 or fare + size * 2 <= 3"),
     "histogram": dpf.histogram("fare", [-np.inf, 0, 10, np.inf], "zone"),
+    "units": dpf.units("zone", where=WHERE),
     "aggregate": dpf.aggregate(
         "zone",
         n=dpf.count(where=WHERE),

@@ -169,6 +169,17 @@ class PrivateAccessor:
         """Release the number of rows in each bin; see `dpframe.histogram` and `dpframe.release`."""
         return self._one(asking.histogram(column, bins, by, where=where, keys=keys), spend)
 
+    def units(
+        self,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[ReleaseOptions],
+    ) -> pd.DataFrame:
+        """Release the number of units in each group; see `dpframe.units` and `dpframe.release`."""
+        return self._one(asking.units(by, where=where, keys=keys), spend)
+
     def aggregate(
         self,
         by: By = None,

@@ -1,4 +1,4 @@
-"""What to compute, as frozen values: counts, sums, means, histograms, and several at once."""
+"""What to compute, as frozen values: counts, sums, means, histograms, units, several at once."""
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
@@ -25,6 +25,7 @@ from dpframe.queries.kinds import (
     Query,
     QueryOptions,
     Sum,
+    UnitCount,
 )
 from dpframe.queries.where import Condition
 
@@ -35,6 +36,7 @@ __all__ = [
     "histogram",
     "mean",
     "sum",
+    "units",
 ]
 
 
@@ -175,6 +177,38 @@ def histogram(
     return Histogram(*groups, column=column, bins=check_bins(column, bins))
 
 
+def units(by: By = None, *, where: str | None = None, keys: Keys = None) -> UnitCount:
+    """Describe the number of distinct privacy units in each group.
+
+    With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
+    `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by
+    `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
+    `max_groups`, `max_rows` and the number of groups, as far as these are declared: of more, in a
+    uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
+    most `min(2 g, number of groups)`. Without a privacy unit, each row is one.
+
+    Parameters
+    ----------
+    by, where, keys
+        As in `count`; a unit is in a group if one of its rows there satisfies `where`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"driver": [1, 1, 2], "zone": ["A", "A", "B"]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, privacy_unit="driver", max_rows=2)
+    >>> released = trips.dp.units(by="zone", epsilon=1e6)  # so much that hardly any noise is added
+    >>> released["units"].tolist()
+    [1, 1]
+    """
+    return UnitCount(_labels("by", by), _condition(where), _kept(keys))
+
+
 def aggregate(
     by: By = None,
     *,
@@ -224,14 +258,20 @@ def check_query(query: object, called: str = "") -> Query:
     if isinstance(query, Query):
         return query
     raise QueryError(
-        "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...) or "
-        f"dpf.aggregate(...); got {type(query).__name__}{called}."
+        "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...), "
+        f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
     )
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
     if name != name.encode(errors="replace").decode():
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
+    if isinstance(query, UnitCount):
+        raise QueryError(
+            f"{name}= counts units, and the outputs of aggregate add up rows that caps may drop. "
+            f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
+            "dpf.aggregate(by=..., ...)})."
+        )
     if not isinstance(query, Count | Sum | Mean):
         raise QueryError(
             f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), "

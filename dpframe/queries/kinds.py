@@ -31,6 +31,7 @@ __all__ = [
     "QueryOptions",
     "Statistic",
     "Sum",
+    "UnitCount",
 ]
 
 By: TypeAlias = Hashable | Iterable[Hashable] | None
@@ -253,6 +254,26 @@ class Histogram(Query):
     def bin_axis(self) -> BinAxis:
         """The bins."""
         return BinAxis(self.column, self.bins)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitCount(Query):
+    """The number of distinct privacy units in each group."""
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("units", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "units"
+
+    def caps(self, declared: Caps) -> Caps:
+        """Keep one row of a unit in each group: it is in no more groups than it may have rows."""
+        limits = [cap for cap in (declared.groups, declared.rows) if cap is not None]
+        return Caps(groups=min(limits, default=None), rows_per_group=1)
 
 
 @dataclass(frozen=True, eq=False)

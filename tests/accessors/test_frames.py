@@ -35,6 +35,10 @@ CALLS = {
         lambda f, **s: f.dp.histogram("fare", [0, 5, 10], by="zone", **s),
         dpf.histogram("fare", [0, 5, 10], "zone"),
     ),
+    "units": (
+        lambda f, **s: f.dp.units("zone", where="fare > 1", **s),
+        dpf.units("zone", where="fare > 1"),
+    ),
     "aggregate": (
         lambda f, **s: f.dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **s),
         dpf.aggregate("zone", n=dpf.count(), m=dpf.mean("fare")),
@@ -52,7 +56,7 @@ def test_methods_are_the_public_functions(frame, name):
     assert words[0] == words[1]
 
 
-@pytest.mark.parametrize("name", ["count", "sum", "mean", "histogram", "aggregate"])
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "histogram", "units", "aggregate"])
 def test_methods_take_what_the_descriptions_take(name):
     described = inspect.signature(getattr(asking, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters

@@ -77,6 +77,8 @@ def queries(scale, where):
         "sums by": dpf.sum(["x", "y"], ["h"], where=where),
         "mean": dpf.mean(["x", "b"], "k", where=where),
         "bins": dpf.histogram("x", EDGES[scale], "k", where=where),
+        "units": dpf.units("k", where=where),
+        "units of all": dpf.units(where=where),
         "several": dpf.aggregate(
             "k",
             where=where,

@@ -118,6 +118,7 @@ QUERIES = {
     "histogram": lambda ask: dpf.histogram(
         ask.at("x"), ask.any(*EDGES), ask.by("k", "hk"), where=ask.where()
     ),
+    "units": lambda ask: dpf.units(ask.by("k", "hk"), where=ask.where()),
     "aggregate": lambda ask: dpf.aggregate(
         ask.by("k"),
         where=ask.where(),

@@ -97,6 +97,8 @@ QUERIES = {
     "mean of two": (dpf.mean(["x", "k"]), {}),
     "histogram": (dpf.histogram("x", [-3, 0, 4]), {}),
     "open histogram": (dpf.histogram("x", [-np.inf, 0, np.inf], by="h"), {}),
+    "units": (dpf.units(), {}),
+    "units by": (dpf.units(by="g", where="f == 1"), {}),
     "aggregate": (
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
         {},
@@ -149,6 +151,8 @@ UNIT_QUERIES = {
     "mean": dpf.mean("k", by="g"),
     "mean of all": dpf.mean("k"),
     "histogram": dpf.histogram("k", [-4, 0, 5]),
+    "units": dpf.units(),
+    "units by": dpf.units(by="g"),
     "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
     "release of two": {"n": dpf.count(), "s": dpf.sum("k", by="g")},
 }
@@ -165,6 +169,7 @@ def by_bin(row):
 
 CELLS = {
     "count": [in_one],
+    "units": [in_one],
     "mean of all": [in_one],
     "histogram": [by_bin],
     "release of two": [in_one, by_g],

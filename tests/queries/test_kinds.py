@@ -24,6 +24,7 @@ ALL = [
         s=dpf.sum("tip", where="fare < 9", bounds=(0, 5)),
     ),
     dpf.aggregate(n=dpf.count(where="toll > 0"), m=dpf.mean("tip", where="toll > 0")),
+    dpf.units("zone", where="fare > 0"),
 ]
 
 
@@ -49,6 +50,7 @@ def told(asked):
         ),
         # a condition that all have leaves rows out of the table as a whole
         (ALL[5], "toll > 0", [("n", "count", None, None, {}), ("m", "mean", "tip", None, {})]),
+        (ALL[6], "fare > 0", [("units", "count", None, None, {})]),
     ],
 )
 def test_each_kind_says_its_outputs(query, condition, expected):
@@ -73,6 +75,7 @@ def test_each_kind_says_its_outputs(query, condition, expected):
             "n: count where toll > 0, m: mean of tip where toll > 0",
             ("tip", "toll"),
         ),
+        (ALL[6], "units by zone where fare > 0", ("zone", "fare")),
         (
             dpf.sum(["a", "b"], max_true=1),
             "sum of a, b, at most 1 true in a row",
@@ -90,8 +93,7 @@ def test_only_histograms_make_groups_of_their_own():
     axes = [query.bin_axis for query in ALL]
     assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
         ("fare", 2),
-        None,
-        None,
+        *[None] * 3,
     ]
 
 

@@ -46,6 +46,7 @@ QUERIES = {
     "several with intervals": dpf.histogram("fare", BINS, "paid", keys=PAID),
     "sums": dpf.sum(["fare", "day"], "zone", keys=["A", "B"], bounds=(0, 30)),
     "means": dpf.mean("fare", "zone", keys=["A", "B"], bounds=(0, 30)),
+    "units": dpf.units("zone", keys=["A", "B"]),
     "aggregate": dpf.aggregate(
         "zone", keys=["A"], n=dpf.count(where="paid"), m=dpf.mean("fare", bounds=(0, 9))
     ),

@@ -57,6 +57,7 @@ MADE = {
     "a sum": lambda: one_frame(dpf.sum("fare", "zone")),
     "a mean": lambda: one_frame(dpf.mean("fare", "zone")),
     "a histogram": lambda: one_frame(dpf.histogram("fare", BINS, "zone")),
+    "units": lambda: one_frame(dpf.units("zone"), **UNIT),
     "an aggregate": lambda: one_frame(
         dpf.aggregate(
             "zone", n=dpf.count(where="red"), total=dpf.sum("fare"), fare=dpf.mean("fare")

@@ -1,0 +1,138 @@
+"""Counting privacy units: released, previewed, certified and shown like any other query."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+
+mpl.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+ZONES = ["A", "B", "C"]
+EXACT = {"epsilon": 1e6}
+
+
+def trips(**facts):
+    """Ten drivers, each with many trips in A and some, for every second one, in B."""
+    rows = np.arange(200)
+    frame = pd.DataFrame(
+        {
+            "driver": rows % 10,
+            "zone": np.where((rows % 2 == 1) & (rows > 100), "B", "A"),
+            "fare": rows % 13,
+        }
+    )
+    facts = {"privacy_unit": "driver", "max_rows": 2, **facts}
+    frame.dp.declare(keys={"zone": ZONES}, bounds={"fare": (0, 12)}, **facts)
+    return frame
+
+
+@pytest.mark.parametrize("ask", ["accessor", "function"])
+def test_a_unit_counts_once_in_each_of_its_groups(ask):
+    frame = trips()
+    if ask == "accessor":
+        found = frame.dp.units("zone", **EXACT)
+    else:
+        found = dpf.release(frame, dpf.units("zone"), **EXACT)
+    assert list(found.columns) == ["units"]
+    assert found["units"].tolist() == [10, 5, 0]
+    # the rows that caps leave are fewer
+    assert frame.dp.count("zone", **EXACT)["count"].sum() == 20
+
+
+def test_a_unit_is_looked_for_in_all_its_rows():
+    # a single row of each driver satisfies the condition, and a count may have dropped it
+    frame = trips(max_rows=1)
+    assert frame.dp.units(where="fare == 12 or fare == 3", **EXACT)["units"].tolist() == [10]
+
+
+def test_without_a_unit_rows_are_counted():
+    frame = pd.DataFrame({"zone": ["A", "B", "A"]})
+    assert frame.dp.units("zone", keys=ZONES, **EXACT)["units"].tolist() == [2, 1, 0]
+
+
+def test_rows_without_a_unit_count_nowhere():
+    frame = pd.DataFrame({"u": ["p", None, "p", "q"], "zone": ["A", "A", "A", "C"]})
+    frame.dp.declare(keys={"zone": ZONES}, privacy_unit="u", max_groups=2, max_rows_per_group=5)
+    assert frame.dp.units("zone", **EXACT)["units"].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "groups"),
+    [
+        ({"max_rows": 2}, 2),
+        ({"max_rows": 50}, 3),
+        ({"max_rows": 50, "max_groups": 1}, 1),
+        ({"max_rows": 1, "max_groups": 2}, 1),
+        ({"max_rows": None, "max_rows_per_group": 9}, 3),
+    ],
+)
+def test_the_noise_hides_the_groups_that_a_unit_can_be_in(facts, groups):
+    frame = trips(**facts)
+    preview = frame.dp.preview(dpf.units("zone"), epsilon=0.5, mechanism="laplace")
+    assert preview.index.tolist() == ["units"]
+    assert preview["sigma"].item() == pytest.approx(groups / 0.5, rel=1e-9)
+    assert preview["per"].item() == "cell"
+    made = frame.dp.units("zone", epsilon=0.5, mechanism="laplace")
+    assert made.dp.std_error["units"].iloc[0] == pytest.approx(preview["std_error"].item())
+
+
+def test_correlated_noise_is_of_use():
+    frame = trips(max_rows=9, max_groups=5)
+    keys = list(range(10))
+    asked = {"mu": 0.3, "compare": True}
+    table = frame.dp.preview(dpf.units("zone", keys=keys), **asked)
+    assert table.index[0] == "correlated"
+    assert table["units"].iloc[0] < 0.9 * table["units"].loc["gaussian"]
+
+
+def test_certificates_say_what_was_counted(tmp_path):
+    made = trips(max_groups=2).dp.units("zone", where="fare > 1", epsilon=1)
+    certificate = dpf.verify(made)
+    assert certificate["query"]["words"] == "units by zone where fare > 1"
+    (column,) = certificate.columns
+    assert (column["name"], column["kind"], column["integer"]) == ("units", "count", True)
+    caps = {"max_rows": None, "max_groups": 2, "max_rows_per_group": 1}
+    assert certificate["privacy_unit"] == {"column": "driver", "caps": caps}
+    assert "units by zone" in repr(certificate)
+    assert "units by zone" in certificate._repr_html_()
+    made.dp.write_csv(tmp_path / "units.csv")
+    assert dpf.verify(dpf.read_csv(tmp_path / "units.csv")) == certificate
+
+
+def test_released_units_have_intervals_pictures_and_denoised_columns():
+    made = trips().dp.units("zone", epsilon=1, denoise="nonnegative")
+    bars = made.dp.interval()
+    assert (bars["units_low"] < made["units"]).all()
+    assert (bars["units_high"] > made["units"]).all()
+    assert (made["units_denoised"] >= 0).all()
+    dpf.schema_of(made).validate(made)
+    assert made.dp.plot().get_ylabel() == "units (95% error bars)"
+    plt.close("all")
+
+
+def test_the_ledger_says_that_units_were_counted():
+    frame = trips(budget=dpf.Budget(1))
+    frame.dp.units("zone", epsilon=0.25)
+    (entry,) = frame.dp.ledger.entries
+    assert "units by zone" in frame.dp.ledger.to_frame().to_string()
+    assert entry.loss.epsilon == 0.25
+
+
+def test_units_and_rows_are_released_together_but_not_aggregated():
+    frame = trips(budget=dpf.Budget(1, 1e-6))
+    with pytest.raises(QueryError, match=r"^people= counts units, .*release\(\{'people': dpf.uni"):
+        frame.dp.aggregate("zone", people=dpf.units(), n=dpf.count(), epsilon=1)
+    asked = {"people": dpf.units("zone"), "rows": dpf.aggregate("zone", n=dpf.count())}
+    made = frame.dp.release(asked, epsilon=1)
+    assert [list(table.columns) for table in made.values()] == [["units"], ["n"]]
+    assert frame.dp.budget.spent_epsilon == 1
+
+
+@pytest.mark.parametrize("wrong", [{"where": 5}, {"by": {"zone"}}, {"where": "fare >"}])
+def test_what_is_no_query_is_refused(wrong):
+    with pytest.raises(QueryError):
+        dpf.units(**wrong)
