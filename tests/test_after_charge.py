@@ -1,7 +1,6 @@
 """After the charge every error is a ReleaseError that quotes nothing, in whatever it is wrapped."""
 
 import asyncio
-import sys
 import traceback
 from unittest import mock
 
@@ -16,6 +15,7 @@ from dpframe.engines import pandas as engine
 from dpframe.engines import parquet, spilling, threads
 from dpframe.engines.parquet import ParquetFiles
 from dpframe.errors import STOPS, ReleaseError
+from dpframe.privacy.law import Law
 
 SECRET = "patient 42 has flu"  # noqa: S105
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)
@@ -108,7 +108,7 @@ def test_errors_of_the_engine_are_replaced(error, place, monkeypatch):
         monkeypatch.setattr(engine, "thread_count", lambda _: 2)
         monkeypatch.setattr(engine._Pass, "_some", fail)
     elif place == "noise":
-        monkeypatch.setattr(sys.modules["dpframe.release"], "integer_noise", fail)
+        monkeypatch.setattr(Law, "draw", fail)
     else:
         monkeypatch.setattr(engine, "totals_of", fail)
     with pytest.raises(ReleaseError) as caught:
