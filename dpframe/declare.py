@@ -1,6 +1,7 @@
 """Declare what is public about a frame, from a schema and from keywords."""
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 import pandas as pd
 
@@ -11,10 +12,14 @@ from dpframe.declaration.kept import keep_declaration, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.locks import OneAtATime
+from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, Neighboring, check_neighboring
 
 __all__ = ["declare"]
+
+_DECLARING = OneAtATime()
 
 
 def declare(
@@ -24,6 +29,7 @@ def declare(
     bounds: Mapping[Hashable, object] | None = None,
     keys: Mapping[Hashable, object] | None = None,
     privacy_unit: Hashable | None = None,
+    unit: str | None = None,
     max_rows: int | None = None,
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
@@ -51,11 +57,15 @@ def declare(
     privacy_unit
         Column that says whom a row belongs to; rows where it is missing are left out. `None`: each
         row is a unit.
+    unit
+        Name of the privacy unit; that of the column by default. Frames that share a ledger must
+        have one unit: name it where its column is called differently.
     max_rows, max_groups, max_rows_per_group
         Caps on one unit in one query: rows in all, groups, rows in each group. Rows beyond are
         dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
     neighboring
         "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
+        Frames that share a ledger must have the same.
     missing
         `{column: number}` that takes the place of a missing value; elsewhere missing values
         contribute nothing.
@@ -63,7 +73,8 @@ def declare(
         The total budget of this frame; starts a ledger in memory. Declaring the frame again keeps
         the ledger that it has.
     ledger
-        A ledger to charge instead, for several frames about the same people.
+        A ledger to charge instead, for several frames about the same people. It protects the unit
+        and the relation of the first frame declared with it.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: for the
         curator's eyes.
@@ -71,7 +82,10 @@ def declare(
     Raises
     ------
     DeclarationError
-        If the facts are contradictory or not usable.
+        If the facts are contradictory or not usable, or the ledger protects another unit, or under
+        another relation.
+    LedgerError
+        If the file of the ledger cannot be used.
     UnknownColumnError
         If a column named by keyword is not in the frame.
 
@@ -94,7 +108,6 @@ def declare(
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
-        ledger=_ledger(budget, ledger, kept_declaration(frame), privacy_unit),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])
@@ -107,8 +120,19 @@ def declare(
                 f"{type(frame).__name__}. Validate its parts before, with pandera."
             )
         from_pandera.validate(schema, frame)
-    engine.mark(frame)
-    keep_declaration(frame, declaration)
+    protected = Protected.of(privacy_unit, declaration.neighboring, unit)
+    _check_ledger(budget, ledger)
+    if ledger is not None:  # before the lock, as its file may be busy
+        ledger.protect(protected)
+    with _DECLARING.held() as again:
+        if again:
+            raise DeclarationError(
+                "a frame is being declared by this very thread, which a signal has interrupted. "
+                "Declare this one after the signal was handled."
+            )
+        charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
+        engine.mark(frame)
+        keep_declaration(frame, replace(declaration, ledger=charged))
 
 
 def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
@@ -130,39 +154,28 @@ def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
     return caps
 
 
-def _ledger(
-    budget: Budget | None,
-    ledger: Ledger | None,
-    earlier: Declaration | None,
-    privacy_unit: Hashable | None,
-) -> Ledger | None:
-    """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
+def _check_ledger(budget: Budget | None, ledger: object) -> None:
     if budget is not None and ledger is not None:
         raise DeclarationError(
             "declare budget= or ledger=, not both: a ledger has a budget of its own."
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
-    kept = None if earlier is None else earlier.ledger
-    if earlier is not None and kept is not None and ledger is None:
-        _check_unit(privacy_unit, earlier.privacy_unit)
-    if ledger is not None:
-        return ledger
-    if kept is None:
-        return None if budget is None else Ledger(budget=budget)
-    if budget is not None and budget != kept.budget:
-        raise DeclarationError(
-            f"this frame has a ledger of {kept.budget} already, got budget={budget}. To start anew "
-            "on purpose, pass ledger=dpf.Ledger(budget=...)."
-        )
-    return kept
 
 
-def _check_unit(unit: Hashable | None, earlier: Hashable | None) -> None:
-    """Refuse to declare a frame again with another unit: its ledger protects the earlier one."""
-    if unit != earlier:
+def _kept_or_new(
+    budget: Budget | None, earlier: Declaration | None, protected: Protected
+) -> Ledger | None:
+    """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
+    ledger = None if earlier is None else earlier.ledger
+    if ledger is None and budget is not None:
+        ledger = Ledger(budget=budget)
+    if ledger is None:
+        return None
+    if budget is not None and budget != ledger.budget:
         raise DeclarationError(
-            f"this frame is declared with privacy_unit={earlier!r} and a ledger that protects it, "
-            f"got privacy_unit={unit!r}. A declaration replaces the one before: repeat what still "
-            "holds. To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+            f"this frame has a ledger of {ledger.budget} already, got budget={budget}. To start "
+            "anew on purpose, pass ledger=dpf.Ledger(budget=...)."
         )
+    ledger.protect(protected)
+    return ledger

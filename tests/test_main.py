@@ -88,7 +88,7 @@ def test_pickles_are_not_opened(tmp_path, capsys):
 
 def test_ledgers_are_shown_and_checked(tmp_path, capsys):
     path = tmp_path / "trips.ledger"
-    ledger = dpf.Ledger(path, budget=dpf.Budget(1, 1e-6))
+    ledger = dpf.Ledger.create(path, budget=dpf.Budget(1, 1e-6))
     frame = pd.DataFrame({"x": [1, 2]})
     frame.dp.declare(ledger=ledger)
     frame.dp.count(epsilon=0.25)

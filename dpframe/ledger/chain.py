@@ -1,6 +1,7 @@
 """Entries of a ledger, as exact text, chained by hash.
 
-Each row of a ledger has a number, a body and a hash: row 0 is the header, the others are entries.
+Each row of a ledger has a number, a body and a hash: row 0 is the header, one says whom the ledger
+protects once a frame is declared, and the others are entries.
 The hash of a row is SHA-256 of the hash before it and the body, which is canonical JSON with exact
 fractions as text.
 """
@@ -8,11 +9,12 @@ fractions as text.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.composition import Composition
 
@@ -22,6 +24,15 @@ FORMAT = 1
 """Version of what rows mean."""
 
 _START = "0" * 64
+# what reading a made-up row may raise: it is no JSON, has 1/0, or ten thousand brackets
+_MISREAD = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 
 
@@ -77,6 +88,10 @@ class Chain:
         What was charged, in order.
     spent
         Losses of the entries, added up.
+    protected
+        Whom the ledger protects; `None`: no frame was declared with it yet.
+    protected_in
+        Number of the row that says so.
     """
 
     ledger_id: str
@@ -84,6 +99,14 @@ class Chain:
     hashes: tuple[str, ...]
     entries: tuple[Entry, ...] = ()
     spent: Composition = field(default_factory=Composition)
+    protected: Protected | None = None
+    protected_in: int = 0
+
+    @property
+    def entry_hashes(self) -> tuple[str, ...]:
+        """Hashes of the entries alone."""
+        other = {0, self.protected_in}
+        return tuple(one for number, one in enumerate(self.hashes) if number not in other)
 
     @classmethod
     def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
@@ -118,7 +141,7 @@ class Chain:
             if version == FORMAT:
                 amounts = {name: float(Fraction(text)) for name, text in read["budget"].items()}
                 chain = cls(str(read["ledger_id"]), Budget(**amounts), (rows[0].hash,))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except _MISREAD as error:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
             raise LedgerError(other_format(where, version))
@@ -132,38 +155,53 @@ class Chain:
         LedgerError
             If one does not.
         """
-        head, entries, hashes = self.hashes[-1], [], []
+        seen, head, entries, hashes = self, self.hashes[-1], [], []
         for number, row in enumerate(rows, start=len(self.hashes)):
             if row.number != number or row.hash != _hash(head, row.body):
                 raise LedgerError(_broken(where, number))
             try:
-                entries.append(_entry_of(json.loads(row.body)))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                read = json.loads(row.body)
+                protected = Protected.in_row(read)
+                if protected is None:
+                    entries.append(_entry_of(read))
+                else:
+                    seen = seen._protecting(protected, number)
+            except _MISREAD as error:
                 raise LedgerError(_unreadable(where, number)) from error
             head = row.hash
             hashes.append(head)
-        if not entries:
+        if not hashes:
             return self
-        return Chain(
-            self.ledger_id,
-            self.budget,
-            (*self.hashes, *hashes),
-            (*self.entries, *entries),
-            self.spent.plus(*(entry.loss for entry in entries)),
+        return replace(
+            seen,
+            hashes=(*self.hashes, *hashes),
+            entries=(*self.entries, *entries),
+            spent=self.spent.plus(*(entry.loss for entry in entries)),
         )
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
         body = _canonical(_json_of(entry))
         row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
-        chain = Chain(
-            self.ledger_id,
-            self.budget,
-            (*self.hashes, row.hash),
-            (*self.entries, entry),
-            self.spent.plus(entry.loss),
+        chain = replace(
+            self,
+            hashes=(*self.hashes, row.hash),
+            entries=(*self.entries, entry),
+            spent=self.spent.plus(entry.loss),
         )
         return chain, row
+
+    def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
+        """Append whom the ledger protects, which nothing said before."""
+        body = _canonical(protected.row())
+        row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
+        seen = self._protecting(protected, row.number)
+        return replace(seen, hashes=(*self.hashes, row.hash)), row
+
+    def _protecting(self, protected: Protected, number: int) -> "Chain":
+        if self.protected is not None:
+            raise ValueError
+        return replace(self, protected=protected, protected_in=number)
 
 
 def other_format(where: str, version: object) -> str:

@@ -1,29 +1,33 @@
 """Rows of a ledger in an SQLite file that processes, threads and notebooks share.
 
-A connection is opened for each look and each spend, and closed after it. So none is ever carried
-over a fork, which SQLite does not survive, and a file that was moved away is noticed; between uses
-the file is complete, without a journal beside it.
+A connection is opened for each look and each spend, and closed after it, under a lock of our own on
+the file. So none is ever carried over a fork, which SQLite does not survive, and a file that was
+moved away is noticed; between uses the file is complete, without a journal beside it.
+
+What SQLite writes beside a file is found by name, and a file may have several names. Spends are
+kept in the file itself (no write-ahead log), a journal left by a crash is used only where the file
+is broken without it, and files with a second name are refused.
 """
 
 import contextlib
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.chain import FORMAT, Row, other_format
+from dpframe.ledger import locks, names
+from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
 __all__ = ["LedgerFile"]
 
 _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers from others
-_BUSY_SECONDS = 60
-_PATIENCE = 0.001  # seconds between two attempts
 _SIDECARS = ("-wal", "-shm", "-journal")
+# where `flock` and the locks of SQLite are of one kind, those of SQLite would wait for our own
+_LOCKING = "" if sys.platform in ("linux", "win32") else "&vfs=unix-none"
 _SCHEMA = (
     "CREATE TABLE chain (number INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, "
     "hash TEXT NOT NULL)",
@@ -51,15 +55,15 @@ class LedgerFile:
         self.path = Path(os.path.abspath(path))  # a later chdir must not change the ledger
 
     def create(self, header: Row) -> None:
-        """Create the file with its header, unless there is one: all at once, or not at all.
+        """Create the file with its header: all at once, or not at all.
 
         Raises
         ------
         LedgerError
-            If it cannot be created.
+            If there is something of that name already, or the file cannot be created.
         """
-        if os.path.exists(self.path):
-            return
+        if os.path.lexists(self.path):
+            raise LedgerError(self._taken())
         if not os.path.isdir(self.path.parent):
             raise LedgerError(
                 f"the folder of the ledger {self.path} does not exist. Create it first."
@@ -67,12 +71,16 @@ class LedgerFile:
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
         try:
-            with self._transaction(draft, "EXCLUSIVE", mode="rwc") as connection:
+            with (
+                locks.locked_file(draft, new=True),
+                self._transaction(draft, "EXCLUSIVE") as connection,
+            ):
                 _write_form(connection, header)
             os.link(draft, self.path)  # fails where another process was quicker
-            _flush_folder(self.path.parent)
+            os.unlink(draft)
+            names.flush_folder(self.path.parent)
         except FileExistsError:
-            return
+            raise LedgerError(self._taken()) from None
         except OSError as error:
             raise LedgerError(
                 f"the ledger {self.path} cannot be created ({error.strerror}). Choose a folder on "
@@ -87,7 +95,7 @@ class LedgerFile:
         """Refuse to start beside what SQLite would take for unfinished spends of this ledger."""
         left = [f"{self.path}{ending}" for ending in _SIDECARS]
         left = [name for name in left if os.path.exists(name)]
-        if left and not os.path.exists(self.path):
+        if left:
             raise LedgerError(
                 f"{left[0]} is left from a ledger that is gone, and may hold its last spends. "
                 "Restore that ledger beside it, or move it away."
@@ -101,18 +109,8 @@ class LedgerFile:
         LedgerError
             If it is not, or cannot be read.
         """
-        with self._transaction(self.path, "DEFERRED") as connection:
-            self._check_form(connection)
-            rows = self._rows(connection, 0)
-            # SQLite remembers the largest number ever used
-            query = "SELECT seq FROM sqlite_sequence WHERE name = 'chain'"
-            last = connection.execute(query).fetchone()
-        if not rows or last != (rows[-1].number,):
-            raise LedgerError(
-                f"the ledger {self.path} was changed: entries after {len(rows) - 1} are missing. "
-                "Nothing is charged to it. Restore the file from a copy."
-            )
-        return rows
+        with self._opened("DEFERRED") as connection:
+            return self._everything(connection)
 
     def rows_after(self, number: int, head: str) -> list[Row]:
         """Read what follows a row that was seen.
@@ -122,7 +120,7 @@ class LedgerFile:
         LedgerError
             If that row is not there any more, or the file cannot be read.
         """
-        with self._transaction(self.path, "DEFERRED") as connection:
+        with self._opened("DEFERRED") as connection:
             return self._news(connection, number, head)
 
     @contextlib.contextmanager
@@ -139,11 +137,17 @@ class LedgerFile:
         LedgerError
             If the row that was seen is not there any more, or the file cannot be written.
         """
-        with self._transaction(self.path, "IMMEDIATE") as connection:
+        with self._opened("EXCLUSIVE") as connection:
             yield (
                 self._news(connection, number, head),
                 lambda row: connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row),
             )
+
+    def _everything(self, connection: sqlite3.Connection) -> list[Row]:
+        self._check_form(connection)
+        rows = self._rows(connection, 0)
+        self._check_end(connection, rows)
+        return rows
 
     def _news(self, connection: sqlite3.Connection, number: int, head: str) -> list[Row]:
         rows = self._rows(connection, number)
@@ -152,6 +156,7 @@ class LedgerFile:
                 f"the ledger {self.path} was replaced or changed: entry {number} is not the one "
                 "read before. Nothing is charged to it. Put back the file with the latest entries."
             )
+        self._check_end(connection, rows)
         return rows[1:]
 
     def _rows(self, connection: sqlite3.Connection, first: int) -> list[Row]:
@@ -159,12 +164,23 @@ class LedgerFile:
         rows: list[Row] = []
         try:
             rows.extend(map(Row._make, connection.execute(query, (first,))))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise LedgerError(
                 f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error}). "
                 "Nothing is charged to it. Restore the file from a copy."
             ) from error
         return rows
+
+    def _check_end(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
+        """Compare the last row with the largest number ever used, which SQLite remembers."""
+        query = "SELECT seq FROM sqlite_sequence WHERE name = 'chain'"
+        last = connection.execute(query).fetchone()
+        if not rows or last != (rows[-1].number,):
+            number = rows[-1].number if rows else -1
+            raise LedgerError(
+                f"the ledger {self.path} was changed: entries after {number} are missing. "
+                "Nothing is charged to it. Restore the file from a copy."
+            )
 
     def _check_form(self, connection: sqlite3.Connection) -> None:
         pragmas = [f"PRAGMA {name}" for name in ("application_id", "user_version")]
@@ -174,27 +190,65 @@ class LedgerFile:
         if version != FORMAT:
             raise LedgerError(other_format(str(self.path), version))
         query = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-        if sorted(sql for (sql,) in connection.execute(query)) != sorted(_SCHEMA):
+        found = [sql for (sql,) in connection.execute(query)]
+        if len(found) != len(_SCHEMA) or set(found) != set(_SCHEMA):
             raise LedgerError(
                 f"the ledger {self.path} was changed: its table or the triggers that protect "
                 "entry 0 and all after it are not as they were made. Restore the file from a copy."
             )
 
     @contextlib.contextmanager
-    def _transaction(self, path: Path, kind: str, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    def _opened(self, kind: str) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction in the file, which nobody else uses meanwhile."""
+        place = Path(os.path.realpath(self.path))  # SQLite, too, looks for journals there
+        try:
+            with locks.locked_file(place) as handle:
+                names.check_names(self.path, place, handle)
+                self._check_journal(place)
+                with self._transaction(place, kind) as connection:
+                    yield connection
+        except FileNotFoundError:
+            raise LedgerError(self._missing()) from None
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger {self.path} cannot be used ({error.strerror}): nothing was released. "
+                "It must be a file that you can read and write, in a folder in which you can write."
+            ) from error
+
+    def _check_journal(self, place: Path) -> None:
+        """Remove a journal left by a crash where the file is whole without it.
+
+        SQLite would write it back over all that was spent since under another name, or over a copy
+        that was put back. A whole file holds every spend that was ever reported.
+        """
+        journal = f"{place}-journal"
+        if os.path.exists(journal) and self._is_whole(place):
+            os.unlink(journal)
+            names.flush_folder(place.parent)
+
+    def _is_whole(self, place: Path) -> bool:
+        try:
+            with contextlib.closing(_connected(place, "ro&immutable=1")) as connection:
+                Chain.of_rows(self._everything(connection), str(self.path))
+                return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        except (sqlite3.Error, LedgerError, UnicodeError):
+            return False
+
+    @contextlib.contextmanager
+    def _transaction(self, place: Path, kind: str) -> Iterator[sqlite3.Connection]:
         """Open a connection, and commit at the end."""
         try:
-            with contextlib.closing(_connect(path, mode)) as connection:
-                # on disk before the commit returns, on macOS, too
-                connection.execute("PRAGMA synchronous = FULL")
+            with contextlib.closing(_connected(place, "rw")) as connection:
+                if kind == "EXCLUSIVE":  # to read must change nothing: it may be no ledger
+                    connection.execute("PRAGMA journal_mode = DELETE")
+                # on disk before the commit returns, as is the end of its journal; on macOS, too
+                connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("PRAGMA fullfsync = ON")
-                if mode == "rwc":
-                    connection.execute("PRAGMA journal_mode = WAL")
-                _begin(connection, kind)
+                connection.execute(f"BEGIN {kind}")
                 yield connection
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise LedgerError(self._said(error, path)) from error
+        except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
+            raise LedgerError(self._said(error)) from error
 
     def _foreign(self) -> str:
         return (
@@ -202,18 +256,26 @@ class LedgerFile:
             "path, or restore the ledger from a copy."
         )
 
-    def _said(self, error: sqlite3.Error, path: Path) -> str:
+    def _taken(self) -> str:
+        return (
+            f"there is a file at {self.path} already. To use the ledger in it, open it: "
+            "dpf.Ledger(path); or choose another path."
+        )
+
+    def _missing(self) -> str:
+        return (
+            f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
+            "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
+        )
+
+    def _said(self, error: Exception) -> str:
         """Say what SQLite said, and the way out."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
             return self._foreign()
-        if code == sqlite3.SQLITE_CANTOPEN and path == self.path and not os.path.exists(path):
-            return (
-                f"there is no ledger at {self.path}. To start one, give its budget: "
-                "dpf.Ledger(path, budget=dpf.Budget(...))."
-            )
         ways_out = {
-            sqlite3.SQLITE_BUSY: f"Another process has kept it for {_BUSY_SECONDS} s: try again.",
+            sqlite3.SQLITE_BUSY: "Another program has kept it for "
+            f"{locks.BUSY_SECONDS:g} s: try again.",
             sqlite3.SQLITE_READONLY: "Get permission to write the file and its folder.",
             sqlite3.SQLITE_CANTOPEN: "It must be a file that you can read and write, in a folder "
             "in which you can write.",
@@ -223,28 +285,19 @@ class LedgerFile:
         return f"the ledger {self.path} cannot be used ({error}): nothing was released. {way_out}"
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Open a file; only "rwc" creates one."""
-    place = quote(os.fsencode(path.as_posix()))
-    slash = "" if place.startswith("/") else "/"  # C:/ on Windows
-    uri = f"file://{slash}{place}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+def _connected(place: Path, mode: str) -> sqlite3.Connection:
+    """Connect to a file that exists."""
+    quoted = quote(os.fsencode(place.as_posix()))
+    slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows
+    uri = f"file://{slash}{quoted}?mode={mode}{_LOCKING}"
+    connection = sqlite3.connect(uri, uri=True, timeout=locks.BUSY_SECONDS, isolation_level=None)
+    connection.text_factory = _text
+    return connection
 
 
-def _begin(connection: sqlite3.Connection, kind: str) -> None:
-    """Wait for one's turn, asking often: SQLite by itself asks so rarely that others get ahead."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    connection.execute("PRAGMA busy_timeout = 0")
-    while True:
-        try:
-            connection.execute(f"BEGIN {kind}")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(_PATIENCE)
-        else:
-            break
-    connection.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY_SECONDS)}")
+def _text(raw: bytes) -> str:
+    """Read a text whatever its bytes: one that was changed does not continue the chain."""
+    return raw.decode("utf-8", "replace")
 
 
 def _write_form(connection: sqlite3.Connection, header: Row) -> None:
@@ -253,14 +306,3 @@ def _write_form(connection: sqlite3.Connection, header: Row) -> None:
     for statement in _SCHEMA:
         connection.execute(statement)
     connection.execute("INSERT INTO chain VALUES (?, ?, ?)", header)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make sure that the name of a new file outlives a power cut."""
-    if sys.platform == "win32":  # which cannot open folders, and keeps names by itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,7 +6,7 @@ said in `dpframe.privacy.composition`.
 """
 
 import os
-import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,26 +17,24 @@ from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import Chain, Entry, Row
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.file import LedgerFile
+from dpframe.ledger.locks import OneAtATime
+from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 
 __all__ = ["BudgetStatus", "Entry", "Ledger"]
 
-# one for all ledgers: while a process forks, no thread of it has a file open or decides
-_LOCK = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
-
 
 class Ledger:
     """A budget and what has been spent of it, in memory or in a file that processes share.
 
-    A ledger with a path is an SQLite file. Threads, processes and notebooks that open it spend one
-    budget: each spend is one transaction, on disk before noise is drawn, so that a process killed
-    at any instant leaves it recorded or not at all. A ledger without a path is kept in memory, and
-    shared by threads alone.
+    `Ledger.create(path, budget=...)` makes a file, `Ledger(path)` opens it. `Ledger(budget=...)` is
+    kept in memory, and shared by threads alone. The file is an SQLite database: threads, processes
+    and notebooks that open it spend one budget. Each spend is one transaction, on disk before noise
+    is drawn, so that a process killed at any instant leaves it recorded or not at all.
+
+    A ledger protects one privacy unit under one neighboring relation: those of the first frame
+    declared with it, which later ones must match.
 
     Entries are chained: the hash of each covers the one before, and the first covers the budget.
     The file is checked when it is opened, and what is new in it whenever it is read. That shows
@@ -47,18 +45,17 @@ class Ledger:
     Parameters
     ----------
     path
-        The file. It is created if there is none and a budget is given. `None`: in memory.
+        The file, which must be there. `None`: in memory.
     budget
-        The total budget of everything charged to this ledger. It may be left out where the file is
-        there, and must be the file's otherwise.
+        The total budget of everything charged to this ledger. Beside a path it may be left out, and
+        must be that of the file.
 
     Raises
     ------
     DeclarationError
         If the budget is not a `Budget`, or not that of the file.
     LedgerError
-        If there is no such file and no budget, if it cannot be read or created, if it is not a
-        ledger, or if it was changed.
+        If there is no such file, if it cannot be used, if it is not a ledger, or if it was changed.
 
     Examples
     --------
@@ -69,29 +66,52 @@ class Ledger:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, budget: Budget | None = None
     ) -> None:
-        if not isinstance(budget, Budget) and (path is None or budget is not None):
-            raise DeclarationError(
-                f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
-                "dpf.Budget(epsilon=1, delta=1e-6)."
-            )
+        if path is None or budget is not None:
+            _check_budget(budget)
+        self._lock = OneAtATime()
         self._file = None if path is None else LedgerFile(_checked_path(path))
-        header = None
-        if budget is not None:
-            self._seen, header = Chain.started(uuid4().hex, budget)
         if self._file is not None:
-            self._open(self._file, header)
+            with self._lock.held():
+                self._seen = Chain.of_rows(self._file.all_rows(), str(self.path))
+        elif budget is not None:
+            self._seen, _ = Chain.started(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
             raise DeclarationError(
                 f"the ledger {self.path} has {self.budget}, got budget={budget}. Leave budget= "
                 "out to use it, or choose another path."
             )
 
-    def _open(self, file: LedgerFile, header: Row | None) -> None:
-        """Read a whole file, created if there is none and a header is given."""
-        with _LOCK:
-            if header is not None:
-                file.create(header)
-            self._seen = Chain.of_rows(file.all_rows(), str(file.path))
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, budget: Budget) -> "Ledger":
+        """Make a ledger in a new file: all at once, or not at all.
+
+        Parameters
+        ----------
+        path
+            The file, in a folder that is there.
+        budget
+            The total budget of everything charged to it.
+
+        Raises
+        ------
+        DeclarationError
+            If the budget is not a `Budget`.
+        LedgerError
+            If there is a file already, or it cannot be made.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = Ledger.create(f"{folder}/trips.ledger", budget=Budget(epsilon=1))
+        ...     Ledger(f"{folder}/trips.ledger").budget == made.budget
+        True
+        """
+        _check_budget(budget)
+        _, header = Chain.started(uuid4().hex, budget)
+        with OneAtATime().held():
+            LedgerFile(_checked_path(path)).create(header)
+        return cls(path, budget=budget)
 
     @property
     def path(self) -> Path | None:
@@ -107,6 +127,11 @@ class Ledger:
     def ledger_id(self) -> str:
         """Identifier of the ledger, the same in all processes and copies."""
         return self._seen.ledger_id
+
+    @property
+    def protected(self) -> Protected | None:
+        """Whom the ledger protects; `None`: no frame was declared with it yet."""
+        return self._seen.protected
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -132,13 +157,43 @@ class Ledger:
         LedgerError
             If the file cannot be written, or was changed.
         """
-        with _LOCK:
+        self._append(lambda seen: self._decide(seen, entry))
+
+    def protect(self, protected: Protected) -> None:
+        """Settle whom the ledger protects, or check that it is the same as before.
+
+        Raises
+        ------
+        DeclarationError
+            If it protects another unit, or under another relation.
+        LedgerError
+            If the file cannot be written, or was changed.
+        """
+        if self._seen.protected is None:
+            self._append(lambda seen: _settled(seen, protected))
+        if self.protected != protected:
+            raise DeclarationError(
+                f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
+                "add up. A declaration replaces the one before, so repeat what still holds; where "
+                "the column of the unit is called differently, name the unit with unit=. For other "
+                "people, pass a ledger of their own, ledger=dpf.Ledger(...)."
+            )
+
+    def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
+        """Append the row that is decided on in view of all others, while nobody else appends."""
+        with self._lock.held() as again:
+            if again:
+                raise LedgerError(
+                    f"{self._where()} is in use by this very thread, which a signal has "
+                    "interrupted: nothing was released. Release after the signal was handled."
+                )
             if self._file is None:
-                self._seen, _ = self._decide(self._seen, entry)
+                self._seen, _ = decide(self._seen)
                 return
             with self._file.appending(*self._place()) as (news, append):
-                seen, row = self._decide(self._seen.extended(news, str(self.path)), entry)
-                append(row)
+                seen, row = decide(self._seen.extended(news, str(self.path)))
+                if row is not None:
+                    append(row)
             self._seen = seen  # now that it is on disk
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
@@ -151,14 +206,15 @@ class Ledger:
     def _look(self) -> Chain:
         """Read what is new in the file."""
         if self._file is not None:
-            with _LOCK:
-                news = self._file.rows_after(*self._place())
-                self._seen = self._seen.extended(news, str(self.path))
+            with self._lock.held() as again:
+                if not again:  # a signal handler is told what was last seen
+                    news = self._file.rows_after(*self._place())
+                    self._seen = self._seen.extended(news, str(self.path))
         return self._seen
 
     def _place(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
-        return len(self._seen.entries), self._seen.hashes[-1]
+        return len(self._seen.hashes) - 1, self._seen.hashes[-1]
 
     def status(self) -> BudgetStatus:
         """Return what is spent and what is left."""
@@ -182,7 +238,7 @@ class Ledger:
         status = _status_of(seen)
         return status.releases.assign(
             spent_epsilon=pd.Series(status.running_epsilon(), status.releases.index, float),
-            hash=pd.Series(seen.hashes[1:], status.releases.index, object),
+            hash=pd.Series(seen.entry_hashes, status.releases.index, object),
         )
 
     def to_dp_event(self) -> Any:
@@ -204,7 +260,7 @@ class Ledger:
         if self._file is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
-                "again. Keep it in a file, dpf.Ledger(path, budget=...), to share it."
+                "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
         return _reopened, (str(self.path), self.ledger_id)
 
@@ -213,9 +269,25 @@ class Ledger:
         where = "in memory" if self._file is None else f"in {self.path}"
         return f"<Ledger {where}: {self.budget}, {len(self._seen.entries)} releases>"
 
+    def _where(self) -> str:
+        return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+
 
 def _status_of(seen: Chain) -> BudgetStatus:
     return BudgetStatus(seen.budget, seen.entries, seen.spent)
+
+
+def _settled(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
+    """Say whom a ledger protects, unless another process was quicker."""
+    return (seen, None) if seen.protected is not None else seen.with_protected(protected)
+
+
+def _check_budget(budget: object) -> None:
+    if not isinstance(budget, Budget):
+        raise DeclarationError(
+            f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
+            "dpf.Budget(epsilon=1, delta=1e-6)."
+        )
 
 
 def _checked_path(path: object) -> Path:

@@ -118,7 +118,7 @@ def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act):
         folder = tmp_path / str(start)
         folder.mkdir()
         path = folder / "x.ledger"
-        Ledger(path, budget=ONE)
+        Ledger.create(path, budget=ONE)
         workers = [Worker(path, act) for _ in range(ALIVE)]
         try:
             for killed in range(1, min(KILLS_PER_LEDGER, kills - start) + 1):
@@ -143,7 +143,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
         child = os.fork()
         if child == 0:
             for number in range(1000):
-                Ledger(folder / f"{number}.ledger", budget=ONE)
+                Ledger.create(folder / f"{number}.ledger", budget=ONE)
             os._exit(0)
         time.sleep(source.random() * 5 * LONGEST)  # a file takes longer to create
         os.kill(child, signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
 )
 def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares):
     path = tmp_path / "x.ledger"
-    Ledger(path, budget=ONE)
+    Ledger.create(path, budget=ONE)
     share = PrivacyLoss(mu_squared=WHOLE / shares)
 
     def spend_some():

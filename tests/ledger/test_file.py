@@ -26,7 +26,7 @@ LOSSES = [pure(0.1), gaussian(0.05), pure(Fraction(1, 3)), gaussian(0.01), pure(
 @pytest.fixture
 def path(tmp_path) -> Path:
     """A ledger of five entries."""
-    ledger = Ledger(tmp_path / "flights.ledger", budget=ONE)
+    ledger = Ledger.create(tmp_path / "flights.ledger", budget=ONE)
     for loss in LOSSES:
         ledger.charge(entry(loss))
     return ledger.path
@@ -78,7 +78,7 @@ AMOUNTS = [
 
 @pytest.mark.parametrize("budget", AMOUNTS)
 def test_budgets_are_kept_exactly(tmp_path, budget):
-    Ledger(tmp_path / "x", budget=budget)
+    Ledger.create(tmp_path / "x", budget=budget)
     assert Ledger(tmp_path / "x").budget == budget
 
 
@@ -91,7 +91,7 @@ def test_entries_are_kept_exactly(tmp_path):
         Spend.of(epsilon=Fraction(1, 7 * 10**5000), delta=1e-9),
         PrivacyLoss(Fraction(1, 10**9000), Fraction(2**-537) ** 2, Fraction(1, 10**400)),
     )
-    ledger = Ledger(tmp_path / "x", budget=ONE)
+    ledger = Ledger.create(tmp_path / "x", budget=ONE)
     ledger.charge(odd)
     assert Ledger(tmp_path / "x").entries == (odd,)
     assert Ledger(tmp_path / "x").head == ledger.head
@@ -152,14 +152,14 @@ def test_a_missing_folder_is_named(tmp_path):
 @pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b%20c#d", "Zürich.ledger"])
 def test_no_name_is_special(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    Ledger(name, budget=ONE).charge(entry(pure(0.5)))
+    Ledger.create(name, budget=ONE).charge(entry(pure(0.5)))
     assert os.listdir(tmp_path) == [name]
     assert len(Ledger(name).entries) == 1
 
 
 def test_a_ledger_stays_where_it_is_when_the_folder_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ledger = Ledger("x.ledger", budget=ONE)
+    ledger = Ledger.create("x.ledger", budget=ONE)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     ledger.charge(entry(pure(0.5)))

@@ -90,8 +90,8 @@ def test_threads_race_for_the_last_share_and_one_wins(kind, kept, tmp_path, monk
         return answer
 
     monkeypatch.setattr(Composition, "fits", hesitantly)
-    path = None if kept == "in memory" else tmp_path / "race.ledger"
-    ledger = Ledger(path, budget=ONE)
+    path = tmp_path / "race.ledger"
+    ledger = Ledger(budget=ONE) if kept == "in memory" else Ledger.create(path, budget=ONE)
     whole = Fraction(gaussian_mu(1, 1e-6)) ** 2
     half = pure(0.5) if kind == "laplace" else PrivacyLoss(mu_squared=whole / 2)
     ledger.charge(entry(half))

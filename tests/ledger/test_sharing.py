@@ -39,7 +39,7 @@ def forking(test):
 
 @pytest.fixture
 def path(tmp_path) -> Path:
-    Ledger(tmp_path / "shared.ledger", budget=ONE)
+    Ledger.create(tmp_path / "shared.ledger", budget=ONE)
     return tmp_path / "shared.ledger"
 
 
@@ -150,7 +150,7 @@ def test_a_pickle_does_not_open_another_ledger(path):
     path.unlink()
     with pytest.raises(LedgerError, match="there is no ledger at"):
         pickle.loads(kept)  # noqa: S301
-    Ledger(path, budget=ONE)
+    Ledger.create(path, budget=ONE)
     with pytest.raises(LedgerError, match="is another ledger than the one that was copied"):
         pickle.loads(kept)  # noqa: S301
 
@@ -179,7 +179,7 @@ def test_threads_share_one_object(path):
 
 @forking
 def test_processes_race_for_the_last_share_and_one_wins(tmp_path):
-    ledger = Ledger(tmp_path / "race.ledger", budget=PURE)
+    ledger = Ledger.create(tmp_path / "race.ledger", budget=PURE)
     for number in range(12):
         last = PrivacyLoss(epsilon=Fraction(2, 3 ** (number + 1)))  # two thirds of what is left
 
@@ -300,7 +300,7 @@ def without_privileges(act):
 @forking
 def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder, monkeypatch):
     path = open_folder / "x.ledger"
-    Ledger(path, budget=ONE).charge(entry(pure(0.5)))
+    Ledger.create(path, budget=ONE).charge(entry(pure(0.5)))
     frame = trips(Ledger(path))
     path.chmod(0o444)
     open_folder.chmod(0o555)
@@ -317,7 +317,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder,
 
     def create():
         try:
-            Ledger(open_folder / "new.ledger", budget=ONE)
+            Ledger.create(open_folder / "new.ledger", budget=ONE)
         except LedgerError as error:
             assert "a folder in which you can write" in str(error)
             return 4
@@ -333,7 +333,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder,
 @forking
 def test_a_file_that_is_read_only_in_a_folder_that_is_not(open_folder):
     path = open_folder / "x.ledger"
-    Ledger(path, budget=ONE).charge(entry(pure(0.5)))
+    Ledger.create(path, budget=ONE).charge(entry(pure(0.5)))
     path.chmod(0o444)
     open_folder.chmod(0o777)
 

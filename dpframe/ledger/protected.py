@@ -1,0 +1,82 @@
+"""Whom a ledger protects: one privacy unit, under one neighboring relation, for all its frames."""
+
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpframe.errors import DeclarationError
+from dpframe.privacy.neighbors import Neighboring, check_neighboring
+
+__all__ = ["Protected"]
+
+_KEY = "protected"  # tells its row from those of entries
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """Whom all releases charged to one ledger protect, together.
+
+    Losses add up for one unit and one relation only: a count of rows is free where neighbors have
+    equally many, and is the private fact itself where they do not.
+
+    Parameters
+    ----------
+    unit
+        Name of the privacy unit; `None`: each row is a unit.
+    neighboring
+        The neighboring relation.
+    """
+
+    unit: str | None
+    neighboring: Neighboring
+
+    @classmethod
+    def of(
+        cls, privacy_unit: Hashable | None, neighboring: Neighboring, unit: str | None
+    ) -> "Protected":
+        """Name the unit of a frame after its column, unless it has a name.
+
+        Raises
+        ------
+        DeclarationError
+            If the name is not usable.
+        """
+        if unit is None:
+            return cls(None if privacy_unit is None else str(privacy_unit), neighboring)
+        if not isinstance(unit, str) or not unit:
+            shown = repr(unit) if isinstance(unit, str) else f"a {type(unit).__name__}"
+            raise DeclarationError(
+                f"unit must be a text, the name of the privacy unit, got {shown}; for instance "
+                'unit="patient".'
+            )
+        if privacy_unit is None:
+            raise DeclarationError(
+                f"unit={unit!r} names a privacy unit, and none is declared: name its column with "
+                "privacy_unit=."
+            )
+        return cls(unit, neighboring)
+
+    @classmethod
+    def in_row(cls, read: Any) -> "Protected | None":
+        """Read a row's body; `None` for a row of another kind.
+
+        Raises
+        ------
+        DeclarationError, KeyError, TypeError
+            If it is of no form that was ever written.
+        """
+        if not isinstance(read, dict) or _KEY not in read:
+            return None
+        unit, neighboring = read[_KEY]["unit"], read[_KEY]["neighboring"]
+        if not isinstance(unit, str | None):
+            raise TypeError
+        return cls(unit, check_neighboring(neighboring))
+
+    def row(self) -> dict[str, Any]:
+        """Write it as the body of a row."""
+        return {_KEY: asdict(self)}
+
+    def __str__(self) -> str:
+        """Say it in the words of a declaration."""
+        who = "each row" if self.unit is None else f"the unit {self.unit!r}"
+        return f"{who} under neighboring={self.neighboring!r}"
