@@ -79,10 +79,16 @@ class _Fork:
     def end(self) -> None:
         self._held.close()
 
+    def end_in_child(self) -> None:
+        _KEEPERS.clear()  # no thread of the child holds a file
+        self.end()
+
 
 if hasattr(os, "register_at_fork"):
     _FORK = _Fork()
-    os.register_at_fork(before=_FORK.begin, after_in_parent=_FORK.end, after_in_child=_FORK.end)
+    os.register_at_fork(
+        before=_FORK.begin, after_in_parent=_FORK.end, after_in_child=_FORK.end_in_child
+    )
 
 
 @contextlib.contextmanager

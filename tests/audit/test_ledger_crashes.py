@@ -1,15 +1,17 @@
 """Processes killed at random instants: a spend is recorded or not, and no release is without one.
 
-The short versions run by default, the long ones with `-m audit`.
+They also use the file by two names, and beside threads that open and close it all the time. The short versions run by default, the long ones with `-m audit`.
 """
 
 import os
 import random
 import signal
+import threading
 import time
 import traceback
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,6 +36,35 @@ LONGEST = 0.05  # seconds until the next one is killed
 KILLS_PER_LEDGER = 100  # a longer ledger takes longer to check
 
 kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
+
+
+def plain(path: Path) -> list[Path]:
+    """Use the file by its own name."""
+    return [path]
+
+
+def watched(path: Path) -> list[Path]:
+    """Let a thread of each process open and close the file all the time, as a backup does."""
+
+    def read():
+        while True:
+            path.read_bytes()
+
+    threading.Thread(target=read, daemon=True).start()
+    return [path]
+
+
+def two_names(path: Path) -> list[Path]:
+    """Use the file through a link to it, and through one to its folder."""
+    file, folder = path.with_name("link.ledger"), path.parent / "folder"
+    for link, target in ((file, path), (folder, path.parent)):
+        if not link.is_symlink():
+            link.symlink_to(target)
+    return [file, folder / path.name]
+
+
+WAYS = [plain, watched, two_names]
+ways = pytest.mark.parametrize("way", WAYS)
 
 
 def spend(ledger: Ledger, number: int) -> str:
@@ -61,18 +92,18 @@ def release(ledger: Ledger, _: int) -> str:
 class Worker:
     """A process that spends without end, and tells what it has got in a file."""
 
-    def __init__(self, path: Path, act):
+    def __init__(self, path: Path, act, way):
         self.told = path.with_name(f"told-{uuid4().hex}")
         self.told.touch()
         self.alive, parent = True, os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            self._work(path, act, parent)
+            self._work(path, act, way, parent)
 
-    def _work(self, path: Path, act, parent: int):
+    def _work(self, path: Path, act, way, parent: int):
         try:
             with self.told.open("ab", buffering=0) as told:
-                ledger, number = Ledger(path), 0
+                ledger, number = Ledger(random.SystemRandom().choice(way(path))), 0
                 while os.getppid() == parent:
                     told.write(f"{act(ledger, number)}\n".encode())
                     number += 1
@@ -111,22 +142,25 @@ def check(path: Path, killed: int) -> int:
 
 
 @kills
+@ways
 @pytest.mark.parametrize("act", [spend, release])
-def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act):
+def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
     source, told = random.Random(9), 0
     for start in range(0, kills, KILLS_PER_LEDGER):
         folder = tmp_path / str(start)
         folder.mkdir()
         path = folder / "x.ledger"
         Ledger.create(path, budget=ONE)
-        workers = [Worker(path, act) for _ in range(ALIVE)]
+        if way is two_names:
+            two_names(path)
+        workers = [Worker(path, act, way) for _ in range(ALIVE)]
         try:
             for killed in range(1, min(KILLS_PER_LEDGER, kills - start) + 1):
                 time.sleep(source.random() * LONGEST)
                 victim = source.randrange(ALIVE)
                 assert workers[victim].kill() == -signal.SIGKILL
                 found = check(path, killed)
-                workers[victim] = Worker(path, act)
+                workers[victim] = Worker(path, act, way)
         finally:
             for worker in workers:
                 worker.kill()
@@ -154,21 +188,26 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
     assert created > 0
 
 
+@ways
 @pytest.mark.parametrize(
     ("processes", "shares"), [(2, 200), pytest.param(8, 10_000, marks=pytest.mark.audit)]
 )
-def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares):
+def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares, way):
     path = tmp_path / "x.ledger"
     Ledger.create(path, budget=ONE)
     share = PrivacyLoss(mu_squared=WHOLE / shares)
 
-    def spend_some():
-        ledger = Ledger(path)
+    def spend_some(number):
+        names = way(path)
+        ledger = Ledger(names[number % len(names)])
         for _ in range(shares // processes):
             ledger.charge(entry(share))
         return 0
 
-    assert in_processes([spend_some] * processes) == [0] * processes
+    if way is two_names:
+        two_names(path)
+    acts = [partial(spend_some, number) for number in range(processes)]
+    assert in_processes(acts) == [0] * processes
     ledger = Ledger(path)
     assert len(ledger.entries) == shares
     assert ledger.status().spent.mu_squared == WHOLE

@@ -235,7 +235,7 @@ def test_the_ledger_as_an_event_of_dp_accounting(trips):
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_ledger_in_memory_is_not_doubled(way):
-    with pytest.raises(LedgerError, match=r"would spend the budget again.*dpf.Ledger\(path"):
+    with pytest.raises(LedgerError, match=r"would spend the budget again.*Ledger\.create\(path"):
         way(Ledger(budget=ONE))
 
 
