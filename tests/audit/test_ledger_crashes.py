@@ -1,6 +1,7 @@
 """Processes killed at random instants: a spend is recorded or not, and no release is without one.
 
-They also use the file by two names, and beside threads that open and close it all the time. The short versions run by default, the long ones with `-m audit`.
+They use the file by one name and by two, and beside threads that open and close it all the time.
+The short versions run by default, the long ones with `-m audit`.
 """
 
 import os
@@ -65,6 +66,14 @@ def two_names(path: Path) -> list[Path]:
 
 WAYS = [plain, watched, two_names]
 ways = pytest.mark.parametrize("way", WAYS)
+kills_and_ways = pytest.mark.parametrize(
+    ("kills", "way"),
+    [
+        (20, plain),
+        *((8, way) for way in WAYS[1:]),
+        *(pytest.param(1000, way, marks=pytest.mark.audit) for way in WAYS),
+    ],
+)
 
 
 def spend(ledger: Ledger, number: int) -> str:
@@ -141,8 +150,7 @@ def check(path: Path, killed: int) -> int:
     return len(before)
 
 
-@kills
-@ways
+@kills_and_ways
 @pytest.mark.parametrize("act", [spend, release])
 def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
     source, told = random.Random(9), 0
