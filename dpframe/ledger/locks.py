@@ -6,6 +6,7 @@ names, and to one opening of it.
 """
 
 import contextlib
+import itertools
 import os
 import stat
 import threading
@@ -33,6 +34,7 @@ BUSY_SECONDS = 60.0
 _PAUSE = 0.001  # seconds between two attempts
 _BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to read what is locked
 _ADDING = threading.RLock()
+_NUMBERS = itertools.count()
 _ALL: weakref.WeakSet["OneAtATime"] = weakref.WeakSet()
 _KEEPERS: dict[tuple[int, int], int] = {}  # threads of this process that hold a file
 
@@ -40,13 +42,15 @@ _KEEPERS: dict[tuple[int, int], int] = {}  # threads of this process that hold a
 class OneAtATime:
     """A lock that tells the thread that holds it already, as in a signal handler, from others.
 
-    While a process forks, nobody else holds one: the child finds all of them free.
+    While a process forks, nobody else holds one: the child finds all of them free. Who holds one
+    may take another that was made later, not one that was made before.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._taken = False
         with _ADDING:
+            self.number = next(_NUMBERS)
             _ALL.add(self)
 
     @contextlib.contextmanager
@@ -69,7 +73,7 @@ class _Fork:
 
     def begin(self) -> None:
         with _ADDING:
-            locks = list(_ALL)
+            locks = sorted(_ALL, key=lambda one: one.number)
         held = contextlib.ExitStack()
         for lock in locks:
             held.enter_context(lock._lock)

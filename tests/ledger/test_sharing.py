@@ -226,20 +226,25 @@ def test_a_ledger_used_before_a_fork_is_used_after_it_on_both_sides(path):
 
 
 @forking
+@pytest.mark.parametrize("act", ["spends", "declares"])
 @pytest.mark.parametrize("kept", ["in memory", "in a file"])
-def test_a_process_forked_while_a_thread_spends_is_not_stuck(path, kept):
+def test_a_process_forked_while_a_thread_is_at_work_is_not_stuck(path, kept, act):
     ledger = Ledger(path) if kept == "in a file" else Ledger(budget=ONE)
-    done = threading.Event()
+    frame, done = trips(ledger), threading.Event()
 
-    def spend():
+    def work():
         while not done.is_set():
-            ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 10**9))))
+            if act == "spends":
+                ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 10**9))))
+            else:
+                frame.dp.declare(keys={"zone": ["A", "B"]})
 
     def spend_once():
+        frame.dp.declare(keys={"zone": ["A"]})
         ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 10**9))))
         return 0
 
-    thread = threading.Thread(target=spend)
+    thread = threading.Thread(target=work)
     thread.start()
     try:
         assert in_processes([spend_once] * 20) == [0] * 20
