@@ -15,6 +15,7 @@ from support.charging import ONE, entry, gaussian, pure
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.ledger import locks
 from dpframe.ledger.chain import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
@@ -363,7 +364,7 @@ def test_the_head_can_be_looked_up_later(path):
 def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
     ledger = Ledger(path)
     with monkeypatch.context() as patched:
-        patched.setattr("dpframe.ledger.locks.BUSY_SECONDS", 0.05)
+        patched.setattr(locks, "BUSY_SECONDS", 0.05)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(LedgerError, match=r"locked.*: nothing was released. Another prog"):
