@@ -13,7 +13,7 @@ import pytest
 from support.charging import ONE, PURE, entry, in_processes, pure
 
 import dpframe as dpf
-from dpframe.declaration.kept import declaration_of
+from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.protected import Protected
