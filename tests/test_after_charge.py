@@ -239,6 +239,7 @@ def test_a_full_disk(scan, monkeypatch):
 def test_errors_of_partitions_are_replaced(error, scheduler):
     dask = pytest.importorskip("dask")
     dd = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("dpframe.dask")
     whole = pd.DataFrame({"k": ["a", "b"] * 3, "u": range(6)})
     collection = dd.from_pandas(whole, npartitions=2)
     collection = collection.map_partitions(raising(ERRORS[error]), meta=whole.iloc[:0])
