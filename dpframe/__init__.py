@@ -14,8 +14,7 @@ from dpframe.privacy.amounts import Budget
 from dpframe.queries.asking import aggregate, count, histogram, mean, sum, units
 from dpframe.queries.kinds import Query
 from dpframe.release import release
-from dpframe.results.certificate import Certificate, verify
-from dpframe.results.certificate_schema import certificate_schema
+from dpframe.results.certificate import Certificate, certificate_schema, verify
 from dpframe.results.combine import combine
 from dpframe.results.csv_files import read_csv, write_csv
 from dpframe.results.denoise import denoised, denoising_report

@@ -5,10 +5,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
-from dpframe.errors import DPFrameError
+from dpframe.arguments import visible
+from dpframe.errors import DPFrameError, UnreadableCertificateError
+from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
 from dpframe.results.certificate import verify
 from dpframe.results.csv_files import read_csv
@@ -41,14 +44,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("file", type=Path)
     given = parser.parse_args(arguments)
     try:
-        print(_COMMANDS[given.command][0](given.file))  # a command speaks
+        said = _COMMANDS[given.command][0](given.file)
+    except UnreadableCertificateError as error:
+        return _refuse(given.file, error, UNREADABLE)
     except DPFrameError as error:
-        print(f"{given.file}: {error}", file=sys.stderr)
-        return ALTERED
-    except (OSError, ValueError, ImportError) as error:
-        print(f"{given.file}: cannot be read: {error}", file=sys.stderr)
-        return UNREADABLE
+        return _refuse(given.file, error, ALTERED)
+    except Exception as error:  # a file from anywhere makes its reader raise anything
+        return _refuse(given.file, f"cannot be read: {error or type(error).__name__}", UNREADABLE)
+    _say(said, sys.stdout)
     return SOUND
+
+
+def _refuse(path: Path, why: object, code: int) -> int:
+    """Say in one line what is wrong with a file."""
+    _say(" ".join(f"{path}: {why}".split()), sys.stderr)
+    return code
+
+
+def _say(text: str, stream: TextIO) -> None:
+    """Print what may hold names from a file; a reader who has seen enough may stop reading."""
+    lines = "\n".join(map(visible, text.split("\n"))) + "\n"
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(lines.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        # Python would flush once more when it ends, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -63,6 +85,8 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _check_is_there(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError("it is a folder, not a file.")
     if not path.is_file():
         raise FileNotFoundError("there is no such file.")
 
@@ -75,11 +99,15 @@ def _show(path: Path) -> str:
 
 def _verify(path: Path) -> str:
     certificate = verify(_read(path))
-    return f"{path}: {certificate.state}, {certificate['digest']}"
+    return f"{path}: {certificate.state}, {certificate.digest}"
 
 
 def _ledger(path: Path) -> str:
     _check_is_there(path)
+    if not is_ledger(path):
+        raise ValueError(
+            "it is not a ledger of dpframe in the format of this version, or its beginning is lost."
+        )
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
     ledger = Ledger(path)

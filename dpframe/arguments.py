@@ -1,5 +1,6 @@
 """How a public argument is checked, and shown in an error."""
 
+import unicodedata
 from collections.abc import Hashable
 from typing import TypeGuard
 
@@ -8,7 +9,7 @@ import pandas as pd
 
 from dpframe.errors import DeclarationError
 
-__all__ = ["MOST_GROUPS", "check_size", "is_data", "is_label", "shown"]
+__all__ = ["MOST_GROUPS", "check_size", "is_data", "is_label", "shown", "visible"]
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
@@ -33,6 +34,25 @@ def shown(value: object) -> str:
     if is_data(value):
         return f"a {type(value).__name__}"
     return repr(value)
+
+
+def visible(text: str) -> str:
+    r"""Escape what a terminal would obey in place of showing it.
+
+    These are control characters and escape sequences, marks that change the direction of writing,
+    ends of lines, and halves of characters.
+
+    Examples
+    --------
+    >>> visible("red \x1b[31m, turned \u202e, caf\u00e9")
+    'red \\x1b[31m, turned \\u202e, café'
+    """
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    unsafe = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return character.encode("unicode_escape").decode("ascii") if unsafe else character
 
 
 def check_size(what: str, given: object) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "QueryError",
     "ReleaseError",
     "UnknownColumnError",
+    "UnreadableCertificateError",
 ]
 
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -58,3 +59,7 @@ class LedgerError(DPFrameError, ValueError):
 
 class CertificateError(DPFrameError, ValueError):
     """A frame carries no certificate, or its values no longer match the one it carries."""
+
+
+class UnreadableCertificateError(CertificateError):
+    """A certificate is malformed, or of a format that this version does not read."""

@@ -1,4 +1,4 @@
-"""Certificates, budgets and declarations as tables for notebooks.
+"""Tables for notebooks, and budgets and declarations as such tables.
 
 Every text is escaped: labels, conditions and names may come from a file. Colors are those of the
 notebook, light or dark.
@@ -10,7 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
-__all__ = ["budget_html", "certificate_html", "declaration_html", "table_html"]
+__all__ = [
+    "bounds_text",
+    "budget_html",
+    "declaration_html",
+    "grid",
+    "pairs",
+    "section",
+    "table_html",
+    "titled",
+    "unit_lines",
+    "up",
+]
 
 _LINE = "1px solid rgba(128, 128, 128, 0.35)"
 _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
@@ -34,32 +45,7 @@ def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
     >>> "<b>Fruit &amp; more</b>" in table_html("Fruit & more", [("apples", 3)])
     True
     """
-    return _section(_titled(title), _pairs(rows))
-
-
-def certificate_html(record: Mapping[str, Any]) -> str:
-    """Return a certificate as HTML.
-
-    Parameters
-    ----------
-    record
-        A certificate as plain JSON.
-    """
-    loss, unit, ledger = record["privacy_loss"], record["privacy_unit"], record["ledger"]
-    rows = [
-        ("query", record["query"]["words"]),
-        ("privacy unit", _unit(unit["column"], unit["caps"])),
-        ("neighbors", record["neighboring"]),
-        ("mechanism", f"{record['mechanism']['title']} noise on exact integers"),
-        ("privacy loss", _loss(loss)),
-        ("ledger", "none: no budget was declared" if ledger is None else _ledger(ledger)),
-        ("released", [record["released_at"], record["library"], record["release_id"]]),
-        ("digest", [record["digest"], "a claim until dpframe.verify has checked it"]),
-    ]
-    parts = [_titled("Privacy certificate"), _pairs(rows), _columns(record["columns"])]
-    if record["steps"]:
-        parts.append(_steps(record["steps"]))
-    return _section(*parts)
+    return section(titled(title), pairs(rows))
 
 
 def budget_html(status: Any) -> str:
@@ -78,17 +64,15 @@ def budget_html(status: Any) -> str:
     bar = f'<progress max="1" value="{1 - float(left):.4f}" style="width: 16em;"></progress>'
     rows = [
         ("budget", f"epsilon={budget.epsilon:g}, delta={budget.delta:g}"),
-        ("spent", f"epsilon={_up(status.spent_epsilon)} at delta={budget.delta:g}"),
-        ("", f"that is, mu={_up(status.spent_mu)}, rho={_up(status.spent_rho)}"),
+        ("spent", f"epsilon={up(status.spent_epsilon)} at delta={budget.delta:g}"),
+        ("", f"that is, mu={up(status.spent_mu)}, rho={up(status.spent_rho)}"),
         ("left", f"share={left}"),
         ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
     ]
     releases = status.releases.iloc[::-1]  # the latest first
     header = [str(label) for label in (releases.index.name or "release", *releases.columns)]
-    return _section(
-        _titled("Privacy budget"), bar, _pairs(rows), _grid(header, releases.itertuples())
-    )
+    return section(titled("Privacy budget"), bar, pairs(rows), grid(header, releases.itertuples()))
 
 
 def declaration_html(declaration: Any) -> str:
@@ -107,7 +91,7 @@ def declaration_html(declaration: Any) -> str:
     }
     budget = None if ledger is None else ledger.budget
     rows = [
-        ("privacy unit", _unit(declaration.privacy_unit, named)),
+        ("privacy unit", unit_lines(declaration.privacy_unit, named)),
         ("neighbors", declaration.neighboring),
         (
             "budget",
@@ -118,81 +102,44 @@ def declaration_html(declaration: Any) -> str:
     ]
     header = ["column", "bounds", "keys", "whole numbers", "missing values", "from"]
     facts = [_facts(label, column) for label, column in declaration.columns.items()]
-    return _section(_titled("Declared as public"), _pairs(rows), _grid(header, facts))
+    return section(titled("Declared as public"), pairs(rows), grid(header, facts))
 
 
 def _facts(label: object, column: Any) -> list[object]:
     """Return what is declared about a column."""
     return [
         label,
-        _bounds(column.bounds),
+        bounds_text(column.bounds),
         "" if column.keys is None else f"{len(column.keys):,}",
         "yes" if column.integer else "",
-        "left out" if column.missing is None else f"taken as {column.missing:g}",
+        "left out" if column.missing is None else f"taken as {_short(column.missing)}",
         column.source,
     ]
 
 
-def _unit(column: object, caps: Mapping[str, int | None]) -> list[str]:
+def unit_lines(column: object, caps: Mapping[str, int | None]) -> list[str]:
+    """Say what the unit of privacy is, and its caps."""
     if column is None:
         return ["one row"]
     limits = [f"{name}={value}" for name, value in caps.items() if value is not None]
     return [f"all rows of one {column!r}", *limits]
 
 
-def _loss(loss: Mapping[str, Any]) -> list[str]:
-    lines = [f"mu={loss['mu']:.6g}"]
-    if loss["epsilon"] is not None:
-        lines.insert(0, f"({loss['epsilon']:.6g}, {loss['delta']:g})-differentially private")
-    if loss["joint"]:
-        lines.append("shared by all queries released together")
-    return lines
+def bounds_text(bounds: Sequence[object] | None) -> str:
+    """Show bounds: two numbers, or two times."""
+    return "" if bounds is None else " to ".join(map(_short, bounds))
 
 
-def _ledger(ledger: Mapping[str, Any]) -> list[str]:
-    budget = ledger["budget"]
-    spent = f"epsilon={_up(ledger['spent_epsilon'])} spent of {budget['epsilon']:g}"
-    return [f"{spent} at delta={budget['delta']:g}", ledger["id"]]
-
-
-def _columns(columns: Iterable[Mapping[str, Any]]) -> str:
-    """Show the released columns."""
-    header = ["column", "what", "where", "bounds", "standard error"]
-    rows = [
-        [
-            column["name"],
-            column["kind"] + (f" of {column['column']}" if column["column"] is not None else ""),
-            column["where"] or "",
-            _bounds(column["bounds"]),
-            "one for each row" if column["std_error"] is None else f"{column['std_error']:.6g}",
-        ]
-        for column in columns
-    ]
-    return _grid(header, rows)
-
-
-def _steps(steps: Iterable[Mapping[str, Any]]) -> str:
-    """Show what was computed after the release."""
-    header = ["added afterwards", "from", "denoised by", "expected to remove"]
-    rows = []
-    for step in steps:
-        gain = step["tried"].get(step["method"])
-        asked = " (chosen automatically)" if step["asked"] == "auto" else ""
-        by = step["members"] if len(step["members"]) > 1 else [f"{step['method']}{asked}"]
-        removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
-        rows.append([step["into"], step["column"], by, removed])
-    return _grid(header, rows)
-
-
-def _bounds(bounds: Sequence[float] | None) -> str:
-    return "" if bounds is None else f"{bounds[0]:g} to {bounds[1]:g}"
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _down(value: float) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
-def _up(value: float) -> str:
+def up(value: float) -> str:
+    """Show a number, rounded up: what is spent."""
     return _rounded(value, ROUND_CEILING)
 
 
@@ -202,21 +149,23 @@ def _rounded(value: float, rounding: str) -> str:
     return f"{float(shown):g}"
 
 
-def _section(*parts: str) -> str:
+def section(*parts: str) -> str:
+    """Put what was made side by side, as one piece of HTML."""
     # dollar signs in a label are no formula
     return f'<div class="dpframe tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 
-def _titled(title: str) -> str:
+def titled(title: str) -> str:
+    """Show a title."""
     return f'<div style="padding: 0.3em 0;"><b>{_escaped(title)}</b></div>'
 
 
-def _pairs(rows: Iterable[tuple[str, object]]) -> str:
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
     """Show names beside values."""
     return _table("".join(_row([_header(name), _cell(value)]) for name, value in rows))
 
 
-def _grid(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+def grid(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Show rows under a header."""
     every = list(rows)
     lines = [_row(map(_header, header)), *(_row(map(_cell, row)) for row in every[:_MOST_ROWS])]

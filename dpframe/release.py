@@ -5,6 +5,7 @@ charged before any private total is computed; noise is drawn last.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -27,9 +28,10 @@ from dpframe.queries.asking import check_query
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import durations, moments
-from dpframe.results.certificate import attach, certificate_of, pack
+from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
+from dpframe.results.record_noise import Packed, pack
 from dpframe.strategies import Estimate
 
 __all__ = ["checked_plan", "release"]
@@ -121,19 +123,17 @@ def release(
             for name, planned in plan.tables.items()
         }
         exact = _exact(frame, engine, plan)
-        frames = {
+        return {
             name: _released(
                 exact[name],
                 planned,
                 law=plan.how.law,
                 index=indexes[name],
                 record=records[name],
+                how=denoisings.get(name),
             )
             for name, planned in plan.tables.items()
         }
-        for name, how in denoisings.items():
-            frames[name] = apply_denoising(frames[name], certificate_of(frames[name]), how)
-        return frames
 
     frames = _after_charge(measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
@@ -254,9 +254,10 @@ def _released(
     *,
     law: Law,
     index: pd.Index,
-    record: dict[str, Any],
+    record: Certificate,
+    how: Denoising | None,
 ) -> pd.DataFrame:
-    """Draw, decode and certify one table."""
+    """Draw, decode, certify and denoise one table."""
     measured = _measured(exact, planned, law)
     estimates = planned.design.decode(measured, planned.deviations)
     outputs = planned.outputs
@@ -265,14 +266,21 @@ def _released(
             position: _in_units(estimate, column)
             for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
         }
-        for described, estimate, column in zip(record["columns"], estimates, outputs, strict=True):
-            described["loadings"] = {
-                str(block): pack(np.multiply(loading, column.step))
-                for block, loading in estimate.loadings.items()
-            }
+        described = tuple(
+            replace(part, loadings=_loadings(estimate, column.step))
+            for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
+        )
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
-    return attach(released, record)
+    certificate = attach(released, replace(record, columns=described))
+    return released if how is None else apply_denoising(released, certificate, how)
+
+
+def _loadings(estimate: Estimate, step: float) -> dict[str, float | Packed]:
+    """Return what the noise of each block does to a column, in its units."""
+    return {
+        str(block): pack(np.multiply(loading, step)) for block, loading in estimate.loadings.items()
+    }
 
 
 def _measured(exact: Sequence[np.ndarray], planned: TablePlan, law: Law) -> list[np.ndarray]:

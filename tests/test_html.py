@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from xml.etree import ElementTree as ET
@@ -12,8 +13,9 @@ import pytest
 
 import dpframe as dpf
 from dpframe.declaration.kept import kept_declaration
-from dpframe.html import budget_html, certificate_html, declaration_html, table_html
+from dpframe.html import budget_html, declaration_html, table_html
 
+HOUR = pd.Timedelta("1h")
 HOSTILE = "<script>alert(\"1\")</script> & 'x' $a_b$ </td>"
 
 
@@ -89,7 +91,7 @@ def test_formulas_are_not_typeset():
 
 
 def test_colors_are_those_of_the_notebook():
-    made = budget_html(status()) + certificate_html(trips().dp.count(epsilon=1).attrs["dpframe"])
+    made = budget_html(status()) + trips().dp.count(epsilon=1).dp.certificate._repr_html_()
     assert not re.search(r"(^|[^-])\bcolor:|background|#[0-9a-f]{3,6};", made)
 
 
@@ -98,18 +100,17 @@ def test_a_certificate_is_shown_with_its_numbers():
     query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare", where="fare > 1"))
     certificate = frame.dp.release(query, epsilon=0.5).dp.certificate
     made = certificate._repr_html_()
-    assert made == certificate_html(certificate.to_dict())
     found = pairs(made)
     assert found["query"] == "n: count, fare: mean of fare where fare > 1 by zone"
     assert found["privacy unit"] == "all rows of one 'who'\nmax_rows=2"
     assert found["neighbors"] == "add_remove"
-    assert found["mechanism"] == f"{certificate['mechanism']['title']} noise on exact integers"
+    assert found["mechanism"] == f"{certificate.mechanism.title} noise on exact integers"
     assert found["privacy loss"].startswith("(0.5, ")
-    assert f"mu={certificate['privacy_loss']['mu']:.6g}" in found["privacy loss"]
+    assert f"mu={certificate.privacy_loss.mu:.6g}" in found["privacy loss"]
     assert found["ledger"].startswith("epsilon=0.5 spent of 2 at delta=1e-06")
-    assert certificate["release_id"] in found["released"]
-    assert found["digest"].startswith(certificate["digest"])
-    error = f"{certificate.columns[0]['std_error']:.6g}"
+    assert certificate.release_id in found["released"]
+    assert found["digest"].startswith(certificate.digest)
+    error = f"{certificate.columns[0].std_error:.6g}"
     assert tables(made)[1][1:] == [
         ["n", "count", "", "", error],
         ["fare", "mean of fare", "fare > 1", "0.5 to 30", "one for each row"],
@@ -128,22 +129,22 @@ def test_certificates_of_all_kinds_are_shown():
 
 
 def test_steps_are_shown():
-    record = dpf.denoised(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate.to_dict()
+    certificate = dpf.denoised(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate
     shown = [("simplex", 0.256, "26% of the squared error"), ("simplex", None, "not estimated")]
     for method, gain, words in shown:
-        record["steps"][0]["tried"] = {method: gain}
-        made = certificate_html(record)
+        step = replace(certificate.steps[0], tried={method: gain})
+        made = replace(certificate, steps=(step,))._repr_html_()
         assert tables(made)[2][1] == ["count_denoised", "count", method, words]
     released = trips().dp.histogram("fare", range(30), epsilon=0.1)
     certificate = dpf.denoised(released).dp.certificate
-    (step,) = certificate["steps"]
+    (step,) = certificate.steps
     row = tables(certificate._repr_html_())[2][1]
     assert row[:2] == ["count_denoised", "count"]
-    if len(step["members"]) > 1:  # which ones is chosen by what was released
-        assert row[2].splitlines() == step["members"]
+    if len(list(step.members)) > 1:  # which ones is chosen by what was released
+        assert row[2].splitlines() == list(step.members)
     else:
-        assert row[2] == f"{step['method']} (chosen automatically)"
-    gain = step["tried"].get(step["method"])
+        assert row[2] == f"{step.method} (chosen automatically)"
+    gain = step.tried.get(step.method)
     expected = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
     assert row[3] == expected
 
@@ -170,6 +171,24 @@ def test_a_declaration_is_shown():
         "zone": ["", "3", "", "left out", "declared"],
         "fare": ["0.5 to 30", "", "", "taken as 2.5", "declared"],
     }
+
+
+def test_times_are_shown():
+    day = pd.Timestamp("2020-01-01", tz="Asia/Tokyo")
+    frame = pd.DataFrame({"when": [day], "took": [HOUR]})
+    bounds = {"when": (day, day + pd.Timedelta("1D")), "took": (0 * HOUR, 2 * HOUR)}
+    frame.dp.declare(bounds=bounds, missing={"took": pd.Timedelta("1min")})
+    declared = tables(kept_declaration(frame)._repr_html_())[1]
+    shown = "2020-01-01 00:00:00+09:00 to 2020-01-02 00:00:00+09:00"
+    assert [row[:2] for row in declared[1:]] == [
+        ["when", shown],
+        ["took", "0 days 00:00:00 to 0 days 02:00:00"],
+    ]
+    assert declared[2][4] == "taken as 0 days 00:01:00"
+    certificate = frame.dp.mean(["when", "took"], epsilon=1).dp.certificate
+    assert [row[3] for row in tables(certificate._repr_html_())[1][1:]] == [
+        row[1] for row in declared[1:]
+    ]
 
 
 def test_a_declaration_without_anything_is_shown():
@@ -220,17 +239,17 @@ def test_hostile_labels_stay_texts():
     ):
         assert "<script" not in made
         assert HOSTILE in "".join(read(made))
-    record = released.dp.certificate.to_dict()
+    record = released.dp.certificate
     for change in (
         {"neighboring": HOSTILE},
-        {"mechanism": {"title": HOSTILE}},
+        {"mechanism": replace(record.mechanism, title=HOSTILE)},
         {"released_at": HOSTILE},
         {"digest": HOSTILE},
-        {"columns": [{**record["columns"][0], "name": HOSTILE, "where": HOSTILE}]},
-        {"steps": [{**record["steps"][0], "into": HOSTILE, "members": [HOSTILE, HOSTILE]}]},
-        {"privacy_unit": {"column": "who", "caps": {HOSTILE: HOSTILE}}},
+        {"columns": (replace(record.columns[0], name=HOSTILE, where=HOSTILE),)},
+        {"steps": (replace(record.steps[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),)},
+        {"privacy_unit": replace(record.privacy_unit, column=HOSTILE)},
     ):
-        made = certificate_html({**record, **change})
+        made = replace(record, **change)._repr_html_()
         assert "<script" not in made
         assert HOSTILE in "".join(read(made))
 

@@ -18,7 +18,7 @@ ZONES = {"keys": ["A", "B", "C"]}
 
 
 def scale_of(released, column=0):
-    return released.dp.certificate.columns[column]["noise"]["scale"]
+    return released.dp.certificate.columns[column].noise.scale
 
 
 def declared(frame, **facts):
@@ -29,7 +29,7 @@ def declared(frame, **facts):
 def test_one_count_is_not_given_the_noise_of_a_hundred():
     frame = pd.DataFrame({"zone": ["A"]})
     released = frame.dp.count("zone", **ZONES, epsilon=1, delta=1e-6)
-    assert released.dp.certificate["mechanism"]["name"] == "laplace"
+    assert released.dp.certificate.mechanism.name == "laplace"
     # Gaussian noise would have three times the error
     assert released.dp.std_error.iloc[0, 0] < 1.5
 
@@ -38,7 +38,7 @@ def test_a_hundred_counts_are_not_given_laplace_noise():
     frame = pd.DataFrame({"zone": ["A"]})
     queries = {str(n): dpf.count("zone", **ZONES) for n in range(100)}
     for released in dpf.release(frame, queries, epsilon=1, delta=1e-6).values():
-        assert released.dp.certificate["mechanism"]["name"] == "gaussian"
+        assert released.dp.certificate.mechanism.name == "gaussian"
         assert released.dp.std_error.iloc[0, 0] == pytest.approx(42.25, abs=0.01)  # not 141
 
 
@@ -202,7 +202,7 @@ def test_what_people_ask_for_is_there():
     released = frame.dp.sum("fare", "zone", keys=["A", "B"], bounds=(0, 5), epsilon=1)
     assert isinstance(released, pd.DataFrame)
     assert isinstance(released.dp.interval(), pd.DataFrame)
-    assert released.dp.certificate["privacy_loss"]["epsilon"] == 1
+    assert released.dp.certificate.privacy_loss.epsilon == 1
     pairs = pd.DataFrame({"zone": ["B", "A"], "fare": [2.0, 1.0]})
     counted = frame.dp.count(["zone", "fare"], keys=pairs, **EXACT)
     assert list(counted.index) == [("B", 2.0), ("A", 1.0)]

@@ -208,4 +208,4 @@ def test_previews_foresee_what_shared_noise_gains(table):
     assert compared.loc["gaussian", "relative_error"] == pytest.approx(1.42, abs=0.01)
     found = table.dp.release({"one": query, "two": dpf.count("zone")}, mu=0.5)
     for part in found.values():
-        assert part.dp.certificate["mechanism"]["name"] == "correlated"
+        assert part.dp.certificate.mechanism.name == "correlated"

@@ -138,8 +138,8 @@ def test_a_dict_of_queries_gives_a_dict_of_frames(declared):
     assert list(released["fares"].columns) == ["fare"]
     (entry,) = declared.dp.ledger.entries
     assert entry.loss.epsilon + entry.loss.mu_squared > 0
-    assert {part.dp.certificate["release_id"] for part in released.values()} == {entry.release_id}
-    assert all(part.dp.certificate["privacy_loss"]["joint"] for part in released.values())
+    assert {part.dp.certificate.release_id for part in released.values()} == {entry.release_id}
+    assert all(part.dp.certificate.privacy_loss.joint for part in released.values())
 
 
 def test_replacing_rows_leaves_their_number_public():
@@ -160,7 +160,7 @@ def test_the_spread_of_releases_is_what_the_certificate_says(mechanism):
     query = dpf.aggregate("zone", keys=range(n), n=dpf.count(), s=dpf.sum("fare", bounds=(-5, 10)))
     released = dpf.release(frame, query, epsilon=3, delta=1e-6, mechanism=mechanism)
     errors = released.dp.std_error.iloc[0]
-    certified = [column["std_error"] for column in released.dp.certificate.columns]
+    certified = [column.std_error for column in released.dp.certificate.columns]
     assert errors.tolist() == pytest.approx(certified)
     for column, answer in (("n", rows), ("s", 23.5)):
         realized = np.sqrt(np.mean((released[column] - answer) ** 2))
@@ -185,7 +185,7 @@ def test_the_errors_of_means_are_those_predicted(mechanism):
     predicted = np.sqrt(np.mean(released.dp.std_error["fare"] ** 2))
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(predicted, rel=0.08)
     assert predicted < 1
-    assert released.dp.certificate.columns[0]["std_error"] is None
+    assert released.dp.certificate.columns[0].std_error is None
 
 
 WRONG = {

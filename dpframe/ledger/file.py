@@ -22,7 +22,7 @@ from dpframe.errors import LedgerError
 from dpframe.ledger import locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
-__all__ = ["LedgerFile"]
+__all__ = ["LedgerFile", "is_ledger"]
 
 _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers from others
 _SIDECARS = ("-wal", "-shm", "-journal")
@@ -40,6 +40,14 @@ _SCHEMA = (
     "WHEN NEW.number IS NOT (SELECT coalesce(max(number), -1) + 1 FROM chain) BEGIN "
     "SELECT RAISE(ABORT, 'a ledger grows at its end'); END",
 )
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file begins as ledgers of this format do: as SQLite's, with version and mark."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    version, mark = int.from_bytes(head[60:64]), int.from_bytes(head[68:])
+    return head.startswith(b"SQLite format 3\0") and (version, mark) == (FORMAT, _APPLICATION)
 
 
 class LedgerFile:

@@ -1,9 +1,9 @@
-"""The certificate of a planned release as plain JSON, before its values are known."""
+"""The certificate of a planned release, before its values are known."""
 
 import math
 from collections.abc import Hashable
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TypedDict
 
 import pandas as pd
 
@@ -11,14 +11,27 @@ from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.plan import Plan, TablePlan
-from dpframe.plan.tables import OutputColumn
+from dpframe.plan.tables import OutputColumn, Table
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Ticks
 from dpframe.queries.kinds import Query
-from dpframe.queries.timescale import microseconds
+from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
-from dpframe.results.certificate import FORMAT, pack
-from dpframe.strategies import Prediction
+from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
+from dpframe.results.record import (
+    BudgetPart,
+    CapsPart,
+    GroupingPart,
+    KnownRowsPart,
+    LedgerPart,
+    LossPart,
+    OptionsPart,
+    QueryPart,
+    UnitPart,
+)
+from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart, pack
+from dpframe.strategies import Prediction, Workload
 
 __all__ = ["cost", "record_of"]
 
@@ -27,8 +40,21 @@ try:  # once, at import: nothing may fail between charge and release
 except PackageNotFoundError:  # a source tree that is not installed
     _LIBRARY = "dpframe"
 
+_COVARIANCE = (
+    "Cells are independent, but for common blocks. In a cell, two columns have as covariance the "
+    "sum over measured blocks of the products of their loadings."
+)
 
-def cost(plan: Plan, declaration: Declaration) -> dict[str, float | None]:
+
+class Cost(TypedDict):
+    """What a release costs; epsilon and delta are `None` if unknown."""
+
+    mu: float
+    epsilon: float | None
+    delta: float | None
+
+
+def cost(plan: Plan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
@@ -49,73 +75,76 @@ def cost(plan: Plan, declaration: Declaration) -> dict[str, float | None]:
 
 def record_of(
     name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
-) -> dict[str, Any]:
+) -> Certificate:
     """Write the certificate of one table, all but loadings and digest.
 
     It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
-    table = planned.table
-    known = table.workload.known_rows
-    how = plan.how
-    caps = table.caps
-    unit = declaration.privacy_unit
-    return {
-        "format": FORMAT,
-        "library": _LIBRARY,
-        "release_id": entry.release_id,
-        "released_at": entry.released_at,
-        "privacy_unit": {
-            "column": None if unit is None else str(unit),
-            "caps": {
-                "max_rows": caps.rows,
-                "max_groups": caps.groups,
-                "max_rows_per_group": caps.rows_per_group,
-            },
-        },
-        "neighboring": declaration.neighboring,
-        "query": {
-            "name": None if name is None else str(name),
-            "words": table.query.words,
-            "by": [
-                {
-                    "column": str(axis.column),
-                    "groups": len(axis),
-                    "source": _source(axis.column, table.query, declaration),
-                }
-                for axis in table.cells.axes
-            ],
-            "cells": table.cells.size,
-            "where": _text(table.where),
-            "options": {
-                "max_true": table.workload.most,
-                "n_weight": table.workload.rows_weight,
-                "objective": "worst" if table.workload.worst else "total",
-                "n": None if known is None else {"rows": pack(known[0]), "variance": known[1]},
-            },
-        },
-        "columns": [
+    ledger = declaration.ledger
+    return Certificate(
+        format=FORMAT,
+        library=_LIBRARY,
+        release_id=entry.release_id,
+        released_at=entry.released_at,
+        privacy_unit=_unit(declaration.privacy_unit, planned.table.caps),
+        neighboring=declaration.neighboring,
+        query=_query(name, planned.table, declaration),
+        columns=tuple(
             _column(column, prediction, planned)
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
-        ],
-        "mechanism": {
-            "name": plan.mechanism,
-            "title": how.title,
-            "law": how.law.name,
-            "scales": {str(block): scale for block, scale in enumerate(planned.scales)},
-        },
-        "common_blocks": [str(block) for block in sorted(planned.design.common)],
-        "covariance": "Cells are independent, but for common blocks. In a cell, two columns have "
-        "as covariance the sum over measured blocks of the products of their loadings.",
-        "privacy_loss": {
-            **cost(plan, declaration),
-            "rho": plan.loss.rho,
-            "joint": len(plan.tables) > 1,
-        },
-        "ledger": None if declaration.ledger is None else _ledger(declaration.ledger),
-        "steps": [],
-    }
+        ),
+        mechanism=_mechanism(plan, planned),
+        common_blocks=tuple(str(block) for block in sorted(planned.design.common)),
+        covariance=_COVARIANCE,
+        privacy_loss=LossPart(
+            **cost(plan, declaration), rho=plan.loss.rho, joint=len(plan.tables) > 1
+        ),
+        ledger=None if ledger is None else _ledger(ledger),
+        steps=(),
+        digest=UNSEALED,
+    )
+
+
+def _unit(unit: Hashable | None, caps: Caps) -> UnitPart:
+    """Say whose data are protected."""
+    limits = CapsPart(caps.rows, caps.groups, caps.rows_per_group)
+    return UnitPart(None if unit is None else str(unit), limits)
+
+
+def _query(name: Hashable, table: Table, declaration: Declaration) -> QueryPart:
+    """Say what was asked."""
+    return QueryPart(
+        name=None if name is None else str(name),
+        words=table.query.words,
+        by=tuple(
+            GroupingPart(
+                str(axis.column), len(axis), _source(axis.column, table.query, declaration)
+            )
+            for axis in table.cells.axes
+        ),
+        cells=table.cells.size,
+        where=_text(table.where),
+        options=_options(table.workload),
+    )
+
+
+def _options(workload: Workload) -> OptionsPart:
+    """Say what shapes the noise."""
+    known = workload.known_rows
+    return OptionsPart(
+        max_true=workload.most,
+        n_weight=workload.rows_weight,
+        objective="worst" if workload.worst else "total",
+        n=None if known is None else KnownRowsPart(pack(known[0]), known[1]),
+    )
+
+
+def _mechanism(plan: Plan, planned: TablePlan) -> MechanismPart:
+    """Say where the noise comes from."""
+    scales = {str(block): scale for block, scale in enumerate(planned.scales)}
+    return MechanismPart(plan.mechanism, plan.how.title, plan.how.law.name, scales)
 
 
 def _source(label: Hashable, query: Query, declaration: Declaration) -> str:
@@ -130,23 +159,23 @@ def _text(where: Condition | None) -> str | None:
     return None if where is None else where.text
 
 
-def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> dict[str, Any]:
+def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> ColumnPart:
     """Describe one released column and its noise."""
     block = prediction.block
     bounds = column.bounds
     ticks = column.ticks
-    return {
-        "name": str(column.name),
-        "kind": column.kind,
-        "column": None if column.column is None else str(column.column),
-        "where": _text(column.where),
-        "bounds": None if bounds is None else [_bound(bound) for bound in bounds],
-        "times": None if ticks is None or bounds is None else _times(ticks, bounds),
-        "integer": column.integer,
-        "noise": None if block is None else {"scale": planned.scales[block], "step": column.step},
-        "std_error": None if prediction.per_row else _finite(prediction.std_error * column.step),
-        "loadings": {},
-    }
+    return ColumnPart(
+        name=str(column.name),
+        kind=column.kind,
+        column=None if column.column is None else str(column.column),
+        where=_text(column.where),
+        bounds=None if bounds is None else (_bound(bounds[0]), _bound(bounds[1])),
+        times=None if ticks is None or bounds is None else _times(ticks, bounds),
+        integer=column.integer,
+        noise=None if block is None else NoisePart(planned.scales[block], column.step),
+        std_error=None if prediction.per_row else _finite(prediction.std_error * column.step),
+        loadings={},
+    )
 
 
 def _finite(number: float) -> float | None:
@@ -154,25 +183,23 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _bound(bound: object) -> object:
+def _bound(bound: float | Moment) -> float | str:
     """Write a bound as JSON."""
     return str(bound) if isinstance(bound, pd.Timestamp | pd.Timedelta) else bound
 
 
-def _times(ticks: Ticks, bounds: Bounds) -> dict[str, Any]:
+def _times(ticks: Ticks, bounds: Bounds) -> TimesPart:
     """Say what the numbers of a column of times stand for; those below are microseconds."""
-    return {
-        "counted": "from the lower bound, in seconds" if ticks.points else "in seconds",
-        "origin": ticks.origin,
-        "bounds": [microseconds(bound) for bound in bounds],
-        "zone": None if ticks.zone is None else str(ticks.zone),
-    }
+    lower, upper = bounds
+    return TimesPart(
+        counted="from the lower bound, in seconds" if ticks.points else "in seconds",
+        origin=ticks.origin,
+        bounds=(microseconds(lower), microseconds(upper)),
+        zone=None if ticks.zone is None else str(ticks.zone),
+    )
 
 
-def _ledger(ledger: Ledger) -> dict[str, Any]:
+def _ledger(ledger: Ledger) -> LedgerPart:
     status = ledger.last_status()  # nothing may fail between charge and release
-    return {
-        "id": ledger.ledger_id,
-        "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
-        "spent_epsilon": status.spent_epsilon,
-    }
+    budget = BudgetPart(ledger.budget.epsilon, ledger.budget.delta)
+    return LedgerPart(ledger.ledger_id, budget, status.spent_epsilon)

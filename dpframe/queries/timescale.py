@@ -1,8 +1,8 @@
 """Points in time and durations as numbers: how bounded columns of them are counted, and shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta, tzinfo
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -105,15 +105,17 @@ def moments(numbers: np.ndarray, ticks: Ticks) -> np.ndarray | ExtensionArray:
     return _in_zone(whole + ticks.origin, ticks.zone)
 
 
-def in_seconds(column: pd.Series, described: Mapping[str, Any]) -> np.ndarray:
-    """View a released column as numbers: durations in seconds, times in seconds from the origin."""
-    times = described.get("times")
-    if times is None:
+def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
+    """View a released column as numbers: durations in seconds, times in seconds from the origin.
+
+    The origin is in microseconds since 1970, and `None` for a column of numbers.
+    """
+    if origin is None:
         numbers: np.ndarray = column.to_numpy(np.float64)
         return numbers
     counted, per_second = _counted(column)
-    origin = times["origin"] * per_second // 10**6 if column.dtype.kind == "M" else 0
-    return np.asarray((counted - origin) / per_second)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    return np.asarray((counted - start) / per_second)
 
 
 def seconds(numbers: np.ndarray) -> np.ndarray:
@@ -122,17 +124,17 @@ def seconds(numbers: np.ndarray) -> np.ndarray:
 
 
 def times_around(
-    column: pd.Series, seconds: float | np.ndarray, described: Mapping[str, Any]
+    column: pd.Series, seconds: float | np.ndarray, span: tuple[int, int] | None
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
-    """Go some seconds back and forth from released times, means not beyond their bounds."""
+    """Go some seconds back and forth from released times, not beyond a span in microseconds."""
     counted, per_second = _counted(column)
     # a width is often a number of whole units, but for the rounding of its product
     width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
     near = np.clip(counted, -_FARTHEST, _FARTHEST)
     low, high = near - width, near + width
-    if described["kind"] == "mean":
-        ends = [bound * per_second // 10**6 for bound in described["times"]["bounds"]]
-        low, high = np.clip(low, *ends), np.clip(high, *ends)
+    if span is not None:
+        first, last = (bound * per_second // 10**6 for bound in span)
+        low, high = np.clip(low, first, last), np.clip(high, first, last)
     return _like(column, low), _like(column, high)
 
 

@@ -4,144 +4,200 @@ A certificate in `attrs` is a claim, since pandas carries `attrs` through nearly
 The digest over index, columns, values and the claim itself is what binds the two.
 """
 
-import base64
-import hashlib
 import json
-import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
 
-import numpy as np
 import pandas as pd
 
-from dpframe.errors import CertificateError
-from dpframe.html import certificate_html
+from dpframe.arguments import visible
+from dpframe.errors import CertificateError, UnreadableCertificateError
+from dpframe.html import pairs, section, titled
+from dpframe.privacy.neighbors import Neighboring
+from dpframe.results import certificate_words as words
+from dpframe.results.digest import digest
+from dpframe.results.reading import (
+    Digest,
+    Identifier,
+    Limits,
+    Part,
+    plain,
+    read,
+    schema_of_record,
+)
+from dpframe.results.record import LedgerPart, LossPart, QueryPart, UnitPart
+from dpframe.results.record_noise import BlockName, ColumnPart, MechanismPart, StepPart
 
 __all__ = [
     "ATTRIBUTE",
     "FORMAT",
+    "UNSEALED",
     "Certificate",
     "attach",
     "certificate_of",
-    "digest",
-    "pack",
-    "unpack",
+    "certificate_schema",
+    "read_certificate",
     "verify",
 ]
 
 ATTRIBUTE = "dpframe"
-FORMAT = 1
+FORMAT: Final = 2
+UNSEALED = ""
+"""In place of a digest, until there is one."""
 
 
-class Certificate:
-    """What was promised about a released frame.
+@dataclass(frozen=True, repr=False)
+class Certificate(Part):
+    """What was promised about a released table.
+
+    It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
+    (2025), would have one ask about such a promise. Everything in it is public. Access to the data,
+    their collection and their retention are outside of it.
 
     Parameters
     ----------
-    record
-        The certificate as plain JSON.
+    format
+        Version of this form. A change of the meaning of a field raises it.
+    library
+        What made the release, with its version. Whether the algorithms are right is a question
+        about this code.
+    release_id
+        Identifier of the release, the same in the ledger and in all tables released together.
+    released_at
+        When it was released, in UTC.
+    privacy_unit
+        The unit of privacy: whose data the guarantee is about.
+    neighboring
+        The definition of neighbors: which two collections of data must look alike. add_remove: one
+        has a unit more (unbounded); replace: a unit is exchanged for another (bounded), and the
+        number of units is public.
+    query
+        What was asked.
+    columns
+        The released columns, in order.
+    mechanism
+        The mechanism: where the noise comes from.
+    common_blocks
+        Measured blocks whose noise all rows share: utility of whatever is computed from several
+        rows.
+    covariance
+        How errors of several cells go together, in words.
+    privacy_loss
+        The privacy parameters: what the release costs, counted together with all tables released
+        with it.
+    ledger
+        Composition: what was spent before and with this release. Null: no budget was declared, and
+        nothing adds up several releases but the reader.
+    steps
+        What this library computed from the release afterwards, without the data.
+    digest
+        Checksum over table and certificate, to find mistakes. It is no signature.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> certificate = released.dp.certificate
+    >>> certificate.privacy_loss.epsilon, certificate.mechanism.title, certificate.state
+    (0.5, 'Laplace', 'released')
     """
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
-        self._record = dict(record)
+    format: Literal[2]
+    library: Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
+    release_id: Identifier
+    released_at: Annotated[
+        str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
+    ]
+    privacy_unit: UnitPart
+    neighboring: Neighboring
+    query: QueryPart
+    columns: Annotated[tuple[ColumnPart, ...], Limits(min_length=1)]
+    mechanism: MechanismPart
+    common_blocks: tuple[BlockName, ...]
+    covariance: str
+    privacy_loss: LossPart
+    ledger: LedgerPart | None
+    steps: tuple[StepPart, ...]
+    digest: Digest
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
-        copied: dict[str, Any] = json.loads(json.dumps(self._record, default=str))
-        return copied
-
-    def __getitem__(self, key: str) -> Any:
-        return self._record[key]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Certificate) and self._record == other._record
-
-    __hash__ = None  # type: ignore[assignment]  # holds a dict
+        record: dict[str, Any] = plain(self)
+        return record
 
     @property
     def state(self) -> str:
         """What a verified frame is: "released", or "post-processed" by steps that are listed."""
-        return "post-processed" if self._record["steps"] else "released"
-
-    @property
-    def columns(self) -> list[dict[str, Any]]:
-        """Facts about each released column, in order."""
-        columns: list[dict[str, Any]] = self._record["columns"]
-        return columns
+        return "post-processed" if self.steps else "released"
 
     def __repr__(self) -> str:
         """Show the promise in words."""
-        record = self._record
-        loss = record["privacy_loss"]
+        unit = words.unit_in_lines(self.privacy_unit)
         lines = [
-            f"Certificate {record['release_id']} ({record['library']}, {record['released_at']})",
-            f"  query         {record['query']['words']}",
-            f"  privacy unit  {_unit_in_words(record)}",
-            f"  neighbors     {record['neighboring']}",
-            f"  mechanism     {record['mechanism']['title']} noise on exact integers",
-            f"  privacy loss  {_loss_in_words(loss)}",
-            *(_column_in_words(column) for column in record["columns"]),
+            f"Certificate {self.release_id} ({self.library}, {self.released_at})",
+            f"  query         {self.query.words}",
+            f"  privacy unit  {', '.join(unit)}",
+            f"  neighbors     {self.neighboring}",
+            f"  mechanism     {self.mechanism.title} noise on exact integers",
+            f"  privacy loss  {words.about_loss(self.privacy_loss)}",
+            *(f"  column        {words.about_column(column)}" for column in self.columns),
         ]
-        if record["ledger"]:
-            lines.append(
-                f"  ledger        {record['ledger']['id']}: {_spent_in_words(record['ledger'])}"
-            )
-        lines += [f"  afterwards    {_step_in_words(step)}" for step in record["steps"]]
-        lines.append(f"  digest        {record['digest']}")
-        return "\n".join(lines)
+        if self.ledger is not None:
+            lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
+        lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
+        lines.append(f"  digest        {self.digest}")
+        return "\n".join(map(visible, lines))  # a label may come from a file
 
     def _repr_html_(self) -> str:
         """Show the promise as tables in a notebook."""
-        return certificate_html(self._record)
+        rows = [
+            ("query", self.query.words),
+            ("privacy unit", words.unit_in_lines(self.privacy_unit)),
+            ("neighbors", self.neighboring),
+            ("mechanism", f"{self.mechanism.title} noise on exact integers"),
+            ("privacy loss", words.loss_lines(self.privacy_loss)),
+            ("ledger", words.ledger_lines(self.ledger)),
+            ("released", [self.released_at, self.library, self.release_id]),
+            ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
+        ]
+        steps = [words.steps_table(self.steps)] if self.steps else []
+        columns = words.columns_table(self.columns)
+        return section(titled("Privacy certificate"), pairs(rows), columns, *steps)
 
 
-def _unit_in_words(record: Mapping[str, Any]) -> str:
-    unit = record["privacy_unit"]
-    if unit["column"] is None:
-        return "one row"
-    caps = ", ".join(f"{name}={value}" for name, value in unit["caps"].items() if value is not None)
-    return f"all rows of one {unit['column']!r}, {caps}"
+def certificate_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the certificates of this version.
+
+    Each field says which question about a guarantee it answers; the questions are those of NIST SP
+    800-226 (Near, Darais, Lefkovitz and Howarth 2025). What holds between fields, such as that
+    means have bounds, is said in words; `verify` checks it.
+
+    Returns
+    -------
+    dict
+        A fresh copy, for any validator.
+
+    Examples
+    --------
+    >>> schema = certificate_schema()
+    >>> schema["properties"]["neighboring"]["enum"]
+    ['add_remove', 'replace']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:dpframe:certificate:{FORMAT}",
+        "title": "dpframe certificate",
+        **schema_of_record(Certificate),
+    }
 
 
-def _loss_in_words(loss: Mapping[str, Any]) -> str:
-    epsilon = (
-        "any delta > 0"
-        if loss["epsilon"] is None
-        else f"({loss['epsilon']:.6g}, {loss['delta']:g})-DP"
-    )
-    return f"{epsilon}, mu={loss['mu']:.6g}" + (
-        ", shared by all queries released together" if loss["joint"] else ""
-    )
-
-
-def _spent_in_words(ledger: Mapping[str, Any]) -> str:
-    epsilon, delta = ledger["budget"]["epsilon"], ledger["budget"]["delta"]
-    return f"epsilon={ledger['spent_epsilon']:.4g} spent of {epsilon:g} at delta={delta:g}"
-
-
-def _column_in_words(column: Mapping[str, Any]) -> str:
-    error = column["std_error"]
-    unit = "" if column.get("times") is None else " s"
-    shown = "one for each row" if error is None else f"{error:.6g}{unit}"
-    about = "" if column["column"] is None else f" of {column['column']}, bounds {column['bounds']}"
-    return f"  column        {column['name']}: {column['kind']}{about}, standard error {shown}"
-
-
-def _step_in_words(step: Mapping[str, Any]) -> str:
-    if step["method"] == "none":
-        return f"{step['into']}: no denoiser is expected to help, values as released"
-    gain = step["tried"].get(step["method"])
-    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
-    how = " (chosen automatically)" if step["asked"] == "auto" else ""
-    members = ", ".join(step["members"])
-    method = f"the average of {members}" if len(step["members"]) > 1 else members
-    return f"{step['into']}: {step['column']} denoised by {method}{how}{expected}"
-
-
-def attach(frame: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
-    """Put a certificate on a released frame, with the digest of both."""
-    frame.attrs[ATTRIBUTE] = {**record, "digest": digest(frame, record)}
-    return frame
+def attach(frame: pd.DataFrame, certificate: Certificate) -> Certificate:
+    """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
+    sealed = replace(certificate, digest=_digest(frame, certificate))
+    frame.attrs[ATTRIBUTE] = sealed.to_dict()
+    return sealed
 
 
 def certificate_of(frame: pd.DataFrame) -> Certificate:
@@ -150,35 +206,53 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     Raises
     ------
     CertificateError
-        If it carries none that this version can read.
+        If it carries none.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
     """
     if not isinstance(frame, pd.DataFrame):
         raise CertificateError(
             f"a certificate is for a whole released DataFrame, got a {type(frame).__name__}."
         )
-    record = frame.attrs.get(ATTRIBUTE)
-    if not isinstance(record, Mapping) or "digest" not in record:
+    if ATTRIBUTE not in frame.attrs:
         raise CertificateError(
             "this frame carries no certificate: it was not released by dpframe, or its attrs were "
             "lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them, "
             "and so do dpf.write_csv and dpf.read_csv)."
         )
-    if record.get("format") != FORMAT:
-        raise CertificateError(
-            f"this frame's certificate has format {record.get('format')!r}, and this version "
-            f"reads {FORMAT}."
+    return read_certificate(frame.attrs[ATTRIBUTE])
+
+
+def read_certificate(found: object) -> Certificate:
+    """Read a certificate from plain JSON, which anybody may have written.
+
+    Raises
+    ------
+    UnreadableCertificateError
+        If it is none, or has another format.
+    """
+    version = found.get("format") if isinstance(found, Mapping) else None
+    if isinstance(version, int) and version != FORMAT:
+        raise UnreadableCertificateError(
+            f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
+            "the version of dpframe that made it."
         )
-    return Certificate(record)
+    return read(Certificate, found, "this certificate")
 
 
 def verify(frame: pd.DataFrame) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 
-    The digest is a SHA-256 over index, columns, dtypes, values and the certificate itself. It shows
-    a mistake, such as a filter, a rounding or a sum with raw data; it is no signature, and does not
-    show that somebody rewrote the digest as well. Steps taken by this library after the release,
-    such as denoising, name the digest of the release; it is computed again from the columns that
-    were released.
+    The digest is a SHA-256 over index, columns, their names, dtypes, values and the certificate
+    itself; beside the certificate, `attrs` must be empty. It shows a mistake, such as a filter, a
+    rounding or a sum with raw data; it is no signature, and does not show that somebody rewrote the
+    digest as well. Steps taken by this library after the release, such as denoising, name the
+    digest of the release; it is computed again from the columns that were released.
+
+    Parameters
+    ----------
+    frame
+        A released frame, as it was released or read back from a file.
 
     Returns
     -------
@@ -190,103 +264,40 @@ def verify(frame: pd.DataFrame) -> Certificate:
     CertificateError
         If the frame carries no certificate, or was altered: frame or certificate differ from what
         was released or post-processed.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> verify(released).state
+    'released'
+    >>> verify(released + 1)
+    Traceback (most recent call last):
+    dpframe.errors.CertificateError: this frame is not what its certificate was given for: ...
     """
     certificate = certificate_of(frame)
-    if not _is_sound(frame, certificate.to_dict()):
+    if not _is_sound(frame, certificate):
         raise CertificateError(
-            "this frame is not what its certificate was given for: its rows, columns or values, or "
-            "the certificate, were changed after the release. Go back to the released frame; the "
-            "certificate says nothing about this one."
+            "this frame is not what its certificate was given for: its rows, columns, values or "
+            "attrs, or the certificate, were changed after the release. Go back to the released "
+            "frame; the certificate says nothing about this one."
         )
     return certificate
 
 
-def _is_sound(frame: pd.DataFrame, record: Mapping[str, Any]) -> bool:
+def _is_sound(frame: pd.DataFrame, certificate: Certificate) -> bool:
     """Whether a frame has the digest of its certificate, and its steps that of the release."""
-    try:
-        if digest(frame, record) != record["digest"]:
-            return False
-        released = frame.iloc[:, : len(record["columns"])]
-        steps = record["steps"]
-        origins = {step["of"] for step in steps}
-        return not steps or origins == {digest(released, {**record, "steps": []})}
-    except (KeyError, TypeError, ValueError, AttributeError):  # not one of our certificates
+    if frame.attrs.keys() != {ATTRIBUTE} or _digest(frame, certificate) != certificate.digest:
         return False
+    origins = {step.of for step in certificate.steps}
+    released = frame.iloc[:, : len(certificate.columns)]
+    return not origins or origins == {_digest(released, replace(certificate, steps=()))}
 
 
-def digest(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
-    """Return a SHA-256 over a certificate and its frame: index, columns, dtypes, values."""
-    seen = hashlib.sha256()
-    promise = {key: value for key, value in record.items() if key != "digest"}
-    _feed(seen, b"certificate", json.dumps(promise, sort_keys=True).encode())
-    _feed(seen, b"columns", json.dumps([_text(label) for label in frame.columns]).encode())
-    index = frame.index
-    for position, name in enumerate(index.names):
-        values = index.get_level_values(position) if index.nlevels > 1 else index
-        _feed(seen, b"index", json.dumps([_text(name)]).encode())
-        _feed_values(seen, values)
-    for position in range(frame.shape[1]):
-        _feed_values(seen, frame.iloc[:, position])
-    return f"sha256:{seen.hexdigest()}"
-
-
-def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
-    """Add a piece with its kind and length, so that no two sequences of pieces look the same."""
-    seen.update(kind + str(len(data)).encode() + b":")
-    seen.update(data)
-
-
-def _feed_values(seen: Any, values: Any) -> None:
-    """Add dtype and values, the same before and after a file."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        values = pd.Index(np.asarray(values))  # a file may keep the categories alone
-    dtype = values.dtype
-    kind = getattr(dtype, "kind", "O")
-    if kind in "iuf":
-        plain = np.dtype(str(dtype).lower().partition("[")[0])  # nullable ones come back as NumPy's
-        data = np.ascontiguousarray(values, dtype=plain)
-        _feed(seen, plain.newbyteorder("<").str.encode(), data.view(np.uint8))
-    elif kind == "b":
-        _feed(seen, b"booleans", np.ascontiguousarray(values, dtype=bool).tobytes())
-    else:
-        # a file may keep times in another unit, and intervals with it
-        name = {"m": "durations", "M": "times"}.get(kind, "objects")
-        name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
-        texts = [value if type(value) is str else _text(value) for value in _listed(values)]
-        _feed(seen, name.encode(), json.dumps(texts).encode())
-
-
-def _listed(values: Any) -> list[Any]:
-    """List values; texts of Arrow are quicker to read all at once."""
-    if isinstance(values.dtype, pd.StringDtype):
-        values = np.asarray(values, dtype=object)
-    return list(values)
-
-
-def _text(value: object) -> str:
-    """Write a label or a key the same way before and after a file."""
-    if isinstance(value, pd.Interval):
-        return f"{_text(value.left)} {value.closed} {_text(value.right)}"
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        # 1 and 1.0 are the same key: a file may widen the dtype of a level
-        return str(int(number)) if number.is_integer() else repr(number)
-    return str(value)
-
-
-def pack(values: np.ndarray | float) -> float | dict[str, str]:
-    """Write a number as it is, and an array as JSON text that `attrs` carries at no cost."""
-    if np.ndim(values) == 0 and math.isfinite(values):  # JSON has no infinity
-        return float(values)
-    return {"float64": base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii")}
-
-
-def unpack(packed: float | Mapping[str, str]) -> float | np.ndarray:
-    """Read a number, or an array written by `pack`."""
-    if isinstance(packed, Mapping):
-        return np.frombuffer(base64.b64decode(packed["float64"]), "<f8")
-    return packed
+def _digest(frame: pd.DataFrame, certificate: Certificate) -> str:
+    """Return the digest of a frame and its certificate, whatever digest that names."""
+    promise = replace(certificate, digest=UNSEALED).to_dict()
+    return digest(frame, json.dumps(promise, sort_keys=True))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,9 @@ import pandas as pd
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
-from dpframe.privacy.laws import law_named
 from dpframe.queries.timescale import in_seconds
-from dpframe.results.certificate import Certificate, unpack, verify
+from dpframe.results.certificate import Certificate, verify
+from dpframe.results.record_noise import MechanismPart
 
 __all__ = ["Weights", "combine"]
 
@@ -63,12 +63,12 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     numbers = _aligned(released, weights)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         columns = zip(released.items(), certificate.columns, strict=True)
-        cells = np.stack([in_seconds(column, about) for (_, column), about in columns], axis=1)
+        cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
         estimate = np.where(numbers == 0, 0.0, numbers * cells).sum()
         parts = _parts(certificate, numbers)
         errors = {block: _norm(part) for block, part in parts.items()}
         error = _norm(np.array(list(errors.values()), np.float64))
-        width = _half_width(certificate["mechanism"], parts, errors, level)
+        width = _half_width(certificate.mechanism, parts, errors, level)
         row = {
             "estimate": [estimate],
             "std_error": [error],
@@ -135,25 +135,24 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
 
 def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Return what the independent noises of each block add to a combination, as deviations."""
-    common = set(certificate["common_blocks"])
+    common = set(certificate.common_blocks)
     moved: dict[str, np.ndarray] = {}
     for weight, column in zip(weights.T, certificate.columns, strict=True):
-        for block, loading in column["loadings"].items():
-            moved[block] = moved.get(block, np.zeros(1)) + weight * unpack(loading)
+        for block, loading in column.deviations.items():
+            moved[block] = moved.get(block, np.zeros(1)) + weight * loading
     return {
         block: part.sum(keepdims=True) if block in common else part for block, part in moved.items()
     }
 
 
 def _half_width(
-    mechanism: Mapping[str, Any],
+    mechanism: MechanismPart,
     parts: Mapping[str, np.ndarray],
     errors: Mapping[str, float],
     level: float,
 ) -> float | np.ndarray:
-    law = law_named(mechanism["law"])
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    return law.sum_half_width(errors, mechanism["scales"], level, largest)
+    return mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest)
 
 
 def _norm(parts: np.ndarray) -> float:

@@ -9,22 +9,25 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import CertificateError
-from dpframe.results.certificate import ATTRIBUTE, verify
+from dpframe.errors import CertificateError, UnreadableCertificateError
+from dpframe.results.certificate import ATTRIBUTE, Certificate, verify
+from dpframe.results.reading import Part, plain, read
 
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
 
 Place: TypeAlias = str | PathLike[str]
 TextRows: TypeAlias = list[list[str]]
+Label: TypeAlias = str | bool | int | float | None
 
-_FORMAT = 1
+_FORMAT: Final = 1
 _SUFFIX = ".certificate.json"
 _INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -38,6 +41,46 @@ _BROKEN = (  # what parsing a file that somebody changed can end in
     TypeError,
     ValueError,
 )
+
+
+@dataclass(frozen=True)
+class PlainKind(Part):
+    """A dtype whose name says how its texts are read."""
+
+    dtype: str
+
+
+@dataclass(frozen=True)
+class IntervalKind(Part):
+    """A dtype of intervals, by that of their ends."""
+
+    dtype: Literal["interval"]
+    closed: Literal["left", "right", "both", "neither"]
+    ends: PlainKind
+
+
+@dataclass(frozen=True)
+class CategoryKind(Part):
+    """A dtype of categories: what they are, and their texts in order."""
+
+    dtype: Literal["category"]
+    ordered: bool
+    categories: PlainKind | IntervalKind
+    texts: tuple[str, ...]
+
+
+Kind: TypeAlias = PlainKind | IntervalKind | CategoryKind
+
+
+@dataclass(frozen=True)
+class Sidecar(Part):
+    """What CSV loses: labels, dtypes of keys and columns, and the certificate."""
+
+    format: Literal[1]
+    levels: tuple[Label, ...]
+    columns: tuple[Label, ...]
+    kinds: tuple[Kind, ...]
+    certificate: Certificate
 
 
 def sidecar_of(path: Place) -> Path:
@@ -82,11 +125,11 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     ...     read_csv(f"{folder}/zones.csv").equals(released)
     True
     """
-    shape = _shape_of(released, verify(released).to_dict())
+    shape = _shape_of(released, verify(released))
     try:
         table = _text_of(released, shape).encode()
-        beside = json.dumps(shape, indent=1).encode()
-        _table_of(table.decode(), json.loads(beside))
+        beside = json.dumps(plain(shape), indent=1).encode()
+        _table_of(table.decode(), read(Sidecar, json.loads(beside), "the certificate"))
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
         raise CertificateError(
             f"a key or a label of this release has no form in a CSV file. {_INSTEAD}"
@@ -114,8 +157,22 @@ def read_csv(path: Place) -> pd.DataFrame:
     ------
     CertificateError
         If there is no certificate beside the file, or table or certificate were changed.
+    UnreadableCertificateError
+        If the file beside it is no certificate in a format of this version.
     FileNotFoundError
         If there is no such file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(released, f"{folder}/zones.csv")
+    ...     back = read_csv(f"{folder}/zones.csv")
+    >>> back.dp.certificate == released.dp.certificate
+    True
     """
     table = Path(path).read_bytes()
     shape = _sidecar(sidecar_of(path))
@@ -129,7 +186,7 @@ def read_csv(path: Place) -> pd.DataFrame:
         ) from None
 
 
-def _sidecar(beside: Path) -> Mapping[str, Any]:
+def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
     if not beside.exists():
         raise CertificateError(
@@ -141,24 +198,24 @@ def _sidecar(beside: Path) -> Mapping[str, Any]:
     except _BROKEN:
         shape = None
     found = shape.get("format") if isinstance(shape, dict) else None
-    if not isinstance(shape, dict) or found != _FORMAT:
-        raise CertificateError(
+    if found != _FORMAT:
+        raise UnreadableCertificateError(
             f"{beside.name!r} is not a certificate of a CSV file in format {_FORMAT}, which this "
             f"version reads; its format is {found!r}. Write both files anew from the released "
             "frame with dpf.write_csv."
         )
-    return shape
+    return read(Sidecar, shape, f"{beside.name!r}")
 
 
-def _shape_of(released: pd.DataFrame, certificate: dict[str, Any]) -> dict[str, Any]:
+def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
-    return {
-        "format": _FORMAT,
-        "levels": [_plain_label(name) for name in released.index.names],
-        "columns": [_plain_label(name) for name in released.columns],
-        "kinds": [_kind(part) for part in _parts(released)],
-        "certificate": certificate,
-    }
+    return Sidecar(
+        format=_FORMAT,
+        levels=tuple(_plain_label(name) for name in released.index.names),
+        columns=tuple(_plain_label(name) for name in released.columns),
+        kinds=tuple(_kind(part) for part in _parts(released)),
+        certificate=certificate,
+    )
 
 
 def _parts(frame: pd.DataFrame) -> list[pd.Index]:
@@ -168,7 +225,7 @@ def _parts(frame: pd.DataFrame) -> list[pd.Index]:
     return [*levels, *(pd.Index(frame.iloc[:, at]) for at in range(frame.shape[1]))]
 
 
-def _plain_label(label: object) -> str | float | None:
+def _plain_label(label: object) -> Label:
     """Return a label that JSON keeps as it is."""
     if isinstance(label, np.generic):
         label = label.item()
@@ -179,8 +236,8 @@ def _plain_label(label: object) -> str | float | None:
     raise CertificateError(f"the label {label!r} has no form in a CSV file. {_INSTEAD}")
 
 
-def _header(shape: Mapping[str, Any]) -> list[str]:
-    return ["" if label is None else str(label) for label in shape["levels"] + shape["columns"]]
+def _header(shape: Sidecar) -> list[str]:
+    return ["" if label is None else str(label) for label in shape.levels + shape.columns]
 
 
 def _cells(frame: pd.DataFrame) -> TextRows:
@@ -188,9 +245,9 @@ def _cells(frame: pd.DataFrame) -> TextRows:
     return [list(row) for row in zip(*map(_texts, _parts(frame)), strict=True)]
 
 
-def _text_of(released: pd.DataFrame, shape: Mapping[str, Any]) -> str:
+def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
     """Write a table as CSV."""
-    quoted = [kind["dtype"] not in _NUMBERS for kind in shape["kinds"]]
+    quoted = [kind.dtype not in _NUMBERS for kind in shape.kinds]
     lines = [",".join(map(_quoted, _header(shape)))]
     for row in _cells(released):
         texts = (_quoted(text) if quote else text for text, quote in zip(row, quoted, strict=True))
@@ -203,13 +260,13 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _table_of(text: str, shape: Mapping[str, Any]) -> pd.DataFrame:
+def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     """Read a table and check it; anything can be raised if it was changed."""
     header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     if header != _header(shape):
         raise ValueError("another header")
     frame = _frame_of(rows, shape)
-    frame.attrs[ATTRIBUTE] = shape["certificate"]
+    frame.attrs[ATTRIBUTE] = shape.certificate.to_dict()
     verify(frame)
     # several texts can stand for one value, and a bracket of an interval for none
     if _cells(frame) != rows:
@@ -217,9 +274,9 @@ def _table_of(text: str, shape: Mapping[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _frame_of(rows: TextRows, shape: Mapping[str, Any]) -> pd.DataFrame:
+def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     """Build a frame of the dtypes it had."""
-    levels, columns, kinds = shape["levels"], shape["columns"], shape["kinds"]
+    levels, columns, kinds = shape.levels, shape.columns, shape.kinds
     texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
     parts = [_parsed(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
     keys, values = parts[: len(levels)], parts[len(levels) :]
@@ -229,22 +286,30 @@ def _frame_of(rows: TextRows, shape: Mapping[str, Any]) -> pd.DataFrame:
         else pd.MultiIndex.from_arrays(keys, names=levels)
     )
     frame = pd.DataFrame({at: part.to_numpy() for at, part in enumerate(values)}, index=index)
-    return frame.set_axis(pd.Index(columns, tupleize_cols=False), axis=1)
+    return frame.set_axis(pd.Index(list(columns), tupleize_cols=False), axis=1)
 
 
-def _kind(values: pd.Index) -> dict[str, Any]:
+def _kind(values: pd.Index) -> Kind:
     """Describe a dtype, so that its texts can be read back."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         of = dtype.categories
-        kept = {"kind": _kind(of), "texts": _texts(of)}
-        return {"dtype": "category", "ordered": bool(dtype.ordered), "categories": kept}
-    if isinstance(dtype, pd.IntervalDtype):
-        return {"dtype": "interval", "closed": values.closed, "ends": _kind(values.left)}
+        return CategoryKind("category", bool(dtype.ordered), _kind_of_keys(of), tuple(_texts(of)))
+    return _kind_of_keys(values)
+
+
+def _kind_of_keys(values: pd.Index) -> PlainKind | IntervalKind:
+    if isinstance(values.dtype, pd.IntervalDtype):
+        return IntervalKind("interval", values.closed, _plain_kind(values.left))
+    return _plain_kind(values)
+
+
+def _plain_kind(values: pd.Index) -> PlainKind:
+    dtype = values.dtype
     if dtype.kind in "iufbmM" or isinstance(dtype, pd.PeriodDtype):
-        return {"dtype": str(dtype)}
+        return PlainKind(str(dtype))
     if all(isinstance(value, str) for value in values):
-        return {"dtype": str(dtype)}
+        return PlainKind(str(dtype))
     raise CertificateError(
         f"keys of dtype {dtype} that are not all texts have no form in a CSV file. {_INSTEAD}"
     )
@@ -266,22 +331,21 @@ def _texts(values: pd.Index) -> list[str]:
     return [str(value) for value in values]
 
 
-def _parsed(texts: Sequence[str], kind: Mapping[str, Any]) -> pd.Index:
+def _parsed(texts: Sequence[str], kind: Kind) -> pd.Index:
     """Read texts back."""
-    if kind["dtype"] == "category":
-        kept = kind["categories"]
-        codes = {text: code for code, text in enumerate(kept["texts"])}
-        categories = _parsed(kept["texts"], kept["kind"])
+    if isinstance(kind, CategoryKind):
+        codes = {text: code for code, text in enumerate(kind.texts)}
+        categories = _parsed(kind.texts, kind.categories)
         return pd.CategoricalIndex(
             pd.Categorical.from_codes(
-                [codes[text] for text in texts], categories=categories, ordered=kind["ordered"]
+                [codes[text] for text in texts], categories=categories, ordered=kind.ordered
             )
         )
-    if kind["dtype"] == "interval":
+    if isinstance(kind, IntervalKind):
         ends = [text[1:-1].split(", ") for text in texts]
-        left, right = (_parsed([pair[end] for pair in ends], kind["ends"]) for end in (0, 1))
-        return pd.IntervalIndex.from_arrays(left, right, closed=kind["closed"])
-    return _parsed_plain(texts, kind["dtype"])
+        left, right = (_parsed([pair[end] for pair in ends], kind.ends) for end in (0, 1))
+        return pd.IntervalIndex.from_arrays(left, right, closed=kind.closed)
+    return _parsed_plain(texts, kind.dtype)
 
 
 _TRUTHS = {"True": True, "False": False}

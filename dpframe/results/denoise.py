@@ -7,6 +7,7 @@ released columns stay as they are. Cannot reach private data.
 import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,17 @@ import pandas as pd
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.laws import law_named
+from dpframe.privacy.laws import Law
 from dpframe.queries.timescale import in_seconds, seconds
-from dpframe.results.certificate import Certificate, attach, certificate_of, unpack, verify
+from dpframe.results.certificate import (
+    UNSEALED,
+    Certificate,
+    attach,
+    certificate_of,
+    verify,
+)
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
+from dpframe.results.record_noise import ColumnPart, GraphPart, Setting, StepPart
 
 __all__ = ["apply_denoising", "denoised", "denoising_report"]
 
@@ -100,6 +108,11 @@ def denoised(
 def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
     """Return what each denoised column was made with, and what was tried.
 
+    Parameters
+    ----------
+    released
+        A released frame with denoised columns; without any, there are no rows.
+
     Returns
     -------
     DataFrame
@@ -124,13 +137,13 @@ def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
     """
     rows = [
         (
-            step["into"],
+            step.into,
             method,
             math.nan if gain is None else gain,
-            method in step["members"] or method == step["method"],
+            method in step.members or method == step.method,
         )
-        for step in certificate_of(released)["steps"]
-        for method, gain in step["tried"].items()
+        for step in certificate_of(released).steps
+        for method, gain in step.tried.items()
     ]
     table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
     return table.set_index(["column", "method"])
@@ -140,31 +153,38 @@ def apply_denoising(
     released: pd.DataFrame, certificate: Certificate, how: Denoising
 ) -> pd.DataFrame:
     """Add the denoised columns and the steps to a released frame."""
-    record = certificate.to_dict()
-    base = released.iloc[:, : len(record["columns"])]
-    origin = record["steps"][0]["of"] if record["steps"] else record["digest"]
-    facts = [_facts(record, position, how) for position in how.columns]
-    described = [record["columns"][position] for position in how.columns]
-    places = zip(how.columns, described, strict=True)
-    table = np.stack([in_seconds(base.iloc[:, at], about) for at, about in places], axis=1)
-    if how.across == "columns":
-        results = [_denoise(row, facts[0], how) for row in table]
-        values = np.array([result.denoised.values for result in results]).reshape(table.shape)
-        steps = [_step(results, facts[0], how)] * len(facts)
-    else:
-        found = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
-        values = np.array([result.denoised.values for result in found]).reshape(table.T.shape).T
-        steps = [_step([result], fact, how) for result, fact in zip(found, facts, strict=True)]
+    columns = [certificate.columns[at] for at in how.columns]
+    places = zip(how.columns, columns, strict=True)
+    values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
+    found, steps = _along(np.stack(values, axis=1), _facts(certificate, columns, how), how)
     frame = released.copy()
     frame.attrs = {}
-    for position, column, step in zip(how.columns, values.T, steps, strict=True):
-        label = label_of(released.columns[position])
-        times = record["columns"][position]["times"]
-        frame[label] = column if times is None else seconds(column)
-        done = {"step": "denoise", "column": record["columns"][position]["name"], "into": label}
-        record["steps"] = [old for old in record["steps"] if old["into"] != label]
-        record["steps"].append({**done, **step, "of": origin})
-    return attach(frame, record)
+    done = {step.into: step for step in certificate.steps}
+    origin = certificate.steps[0].of if certificate.steps else certificate.digest
+    for at, column, numbers, step in zip(how.columns, columns, found.T, steps, strict=True):
+        label = label_of(released.columns[at])
+        frame[label] = numbers if column.times is None else seconds(numbers)
+        done.pop(label, None)  # what is done again comes last
+        done[label] = replace(step, column=column.name, into=label, of=origin)
+    attach(frame, replace(certificate, steps=tuple(done.values())))
+    return frame
+
+
+def _along(
+    table: np.ndarray, facts: Sequence[Facts], how: Denoising
+) -> tuple[np.ndarray, list[StepPart]]:
+    """Denoise a table line by line, along the axis asked for; return also a step by column."""
+    if how.across == "columns":
+        results = [_denoise(row, facts[0], how) for row in table]
+        steps = [_step(results, facts[0], how)] * len(facts)
+        return _stacked(results, table.shape), steps
+    results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
+    steps = [_step([result], fact, how) for result, fact in zip(results, facts, strict=True)]
+    return _stacked(results, table.T.shape).T, steps
+
+
+def _stacked(results: Sequence[Choice], shape: tuple[int, ...]) -> np.ndarray:
+    return np.array([result.denoised.values for result in results]).reshape(shape)
 
 
 def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
@@ -177,67 +197,77 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
     return Choice((how.method,), found, {})
 
 
-def _facts(record: Mapping[str, Any], position: int, how: Denoising) -> Facts:
+def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
-    column = record["columns"][position]
-    loadings = _loadings(column)
-    if how.across == "rows":
-        common = loadings.keys() & set(record["common_blocks"])
-    else:
-        others = [_loadings(record["columns"][other]) for other in how.columns if other != position]
-        common = {
-            block
-            for block, loading in loadings.items()
-            if others and all(math.isclose(other.get(block, 0), loading) for other in others)
-        }
-    own = [loading for block, loading in loadings.items() if block not in common]
-    law = law_named(record["mechanism"]["law"]).of_sum(len(loadings))
-    bounds, times = column["bounds"], column["times"]
-    least = 0 if bounds is None else bounds[0]
-    if times is not None:  # sums of points in time are counted from the lower bound
-        least = times["bounds"][0] - times["origin"]
+    sizes = [_sizes(column) for column in columns]
+    common = set(certificate.common_blocks) if how.across == "rows" else _shared(sizes)
+    law = certificate.mechanism.distribution
+    each = zip(columns, sizes, strict=True)
+    return [_facts_of(column, size, common, law, how) for column, size in each]
+
+
+def _facts_of(
+    column: ColumnPart, sizes: Mapping[str, float], common: set[str], law: Law, how: Denoising
+) -> Facts:
+    """Say what is known of the noise in one column, some of whose blocks are common."""
     return Facts(
-        law,
-        math.hypot(*own),
-        math.hypot(*(loadings[block] for block in common)),
-        lower=0.0 if least >= 0 else None,
-        integer=column["integer"] and times is None,
+        law.of_sum(len(sizes)),
+        math.hypot(*(size for block, size in sizes.items() if block not in common)),
+        math.hypot(*(size for block, size in sizes.items() if block in common)),
+        lower=0.0 if column.span[0] >= 0 else None,
+        integer=column.integer and column.times is None,
         edges=how.edges,
     )
 
 
-def _loadings(column: Mapping[str, Any]) -> dict[str, float]:
+def _sizes(column: ColumnPart) -> dict[str, float]:
     """Return what the noise of each block does to a value, the same in all rows."""
     return {
-        block: float(np.max(np.abs(unpack(loading)), initial=0.0))
-        for block, loading in column["loadings"].items()
+        block: float(np.max(np.abs(loading), initial=0.0))
+        for block, loading in column.deviations.items()
     }
 
 
-def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> dict[str, Any]:
-    """Describe what was done, as plain JSON."""
-    noise = facts.variance
-    names = sorted({result.name for result in results}) or ["none"]
-    members = sorted({name for result in results for name in result.methods or ("none",)})
+def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
+    """Return the blocks whose noise moves all of several columns alike."""
+    first, *others = sizes
+    return {
+        block
+        for block, size in first.items()
+        if others and all(math.isclose(other.get(block, 0), size) for other in others)
+    }
+
+
+def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> StepPart:
+    """Describe what was done, but for where it was written."""
+    members = {name for result in results for name in result.methods or ("none",)}
     chosen = _chosen(results[0]) if len(results) == 1 else {}
-    tried: dict[str, list[float]] = {}
+    return StepPart(
+        step="denoise",
+        column="",
+        into="",
+        method="; ".join(sorted({result.name for result in results})) or "none",
+        members=tuple(sorted(members)) or ("none",),
+        asked=how.method,
+        options={name: _setting(value) for name, value in how.options.items()},
+        across=how.across,
+        graph=None if how.edges is None else _graph(how.edges),
+        noise_variance=_number(facts.variance),
+        chosen={name: _number(value) for name, value in chosen.items()},
+        tried=_tried(results, facts.variance),
+        of=UNSEALED,
+    )
+
+
+def _tried(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
+    """Return by method what part of the noise it is expected to remove, an average of lines."""
+    gains: dict[str, list[float]] = {}
     for result in results:
         # an average stands beside its members
-        for name, each in {**result.tried, result.name: result.denoised}.items():
+        for name, made in {**result.tried, result.name: result.denoised}.items():
             # an estimated risk can be negative, but no more than all noise can be removed
-            gain = 1 - max(each.risk, 0.0) / noise if noise else 0.0
-            tried.setdefault(name, []).append(gain)
-    return {
-        "method": "; ".join(names),
-        "members": members,
-        "asked": how.method,
-        "options": {name: _plain(value) for name, value in how.options.items()},
-        "across": how.across,
-        "graph": None if how.edges is None else _graph(how),
-        "noise_variance": _number(noise),
-        "chosen": {name: _number(value) for name, value in chosen.items()},
-        "tried": {name: _number(float(np.mean(gains))) for name, gains in tried.items()},
-    }
+            gains.setdefault(name, []).append(1 - max(made.risk, 0.0) / noise if noise else 0.0)
+    return {name: _number(float(np.mean(gain))) for name, gain in gains.items()}
 
 
 def _chosen(result: Choice) -> dict[str, float]:
@@ -251,14 +281,17 @@ def _chosen(result: Choice) -> dict[str, float]:
     }
 
 
-def _graph(how: Denoising) -> dict[str, Any]:
+def _graph(edges: np.ndarray) -> GraphPart:
     """Say which graph was used: its number of edges, and a digest of their positions."""
-    edges = np.ascontiguousarray(how.edges, "<i8")
-    return {"edges": len(edges), "digest": f"sha256:{hashlib.sha256(edges.tobytes()).hexdigest()}"}
+    positions = np.ascontiguousarray(edges, "<i8")
+    return GraphPart(len(edges), f"sha256:{hashlib.sha256(positions.tobytes()).hexdigest()}")
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, str | int | float | bool | None) else "given"
+def _setting(value: object) -> Setting:
+    """Write an option as JSON."""
+    if isinstance(value, float):
+        return _number(value)
+    return value if isinstance(value, str | int | None) else "given"
 
 
 def _number(value: float) -> float | None:

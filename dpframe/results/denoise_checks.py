@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
 from dpframe.results.graphs import edges_of, is_ordered
+from dpframe.results.record_noise import ColumnPart
 
 __all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "label_of"]
 
@@ -51,10 +52,10 @@ class Denoising:
     across: Across
 
 
-def described(columns: Sequence[Mapping[str, Any]], names: pd.Index) -> list[Described]:
+def described(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
-        Described(name, column["kind"], column["std_error"])
+        Described(name, column.kind, column.std_error)
         for name, column in zip(names, columns, strict=False)
     ]
 

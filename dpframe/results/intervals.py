@@ -1,6 +1,6 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.laws import law_named
 from dpframe.queries.timescale import seconds, times_around
-from dpframe.results.certificate import unpack, verify
+from dpframe.results.certificate import verify
+from dpframe.results.record_noise import ColumnPart, MechanismPart
 
 __all__ = ["covariance", "interval", "std_error"]
 
@@ -23,10 +23,28 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     means it is the first-order error of the ratio, from the released number of rows. Denoised
     columns have none: their error depends on what is not known.
 
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
+    Returns
+    -------
+    DataFrame
+        The released rows and columns; in the units of the column, durations for columns of times.
+
     Raises
     ------
     CertificateError
         If the frame is not what was released.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> std_error(released)["count"].round(3).tolist()
+    [2.799, 2.799]
     """
     certificate = verify(released)
     columns = [_shown_error(column, len(released)) for column in certificate.columns]
@@ -78,10 +96,10 @@ def interval(
     if not isinstance(simultaneous, bool | np.bool_):
         raise QueryError(f"simultaneous must be True or False, got simultaneous={simultaneous!r}.")
     certificate = verify(released)
-    mechanism = certificate["mechanism"]
+    mechanism = certificate.mechanism
     if simultaneous:
-        law = law_named(mechanism["law"])
-        level = law.level_of_each(level, len(released) * len(certificate.columns))
+        cells = len(released) * len(certificate.columns)
+        level = mechanism.distribution.level_of_each(level, cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
@@ -91,17 +109,18 @@ def interval(
 
 
 def _bars(
-    column: pd.Series, described: Mapping[str, Any], mechanism: Mapping[str, Any], level: float
+    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, level: float
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
         width = _half_width(described, mechanism, level)
-        if described.get("times") is not None:
-            return times_around(column, width, described)
+        if described.times is not None:
+            span = described.times.bounds if described.is_mean else None
+            return times_around(column, width, span)
         values = column.to_numpy()
         low, high = values - width, values + width
-    if described["kind"] == "mean":
-        low, high = np.clip(low, *described["bounds"]), np.clip(high, *described["bounds"])
+    if described.is_mean:
+        low, high = np.clip(low, *described.span), np.clip(high, *described.span)
     return low, high
 
 
@@ -115,17 +134,33 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     noise of the measured block b gives a column, with its sign. For means it is that of the
     first-order error.
 
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
     Returns
     -------
     DataFrame
-        One row for each row and column of the release, one column for each of its columns.
+        One row for each row and column of the release, one column for each of its columns. Columns
+        of times count in seconds.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
+
+    Examples
+    --------
+    Correlated noise goes into several columns at once:
+
+    >>> import dpframe as dpf
+    >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
+    >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
+    >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
+    >>> covariance(both).round(2)
     """
-    loadings = [_loadings(column) for column in verify(released).columns]
+    loadings = [column.deviations for column in verify(released).columns]
     n = len(released)
     products = np.zeros((n, len(loadings), len(loadings)))
     for i, one in enumerate(loadings):
@@ -144,33 +179,29 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _loadings(column: Mapping[str, Any]) -> dict[str, float | np.ndarray]:
-    return {block: unpack(loading) for block, loading in column["loadings"].items()}
-
-
-def _shown_error(column: Mapping[str, Any], rows: int) -> np.ndarray:
+def _shown_error(column: ColumnPart, rows: int) -> np.ndarray:
     """Return the standard errors of a column, durations if it is one of times."""
     errors = np.broadcast_to(_std_error(column), rows)
-    return errors if column.get("times") is None else seconds(errors)
+    return errors if column.times is None else seconds(errors)
 
 
-def _std_error(column: Mapping[str, Any]) -> np.ndarray:
+def _std_error(column: ColumnPart) -> np.ndarray:
     """Return the standard error of a column, one number or one for each row."""
     error = np.zeros(())
     with np.errstate(over="ignore"):  # bounds can be near the largest float
-        for loading in _loadings(column).values():
+        for loading in column.deviations.values():
             error = np.hypot(error, loading)  # squares could leave the range of floats
     return error
 
 
 def _half_width(
-    column: Mapping[str, Any], mechanism: Mapping[str, Any], level: float
+    column: ColumnPart, mechanism: MechanismPart, level: float
 ) -> float | int | np.ndarray:
-    noise, law = column["noise"], law_named(mechanism["law"])
+    noise, law = column.noise, mechanism.distribution
     if noise is None:
-        return law.sum_half_width(_loadings(column), mechanism["scales"], level)
-    width: float = noise["step"] * law.half_width(noise["scale"], level)
-    return int(width) if noise["step"] == 1 and column["integer"] else width
+        return law.sum_half_width(column.deviations, mechanism.scales, level)
+    width: float = noise.step * law.half_width(noise.scale, level)
+    return int(width) if noise.step == 1 and column.integer else width
 
 
 def _like(

@@ -137,8 +137,8 @@ def _cells(released: pd.DataFrame, column: Hashable, level: float) -> pd.DataFra
     }
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    about = certificate_of(released).columns[place]
-    numbers = {name: in_seconds(part, about) for name, part in parts.items()}
+    origin = certificate_of(released).columns[place].origin
+    numbers = {name: in_seconds(part, origin) for name, part in parts.items()}
     cells = pd.DataFrame(numbers, index=released.index)
     return cells.rename_axis(columns=str(released.columns[place]))
 

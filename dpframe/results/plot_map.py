@@ -84,8 +84,8 @@ def plot_map(
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release")
     lines = None if edges is None else _lines(points, edges)
-    about = certificate_of(released).columns[raw]
-    values = [in_seconds(released.iloc[:, place], about) for place in drawn]
+    origin = certificate_of(released).columns[raw].origin
+    values = [in_seconds(released.iloc[:, place], origin) for place in drawn]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
     panels = _panels(ax, len(drawn), spots * [1, stretch])
     norm = _norm(released, raw, np.concatenate(values))
@@ -175,7 +175,7 @@ def _norm(released: pd.DataFrame, raw: int, values: np.ndarray) -> Any:
     from matplotlib import colors  # optional, and slow to import
 
     ends = {"vmin": values.min(), "vmax": values.max()}
-    if certificate_of(released).columns[raw]["kind"] == "mean":
+    if certificate_of(released).columns[raw].is_mean:
         return colors.Normalize(**ends)
     bars = interval(released).to_numpy(np.float64)[:, 2 * raw : 2 * raw + 2]
     # noise can be next to none, and a scale needs a linear part

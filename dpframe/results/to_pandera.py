@@ -1,11 +1,12 @@
 """A pandera schema of a released table, for whatever reads it further on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from dpframe.results.certificate import verify
+from dpframe.results.record_noise import ColumnPart
 
 __all__ = ["schema_of"]
 
@@ -50,7 +51,7 @@ def schema_of(released: pd.DataFrame) -> Any:
     certificate = verify(released)
     import pandera.pandas as pa  # slow to import, and not always needed
 
-    described = [*certificate.columns, *({} for _ in certificate["steps"])]
+    described = [*certificate.columns, *(None for _ in certificate.steps)]
     return pa.DataFrameSchema(
         {
             label: _column(pa, released.dtypes.iloc[at], described[at])
@@ -65,15 +66,15 @@ def schema_of(released: pd.DataFrame) -> Any:
         ordered=True,
         coerce=False,
         unique_column_names=True,
-        title=certificate["query"]["words"],
+        title=certificate.query.words,
     )
 
 
-def _column(pandera: Any, dtype: object, described: Mapping[str, Any]) -> Any:
+def _column(pandera: Any, dtype: object, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
-    if described.get("kind") == "mean":
-        checks.append(pandera.Check.in_range(*described["bounds"]))
+    if described is not None and described.is_mean and described.bounds is not None:
+        checks.append(pandera.Check.in_range(*described.bounds))
     return pandera.Column(dtype, checks, nullable=False)
 
 

@@ -52,7 +52,7 @@ def test_methods_are_the_public_functions(frame, name):
     call, query = CALLS[name]
     by_method, by_function = call(frame, **EXACT), dpf.release(frame, query, **EXACT)
     pd.testing.assert_frame_equal(by_method, by_function, atol=1e-3)
-    words = [made.dp.certificate["query"]["words"] for made in (by_method, by_function)]
+    words = [made.dp.certificate.query.words for made in (by_method, by_function)]
     assert words[0] == words[1]
 
 

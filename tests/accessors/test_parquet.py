@@ -84,7 +84,7 @@ def test_a_budget_is_kept_for_the_scan(scan):
     scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
     released = scan.dp.count("zone", share=0.5)
     assert scan.dp.budget.remaining_epsilon == pytest.approx(0.5)
-    assert released.dp.certificate["query"]["words"] == "count by zone"
+    assert released.dp.certificate.query.words == "count by zone"
     scan.dp.declare(keys={"zone": ["A"]})  # the ledger stays
     with pytest.raises(BudgetExceededError):
         scan.dp.count("zone", epsilon=0.6)

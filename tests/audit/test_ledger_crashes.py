@@ -95,7 +95,7 @@ def release(ledger: Ledger, _: int) -> str:
     frame = pd.DataFrame({"zone": ["A", "B", "A"]})
     frame.dp.declare(keys={"zone": ["A", "B"]}, ledger=ledger)
     released = frame.dp.count(by="zone", rho=float(SPENT / 2), mechanism="gaussian")
-    return released.dp.certificate["release_id"]
+    return released.dp.certificate.release_id
 
 
 class Worker:

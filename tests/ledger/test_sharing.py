@@ -77,8 +77,8 @@ def test_frames_are_released_on_a_file(path):
     assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
     assert Ledger(path).to_frame().index[0] == released.attrs["dpframe"]["release_id"]
     record = released.dp.certificate
-    assert record["ledger"]["id"] == Ledger(path).ledger_id
-    assert record["ledger"]["spent_epsilon"] == 0.25
+    assert record.ledger.id == Ledger(path).ledger_id
+    assert record.ledger.spent_epsilon == 0.25
     assert not one.dp.preview(dpf.count(), epsilon=0.9)["fits"].any()
     with pytest.raises(BudgetExceededError):
         one.dp.count(epsilon=0.9)

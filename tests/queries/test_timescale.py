@@ -189,7 +189,7 @@ def test_intervals_hold_what_was_measured_as_often_as_they_say():
     # binomial(300, 0.8): outside of 206 to 268 with probability below 1e-5
     assert 206 <= held <= 268
     error = released.dp.std_error.loc[0, "t"]
-    assert error == pd.Timedelta(seconds=released.dp.certificate.columns[0]["std_error"]).round(
+    assert error == pd.Timedelta(seconds=released.dp.certificate.columns[0].std_error).round(
         "us"
     )
     assert (bars["t_high"] - bars["t_low"]) / 2 / error == pytest.approx(1.2816, rel=1e-3)
@@ -277,10 +277,10 @@ def test_a_schema_of_times_declares_bounds():
     schema = pandera.DataFrameSchema({"t": pandera.Column("datetime64[ns]", checks)})
     frame = pd.DataFrame({"t": days_of_may()})
     frame.dp.declare(schema)
-    assert frame.dp.mean("t", epsilon=1).dp.certificate.columns[0]["bounds"] == [
+    assert frame.dp.mean("t", epsilon=1).dp.certificate.columns[0].bounds == (
         "2021-05-01 00:00:00",
         "2021-06-01 00:00:00",
-    ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_noise_beyond_all_floats_comes_back(tmp_path):
     private = pd.DataFrame({"x": [1.0]})
     frame = dpf.release(private, dpf.sum("x", bounds=(0, 1.7e308)), epsilon=1e-3)
     assert np.isinf(frame.dp.std_error.iloc[0, 0])
-    assert frame.dp.certificate.columns[0]["std_error"] is None  # JSON has no infinity
+    assert frame.dp.certificate.columns[0].std_error is None  # JSON has no infinity
     json.dumps(frame.attrs, allow_nan=False)
     assert_comes_back(frame, tmp_path)
 

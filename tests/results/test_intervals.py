@@ -7,7 +7,6 @@ import pytest
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
-from dpframe.results.certificate import unpack
 from dpframe.results.intervals import covariance
 
 BOUNDS = {"fare": (-10, 30), "tips": (0, 5)}
@@ -39,7 +38,7 @@ def test_errors_of_totals_are_the_same_in_all_cells(mechanism):
     assert list(errors.columns) == list(frame.columns)
     assert errors.dtypes.eq(np.float64).all()
     assert errors[["n", "fare"]].nunique().eq(1).all()
-    certified = {column["name"]: column["std_error"] for column in frame.dp.certificate.columns}
+    certified = {column.name: column.std_error for column in frame.dp.certificate.columns}
     assert errors["fare"].iloc[0] == pytest.approx(certified["fare"])
     assert certified["mean"] is None
 
@@ -58,14 +57,13 @@ def test_intervals_are_as_wide_as_the_noise(mechanism, level):
     assert bars.index.equals(frame.index)
     expected = [f"{name}_{end}" for name in frame.columns for end in ("low", "high")]
     assert list(bars.columns) == expected
-    noise = frame.dp.certificate.columns[0]["noise"]
+    noise = frame.dp.certificate.columns[0].noise
     law = law_named(mechanism)
-    width = noise["step"] * law.half_width(noise["scale"], level)
+    width = noise.step * law.half_width(noise.scale, level)
     assert bars["n_low"].equals(frame["n"] - int(width))
     assert bars["n_high"].equals(frame["n"] + int(width))
-    mean = next(part for part in frame.dp.certificate.columns if part["name"] == "mean")
-    loadings = {block: unpack(loading) for block, loading in mean["loadings"].items()}
-    width = law.sum_half_width(loadings, frame.dp.certificate["mechanism"]["scales"], level)
+    mean = next(part for part in frame.dp.certificate.columns if part.name == "mean")
+    width = law.sum_half_width(mean.deviations, frame.dp.certificate.mechanism.scales, level)
     if mechanism == "gaussian":
         assert width == pytest.approx(law.quantile(level) * frame.dp.std_error["mean"].to_numpy())
     low = np.clip(frame["mean"] - width, *BOUNDS["fare"])

@@ -6,10 +6,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import recertified
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
-from dpframe.results.certificate import attach
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
@@ -33,7 +33,7 @@ def trips():
 def denoised(made, **columns):
     """Put denoised values behind the released ones, as a denoised release has them."""
     wide = made.assign(**{f"{name}_denoised": values for name, values in columns.items()})
-    return attach(wide, made.dp.certificate.to_dict())
+    return recertified(wide, made)
 
 
 def ink(axes):
@@ -138,8 +138,7 @@ def test_unknown_columns_and_kinds_are_refused():
 @pytest.mark.parametrize("kind", ["auto", "histogram"])
 def test_histograms_stand_on_the_edges_of_their_bins(kind):
     made = trips().dp.histogram("fare", [0, 5, 20, 60], epsilon=0.1)
-    record = made.dp.certificate.to_dict()
-    made = attach(made.assign(count=[-90, 7, 400]), record)  # one bar ends below zero
+    made = recertified(made.assign(count=[-90, 7, 400]), made)  # one bar ends below zero
     axes = dpf.plot(made, kind=kind, level=0.9)
     (line,), (band,) = steps(axes)
     assert line.edges.tolist() == band.edges.tolist() == [0, 5, 20, 60]

@@ -7,9 +7,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import recertified
 
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
-from dpframe.results.certificate import attach
 from dpframe.results.plot_map import plot_map
 
 mpl.use("Agg")
@@ -37,7 +37,7 @@ def coords(x="x", y="y"):
 
 def denoised(made, values):
     wide = made.assign(**{f"{made.columns[0]}_denoised": values})
-    return attach(wide, made.dp.certificate.to_dict())
+    return recertified(wide, made)
 
 
 def nodes(axes):
@@ -86,7 +86,7 @@ def test_colors_are_linear_within_the_noise_and_logarithmic_beyond():
 
 def test_negative_counts_have_colors_of_their_own():
     made = counts()
-    altered = attach(made.assign(count=[500, 0, -3]), made.dp.certificate.to_dict())
+    altered = recertified(made.assign(count=[500, 0, -3]), made)
     axes = plot_map(altered, PLACES)
     axes.figure.canvas.draw()
     colors = nodes(axes).get_facecolors()
@@ -97,7 +97,7 @@ def test_negative_counts_have_colors_of_their_own():
 
 def test_numbers_beside_the_colors_leave_out_those_within_the_noise():
     made = counts(0.1)
-    altered = attach(made.assign(count=[5000, 0, -400]), made.dp.certificate.to_dict())
+    altered = recertified(made.assign(count=[5000, 0, -400]), made)
     axes = plot_map(altered, PLACES)
     assert nodes(axes).norm.linthresh == 30
     ticks = color_bars(axes)[0].get_yticks().tolist()
@@ -128,7 +128,7 @@ def test_colors_of_means_are_linear():
 @pytest.mark.parametrize("values", [[0, 0, 0], [7, 7, 7]])
 def test_equal_values_are_drawn(values):
     made = counts(1e6)  # intervals of no width
-    altered = attach(made.assign(count=values), made.dp.certificate.to_dict())
+    altered = recertified(made.assign(count=values), made)
     axes = plot_map(altered, PLACES)
     axes.figure.canvas.draw()
     assert nodes(axes).get_array().tolist() == values

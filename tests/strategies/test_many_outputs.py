@@ -9,7 +9,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.results.certificate import unpack
+from dpframe.results.record import OptionsPart
+from dpframe.results.record_noise import unpack
 
 NAMES = [f"c{j}" for j in range(6)]
 
@@ -83,25 +84,20 @@ def test_levels_of_public_numbers_are_matched_by_name(wide):
     index = pd.MultiIndex.from_product([["x", "y"], ["a", "b"]], names=["h", "g"])
     n = pd.Series([100.0, 200, 300, 400], index=index)
     released = wide.dp.sum(NAMES, by=["g", "h"], n=n, mu=1e4)
-    known = released.dp.certificate["query"]["options"]["n"]
-    assert list(unpack(known["rows"])) == [100, 300, 200, 400]
+    known = released.dp.certificate.query.options.n
+    assert list(unpack(known.rows)) == [100, 300, 200, 400]
     with pytest.raises(QueryError, match="indexed by"):
         wide.dp.sum(NAMES, by=["g", "h"], n=n.rename_axis(["h", "k"]), mu=1)
 
 
 def test_the_certificate_tells_the_options(wide):
     few = wide.dp.sum(NAMES, by="g", max_true=3, mu=0.5).dp.certificate
-    assert "at most 3 true in a row" in few["query"]["words"]
-    assert few["query"]["options"]["max_true"] == 3
+    assert "at most 3 true in a row" in few.query.words
+    assert few.query.options.max_true == 3
     told = wide.dp.sum(NAMES, by="g", n=7, mu=0.5).dp.certificate
-    assert "given the rows of each group" in told["query"]["words"]
+    assert "given the rows of each group" in told.query.words
     worst = wide.dp.sum(NAMES, n_weight=2, objective="worst", mu=0.5).dp.certificate
-    assert worst["query"]["options"] == {
-        "max_true": None,
-        "n_weight": 2.0,
-        "objective": "worst",
-        "n": None,
-    }
+    assert worst.query.options == OptionsPart(None, 2.0, "worst", None)
 
 
 def test_an_accurate_number_of_rows_is_always_released(wide):

@@ -241,10 +241,10 @@ class Game:
     def claim(self) -> tuple[float, float, float | None]:
         """Return the epsilon and delta claimed, and mu where the noise is Gaussian."""
         _, (certificate, *_) = self.published(self.frame(self.unit))
-        loss = certificate["privacy_loss"]
-        gaussian = certificate["mechanism"]["law"] == "gaussian"
+        loss = certificate.privacy_loss
+        gaussian = certificate.mechanism.law == "gaussian"
         if self.budget is None:
-            return loss["epsilon"], loss["delta"], loss["mu"] if gaussian else None
+            return loss.epsilon, loss.delta, loss.mu if gaussian else None
         epsilon, delta = self.budget.epsilon, self.budget.delta
         return (epsilon, delta, gaussian_mu(epsilon, delta)) if gaussian else (epsilon, 0.0, None)
 

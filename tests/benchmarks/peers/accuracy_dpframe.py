@@ -30,7 +30,7 @@ def run(case):
     queries = {str(number): query for number in range(releases)}
     one = dpf.release(frame, queries, epsilon=EPSILON, delta=DELTA)["0"]
     found = spread(draws(frame, query, releases, truth(statistic)), case["samples"])
-    return {**found, "mechanism": one.dp.certificate["mechanism"]["name"]}
+    return {**found, "mechanism": one.dp.certificate.mechanism.name}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
+
+from collections.abc import Iterable, Mapping
+
+from dpframe.html import bounds_text, grid, unit_lines, up
+from dpframe.results.record import CapsPart, LedgerPart, LossPart, UnitPart
+from dpframe.results.record_noise import ColumnPart, StepPart
+
+__all__ = [
+    "about_column",
+    "about_ledger",
+    "about_loss",
+    "about_step",
+    "columns_table",
+    "ledger_lines",
+    "loss_lines",
+    "steps_table",
+    "unit_in_lines",
+]
+
+
+def unit_in_lines(unit: UnitPart) -> list[str]:
+    """Say whose data are protected, and the caps."""
+    return unit_lines(unit.column, _caps(unit.caps))
+
+
+def _caps(caps: CapsPart) -> Mapping[str, int | None]:
+    return vars(caps)
+
+
+def about_loss(loss: LossPart) -> str:
+    """Say what a release costs."""
+    known = "any delta > 0"
+    if loss.epsilon is not None:
+        known = f"({loss.epsilon:.6g}, {loss.delta:g})-DP"
+    joint = ", shared by all queries released together" if loss.joint else ""
+    return f"{known}, mu={loss.mu:.6g}{joint}"
+
+
+def loss_lines(loss: LossPart) -> list[str]:
+    """Say what a release costs, line by line."""
+    lines = [f"mu={loss.mu:.6g}"]
+    if loss.epsilon is not None:
+        lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
+    if loss.joint:
+        lines.append("shared by all queries released together")
+    return lines
+
+
+def about_ledger(ledger: LedgerPart) -> str:
+    """Say what was spent when a release was made."""
+    budget = ledger.budget
+    spent = f"epsilon={ledger.spent_epsilon:.4g} spent of {budget.epsilon:g}"
+    return f"{ledger.id}: {spent} at delta={budget.delta:g}"
+
+
+def ledger_lines(ledger: LedgerPart | None) -> list[str]:
+    """Say what was spent when a release was made, line by line."""
+    if ledger is None:
+        return ["none: no budget was declared"]
+    budget = ledger.budget
+    spent = f"epsilon={up(ledger.spent_epsilon)} spent of {budget.epsilon:g}"
+    return [f"{spent} at delta={budget.delta:g}", ledger.id]
+
+
+def about_column(column: ColumnPart) -> str:
+    """Say what a released column is, and its error."""
+    error = column.std_error
+    unit = "" if column.times is None else " s"
+    shown = "one for each row" if error is None else f"{error:.6g}{unit}"
+    about = "" if column.bounds is None else f" of {column.column}, bounds {list(column.bounds)}"
+    return f"{column.name}: {column.kind}{about}, standard error {shown}"
+
+
+def columns_table(columns: Iterable[ColumnPart]) -> str:
+    """Show the released columns."""
+    header = ["column", "what", "where", "bounds", "standard error"]
+    rows = [
+        [
+            column.name,
+            column.kind + (f" of {column.column}" if column.column is not None else ""),
+            column.where or "",
+            bounds_text(column.bounds),
+            "one for each row" if column.std_error is None else f"{column.std_error:.6g}",
+        ]
+        for column in columns
+    ]
+    return grid(header, rows)
+
+
+def about_step(step: StepPart) -> str:
+    """Say how a column was denoised."""
+    if step.method == "none":
+        return f"{step.into}: no denoiser is expected to help, values as released"
+    gain = step.tried.get(step.method)
+    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    members = ", ".join(step.members)
+    method = f"the average of {members}" if len(step.members) > 1 else members
+    return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}"
+
+
+def _how(step: StepPart) -> str:
+    return " (chosen automatically)" if step.asked == "auto" else ""
+
+
+def steps_table(steps: Iterable[StepPart]) -> str:
+    """Show what was computed after the release."""
+    header = ["added afterwards", "from", "denoised by", "expected to remove"]
+    rows = []
+    for step in steps:
+        gain = step.tried.get(step.method)
+        several = list(step.members) if len(step.members) > 1 else []
+        removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
+        rows.append([step.into, step.column, several or f"{step.method}{_how(step)}", removed])
+    return grid(header, rows)

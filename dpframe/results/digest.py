@@ -1,0 +1,118 @@
+"""The digest of a released frame: a SHA-256 over all that it says, the same after any file.
+
+Every value is digested with its kind, so that the key 1 and the key "1" are two. Kinds that a file
+may exchange for one another are one kind: whole numbers and floats that are whole, and the missing
+values of pandas.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["digest"]
+
+
+def digest(frame: pd.DataFrame, promise: str) -> str:
+    """Return a SHA-256 over a frame and what is promised about it.
+
+    Parameters
+    ----------
+    frame
+        Its index, columns, their names, dtypes and values count.
+    promise
+        What is said about the frame, as text.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"n": [1, 2]}, index=[1, 2])
+    >>> digest(one, "exact") == digest(one.copy(), "exact")
+    True
+    >>> digest(one, "exact") == digest(one.rename(index={1: "1"}), "exact")
+    False
+    """
+    seen = hashlib.sha256()
+    _feed(seen, b"promise", promise.encode("utf-8", "surrogatepass"))
+    _feed(seen, b"columns", _texts([*frame.columns.names, *frame.columns]))
+    index = frame.index
+    for position, name in enumerate(index.names):
+        _feed(seen, b"index", _texts([name]))
+        _feed_values(seen, index.get_level_values(position) if index.nlevels > 1 else index)
+    for position in range(frame.shape[1]):
+        _feed_values(seen, frame.iloc[:, position])
+    return f"sha256:{seen.hexdigest()}"
+
+
+def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
+    """Add a piece with its kind and length, so that no two sequences of pieces look the same."""
+    seen.update(kind + str(len(data)).encode() + b":")
+    seen.update(data)
+
+
+def _feed_values(seen: Any, values: Any) -> None:
+    """Add dtype and values, the same before and after a file."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = pd.Index(np.asarray(values))  # a file may keep the categories alone
+    dtype = values.dtype
+    kind = getattr(dtype, "kind", "O")
+    if kind in "iuf":
+        plain = np.dtype(str(dtype).lower().partition("[")[0])  # nullable ones come back as NumPy's
+        data = np.ascontiguousarray(values, dtype=plain)
+        _feed(seen, plain.newbyteorder("<").str.encode(), data.view(np.uint8))
+    elif kind == "b":
+        _feed(seen, b"booleans", np.ascontiguousarray(values, dtype=bool).tobytes())
+    else:
+        # a file may keep times in another unit, and intervals with it
+        name = {"m": "durations", "M": "times"}.get(kind, "objects")
+        name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
+        _feed(seen, name.encode(), _texts(_listed(values)))
+
+
+def _listed(values: Any) -> list[Any]:
+    """List values; texts of Arrow are quicker to read all at once."""
+    if isinstance(values.dtype, pd.StringDtype):
+        values = np.asarray(values, dtype=object)
+    return list(values)
+
+
+def _texts(values: Iterable[object]) -> bytes:
+    """Write values as JSON: texts as they are, and all others as pairs of a kind and a text."""
+    return json.dumps([v if type(v) is str else _kind_and_text(v) for v in values]).encode()
+
+
+def _kind_and_text(value: object) -> object:  # noqa: PLR0911  # a kind a line
+    """Write a label or a key the same way before and after a file."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return ["boolean", str(bool(value))]
+    if isinstance(value, int | np.integer):
+        return ["number", hex(value)]  # no number is too long for it
+    if isinstance(value, float | np.floating):
+        return _of_float(float(value))
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ["missing", ""]
+    if isinstance(value, tuple):
+        return ["tuple", [_kind_and_text(part) for part in value]]
+    if isinstance(value, pd.Interval):
+        return ["interval", value.closed, *map(_kind_and_text, (value.left, value.right))]
+    return [_kind(value), str(value)]
+
+
+def _of_float(number: float) -> object:
+    if number != number:  # noqa: PLR0124  # a missing value
+        return ["missing", ""]
+    # 1 and 1.0 are the same key: a file may widen the dtype of a level
+    return ["number", hex(int(number)) if number.is_integer() else repr(number)]
+
+
+def _kind(value: object) -> str:
+    """Name what a value is; times and durations of pandas have the names of Python's."""
+    if isinstance(value, pd.Timestamp):
+        return "datetime"
+    if isinstance(value, pd.Timedelta):
+        return "timedelta"
+    return type(value).__name__

@@ -1,0 +1,166 @@
+"""From untrusted JSON to typed records and back: the one place that reads what others wrote.
+
+A record is a frozen dataclass that derives from `Part`. Its docstring describes its fields, for
+readers of the code and in the JSON Schema.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+
+from dpframe.errors import UnreadableCertificateError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = [
+    "Digest",
+    "Identifier",
+    "Limits",
+    "NotNegative",
+    "OneOf",
+    "Part",
+    "Text",
+    "plain",
+    "read",
+    "require",
+    "schema_of_record",
+]
+
+P = TypeVar("P", bound="Part")
+CoreSchema = dict[str, Any]
+
+
+class Part:
+    """A record, or a part of one, that is written as a JSON object."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+
+class Limits:
+    """What a value must satisfy besides its type, beside the type in `Annotated`.
+
+    Parameters
+    ----------
+    limits
+        Any of `ge`, `gt`, `lt`, `min_length` and `pattern`.
+    """
+
+    def __init__(self, **limits: float | str) -> None:
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: Callable[[object], CoreSchema]
+    ) -> CoreSchema:
+        return {**handler(source), **self._limits}
+
+
+class OneOf:
+    """Some texts that are all there are, beside `str` in `Annotated`."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return {"type": "literal", "expected": self._names}
+
+
+NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
+Text: TypeAlias = Annotated[str, Limits(min_length=1)]
+Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
+Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
+
+
+def require(holds: bool, rule: str) -> None:
+    """Refuse fields that do not go together."""
+    if not holds:
+        raise ValueError(rule)
+
+
+def plain(value: Any) -> Any:
+    """Write a record as plain JSON."""
+    if isinstance(value, Part):
+        return {name: plain(field) for name, field in vars(value).items()}
+    if isinstance(value, Mapping):
+        return {key: plain(field) for key, field in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def read(kind: type[P], found: object, what: str) -> P:
+    """Read a record that anybody may have written.
+
+    Parameters
+    ----------
+    kind
+        The type of the record.
+    found
+        What should be its plain JSON.
+    what
+        What it is called in an error.
+
+    Raises
+    ------
+    UnreadableCertificateError
+        If it is not such a record.
+    """
+    try:
+        text = json.dumps(found, allow_nan=False)
+        record: P = _adapter_of(kind).validate_json(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnreadableCertificateError(
+            f"{what} cannot be read: {_fault(error)}. Go back to what was released."
+        ) from None
+    return record
+
+
+def _fault(error: Exception) -> str:
+    """Name the first field that is wrong, and its rule."""
+    from pydantic import ValidationError  # loaded by now
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        return f"{place}: {first['msg']}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else "it is no plain JSON"
+
+
+_adapters: dict[type[Part], "TypeAdapter[Any]"] = {}
+
+
+def _adapter_of(kind: type[Part]) -> "TypeAdapter[Any]":
+    """Return what reads a type of record, made when it is first needed."""
+    if kind not in _adapters:
+        from pydantic import TypeAdapter  # slow to import, and rarely needed
+
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
+def schema_of_record(kind: type[Part]) -> dict[str, Any]:
+    """Return the JSON Schema of a type of record, with the descriptions of its docstrings."""
+    schema = _adapter_of(kind).json_schema()
+    parts = {part.__name__: part for part in Part.__subclasses__()}
+    for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
+        about, fields = _described(parts[name])
+        described.pop("title", None)
+        described["description"] = about
+        for field, rules in described["properties"].items():
+            rules.pop("title", None)
+            rules["description"] = fields[field]
+            if "patternProperties" in rules:
+                rules["additionalProperties"] = False
+    return schema
+
+
+def _described(kind: type[Part]) -> tuple[str, dict[str, str]]:
+    """Return what a docstring says about a record, and about each of its fields."""
+    about, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
+    found = re.split(r"^(\S+)\n(?= {4})", parameters.partition("\n\n")[0], flags=re.MULTILINE)[1:]
+    fields = dict(zip(found[::2], map(_joined, found[1::2]), strict=True))
+    return _joined(about), fields
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

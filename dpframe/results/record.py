@@ -1,0 +1,237 @@
+"""The parts of a certificate about the promise: whose data, what was asked, and what it cost.
+
+The docstrings say which question about a guarantee a field answers; they are the descriptions of
+the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefkovitz and Howarth
+2025).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from dpframe.results.reading import Identifier, Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.results.record_noise import Packed
+
+__all__ = [
+    "BudgetPart",
+    "CapsPart",
+    "GroupingPart",
+    "KnownRowsPart",
+    "LedgerPart",
+    "LossPart",
+    "OptionsPart",
+    "QueryPart",
+    "UnitPart",
+]
+
+AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
+Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class CapsPart(Part):
+    """Bounded contribution: how much one unit could fill.
+
+    Rows beyond were dropped at random, a bias that no error bar shows.
+
+    Parameters
+    ----------
+    max_rows
+        Most rows of one unit in all; null: no such limit.
+    max_groups
+        Most groups that one unit was in; null: no such limit.
+    max_rows_per_group
+        Most rows of one unit in one group; null: no such limit.
+    """
+
+    max_rows: AtLeastOne | None
+    max_groups: AtLeastOne | None
+    max_rows_per_group: AtLeastOne | None
+
+
+@dataclass(frozen=True)
+class UnitPart(Part):
+    """The unit of privacy: whose data the guarantee is about.
+
+    A guarantee for rows protects a person with many rows less.
+
+    Parameters
+    ----------
+    column
+        Column that names the unit a row belongs to; all rows of one value are protected together.
+        Null: each row is a unit, and all caps are 1.
+    caps
+        How much one unit could fill: a limit on its rows, in all or in each group.
+    """
+
+    column: str | None
+    caps: CapsPart
+
+    def __post_init__(self) -> None:
+        caps = self.caps
+        limited = caps.max_rows is not None or caps.max_rows_per_group is not None
+        require(limited, "one of max_rows and max_rows_per_group is a number")
+        require(
+            self.column is not None or set(vars(caps).values()) == {1},
+            "where each row is a unit, all caps are 1",
+        )
+
+
+@dataclass(frozen=True)
+class GroupingPart(Part):
+    """One grouping column.
+
+    Parameters
+    ----------
+    column
+        Label of the grouping column.
+    groups
+        How many groups of it are released.
+    source
+        Where the groups were written down: in the call, by keyword when the frame was declared, or
+        in a schema. Unknown groups are a leak that SP 800-226 warns of: none of these is the data.
+    """
+
+    column: str
+    groups: AtLeastOne
+    source: Annotated[str, OneOf(["call", "declared", "schema"])]
+
+
+@dataclass(frozen=True)
+class KnownRowsPart(Part):
+    """Numbers of rows that were given.
+
+    Parameters
+    ----------
+    rows
+        One number for each row of the release.
+    variance
+        Variance of their error; 0: exact.
+    """
+
+    rows: float | Packed
+    variance: NotNegative
+
+
+@dataclass(frozen=True)
+class OptionsPart(Part):
+    """Options of a query that shape its noise.
+
+    Parameters
+    ----------
+    max_true
+        Bounded contribution: at most so many true columns of a row count; null: no such limit.
+    n_weight
+        How much the error of the number of rows weighs in the choice of the noise.
+    objective
+        What the choice of the noise makes small: the total of all errors, or the worst of them.
+    n
+        Numbers of rows that were given as public, with the variance of their own error; null: none
+        were. Whether they are public is for the data holder to know.
+    """
+
+    max_true: AtLeastOne | None
+    n_weight: NotNegative
+    objective: Literal["total", "worst"]
+    n: KnownRowsPart | None
+
+
+@dataclass(frozen=True)
+class QueryPart(Part):
+    """What was asked.
+
+    SP 800-226 asks which question was answered, and which parts of it are public: everything here
+    is.
+
+    Parameters
+    ----------
+    name
+        Name of the query among those released together; null if it was released alone.
+    words
+        The query in words.
+    by
+        The grouping columns, in the order of the levels of the index. Which groups there are:
+        public, and never read from the data.
+    cells
+        Number of rows of the release; it does not depend on the data.
+    where
+        Which rows were looked at: a condition on each row alone.
+    options
+        Options that shape its noise.
+    """
+
+    name: str | None
+    words: Text
+    by: tuple[GroupingPart, ...]
+    cells: AtLeastOne
+    where: str | None
+    options: OptionsPart
+
+
+@dataclass(frozen=True)
+class LossPart(Part):
+    """The privacy parameters: what the release costs.
+
+    It is counted together with all tables released with it.
+
+    Parameters
+    ----------
+    mu
+        Strength as Gaussian differential privacy: telling neighbors apart is no easier than telling
+        a standard normal from one moved by mu.
+    epsilon
+        The epsilon of (epsilon, delta)-differential privacy at that delta; null where no delta was
+        given.
+    delta
+        The delta at which epsilon holds; 0 is pure differential privacy; null where none was given:
+        mu then gives an epsilon for every delta.
+    rho
+        Strength of Gaussian noise as zero-concentrated differential privacy.
+    joint
+        Whether several tables share this loss, which then counts once for all of them.
+    """
+
+    mu: NotNegative
+    epsilon: NotNegative | None
+    delta: Delta | None
+    rho: NotNegative
+    joint: bool
+
+    def __post_init__(self) -> None:
+        together = (self.epsilon is None) == (self.delta is None)
+        require(together, "epsilon and delta are given together")
+
+
+@dataclass(frozen=True)
+class BudgetPart(Part):
+    """The total that was declared for everything charged to a ledger.
+
+    Parameters
+    ----------
+    epsilon
+        Epsilon of the total.
+    delta
+        Delta of the total.
+    """
+
+    epsilon: NotNegative
+    delta: Delta
+
+
+@dataclass(frozen=True)
+class LedgerPart(Part):
+    """A budget and what is spent of it.
+
+    Parameters
+    ----------
+    id
+        Identifier of the ledger; the guarantees of releases with the same one add up in it.
+    budget
+        The total that was declared.
+    spent_epsilon
+        Smallest epsilon at which everything spent so far, this release included, is
+        (epsilon, delta)-differentially private at the delta of the budget.
+    """
+
+    id: Identifier
+    budget: BudgetPart
+    spent_epsilon: NotNegative

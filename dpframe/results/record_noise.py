@@ -1,0 +1,297 @@
+"""The parts of a certificate about noise: columns, mechanism, and what was done afterwards.
+
+As in `record`, docstrings are the descriptions of the JSON Schema.
+"""
+
+import base64
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+
+from dpframe.denoise.methods import METHODS
+from dpframe.privacy.laws import LAWS, Law, law_named
+from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.strategies import MECHANISMS
+
+__all__ = [
+    "BlockName",
+    "ColumnPart",
+    "GraphPart",
+    "MechanismPart",
+    "NoisePart",
+    "Packed",
+    "Setting",
+    "StepPart",
+    "TimesPart",
+    "pack",
+    "unpack",
+]
+
+BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
+Base64: TypeAlias = Annotated[
+    str, Limits(pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
+]
+Bound: TypeAlias = int | float | str
+Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
+Setting: TypeAlias = str | bool | int | float | None
+
+
+@dataclass(frozen=True)
+class Packed(Part):
+    """One number for each row.
+
+    Parameters
+    ----------
+    float64
+        The numbers in base64: 64-bit floats, little-endian.
+    """
+
+    float64: Base64
+
+
+def pack(values: np.ndarray | float) -> float | Packed:
+    """Write a number as it is, and an array as text that `attrs` carries at no cost."""
+    if np.ndim(values) == 0 and math.isfinite(values):  # JSON has no infinity
+        return float(values)
+    return Packed(base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii"))
+
+
+def unpack(packed: float | Packed) -> float | np.ndarray:
+    """Read a number, or an array written by `pack`."""
+    if isinstance(packed, Packed):
+        return np.frombuffer(base64.b64decode(packed.float64), "<f8")
+    return packed
+
+
+@dataclass(frozen=True)
+class TimesPart(Part):
+    """How a column of durations or points in time is counted.
+
+    Parameters
+    ----------
+    counted
+        What the numbers of the column stand for.
+    origin
+        Where points in time are counted from, in microseconds since 1970; 0 for durations.
+    bounds
+        Bounds in microseconds, of durations or since 1970.
+    zone
+        The time zone, if the points in time have one.
+    """
+
+    counted: Literal["in seconds", "from the lower bound, in seconds"]
+    origin: Microseconds
+    bounds: tuple[Microseconds, Microseconds]
+    zone: str | None
+
+
+@dataclass(frozen=True)
+class NoisePart(Part):
+    """Noise of one measured block.
+
+    Parameters
+    ----------
+    scale
+        Scale of the noise on the integers: sigma of a Gaussian before rounding, b of a discrete
+        Laplace. 0: the relation of neighbors makes the number public.
+    step
+        Size of one integer in the units of the column: real values were rounded to this grid.
+    """
+
+    scale: NotNegative
+    step: Annotated[float, Limits(gt=0)]
+
+
+def _is_in_range(bound: Bound) -> bool:
+    """Whether a bound that is a number, perhaps a whole one, is no larger than all floats."""
+    return isinstance(bound, str) or abs(bound) <= sys.float_info.max
+
+
+@dataclass(frozen=True)
+class ColumnPart(Part):
+    """One released column and its noise.
+
+    Parameters
+    ----------
+    name
+        Its label.
+    kind
+        What it estimates. Counts and sums have noise around the truth; a mean is a ratio of two of
+        them, which SP 800-226 would have you check for bias.
+    column
+        Label of the private column it is about; null for counts.
+    where
+        A condition of its own, beside that of the query.
+    bounds
+        Bounded contribution: values were clipped to [lower, upper], declared without looking at the
+        data; null for counts. Clipping is a bias that no error bar shows.
+    times
+        How a column of durations or points in time is counted; null for other columns. Bounds are
+        then texts, and errors and loadings in seconds.
+    integer
+        Whether the truth is a whole number.
+    noise
+        The noise of a column that is measured as it is; null where it is read off several
+        measurements.
+    std_error
+        Utility: the standard deviation of the noise in the units of the column, the same in all
+        rows; null where it differs from row to row, as for means, or is beyond all floats.
+    loadings
+        By how much one standard deviation of each measured block moves this column: utility of
+        whatever is computed from several columns. Names of blocks are whole numbers; a negative one
+        stands for the error of rows that were given.
+    """
+
+    name: str
+    kind: Literal["count", "sum", "mean"]
+    column: str | None
+    where: str | None
+    bounds: tuple[Bound, Bound] | None
+    times: TimesPart | None
+    integer: bool
+    noise: NoisePart | None
+    std_error: NotNegative | None
+    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+
+    def __post_init__(self) -> None:
+        counts = self.kind == "count"
+        about = {self.column is None, self.bounds is None, counts}
+        require(len(about) == 1, "sums and means have a column and bounds, counts have neither")
+        require(not (counts and self.times), "counts are no times")
+        in_words = {isinstance(bound, str) for bound in self.bounds or ()}
+        require(in_words <= {self.times is not None}, "bounds are texts for times alone")
+        require(all(map(_is_in_range, self.bounds or ())), "bounds are in the range of floats")
+        exact = self.noise is not None or self.std_error is not None or self.integer
+        require(not (self.is_mean and exact), "a mean is no measured integer")
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a ratio, whose error differs from row to row."""
+        return self.kind == "mean"
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What a row can add at least and at most: numbers, or microseconds from the origin."""
+        if self.times is not None:
+            first, last = self.times.bounds
+            return first - self.times.origin, last - self.times.origin
+        lower, upper = self.bounds or (0, 1)
+        return float(lower), float(upper)
+
+    @property
+    def origin(self) -> int | None:
+        """Where times are counted from, in microseconds; `None` for a column of numbers."""
+        return None if self.times is None else self.times.origin
+
+    @property
+    def deviations(self) -> dict[str, float | np.ndarray]:
+        """By block, what its noise does to the values: one number, or one for each row."""
+        return {block: unpack(loading) for block, loading in self.loadings.items()}
+
+
+@dataclass(frozen=True)
+class MechanismPart(Part):
+    """The mechanism: where the noise comes from.
+
+    It is added by the trusted holder of the data (central model), to exact integers and as
+    integers, drawn exactly, so that no low bits of floating-point numbers tell the truth.
+
+    Parameters
+    ----------
+    name
+        Name of the mechanism.
+    title
+        The mechanism in words.
+    law
+        Law of the noise on every measured integer: a Gaussian, rounded, or the discrete Laplace
+        law.
+    scales
+        Scale of the noise of each measured block, by its number, on its integers. 0: the relation
+        of neighbors makes the block public.
+    """
+
+    name: Annotated[str, OneOf(MECHANISMS)]
+    title: Text
+    law: Annotated[str, OneOf(LAWS)]
+    scales: Mapping[BlockName, NotNegative]
+
+    def __post_init__(self) -> None:
+        require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")
+
+    @property
+    def distribution(self) -> Law:
+        """The law of the noise, by which intervals are made."""
+        return law_named(self.law)
+
+
+@dataclass(frozen=True)
+class GraphPart(Part):
+    """Which rows were taken for neighbors.
+
+    Parameters
+    ----------
+    edges
+        Number of pairs of neighbors.
+    digest
+        SHA-256 over the positions of the rows that are neighbors, pairs of little-endian int64 in
+        increasing order.
+    """
+
+    edges: Annotated[int, Limits(ge=0)]
+    digest: Digest
+
+
+@dataclass(frozen=True)
+class StepPart(Part):
+    """One column that was computed after the release.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was. Post-processing of a release costs no privacy, SP 800-226 reminds,
+        as long as it sees nothing but the release.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to, beside the released one.
+    method
+        The method used: its name, "average" of several, "none" where the values were left alone;
+        several names where rows were denoised apart.
+    members
+        The methods that were used, or averaged.
+    asked
+        The method asked for.
+    options
+        Options of the method; "given" stands for a table or a graph.
+    across
+        What was denoised together: the rows of a column, or the columns of a row.
+    graph
+        Which rows were taken for neighbors; null where the method was given no graph.
+    noise_variance
+        Variance of the noise that was to be removed; null if it has no finite one.
+    chosen
+        What the method chose from the released values, such as a threshold.
+    tried
+        Utility: by method, the part of the squared error that was expected to go; null where that
+        is not estimated. A choice made by looking at the release is post-processing, too.
+    of
+        Digest of the release before the step.
+    """
+
+    step: Literal["denoise"]
+    column: str
+    into: str
+    method: Text
+    members: Annotated[tuple[Text, ...], Limits(min_length=1)]
+    asked: Annotated[str, OneOf(["auto", *METHODS])]
+    options: Mapping[str, Setting]
+    across: Literal["rows", "columns"]
+    graph: GraphPart | None
+    noise_variance: NotNegative | None
+    chosen: Mapping[str, float | None]
+    tried: Mapping[str, float | None]
+    of: Digest
