@@ -20,7 +20,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.plan import Plan, TablePlan, plan_release
-from dpframe.plan.record import record_of
+from dpframe.plan.record import ledger_of, record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
@@ -114,14 +114,15 @@ def release(
     indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
     entry = _entry(plan)
+    records = {
+        name: record_of(name, planned, plan, declaration, entry)
+        for name, planned in plan.tables.items()
+    }
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
 
     def measure() -> dict[Hashable, pd.DataFrame]:
-        records = {
-            name: record_of(name, planned, plan, declaration, entry)
-            for name, planned in plan.tables.items()
-        }
+        ledger = ledger_of(declaration.ledger)
         exact = _exact(frame, engine, plan)
         return {
             name: _released(
@@ -129,7 +130,7 @@ def release(
                 planned,
                 law=plan.how.law,
                 index=indexes[name],
-                record=records[name],
+                record=replace(records[name], ledger=ledger),
                 how=denoisings.get(name),
             )
             for name, planned in plan.tables.items()

@@ -1,9 +1,12 @@
 """The commands of a terminal and their exit codes."""
 
+import json
+import os
 import subprocess
 import sys
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpframe as dpf
@@ -32,7 +35,7 @@ def written(frame, folder, kind):
 def test_released_files_are_sound(released, tmp_path, capsys, kind):
     path = written(released, tmp_path, kind)
     assert main(["verify", str(path)]) == SOUND
-    assert f"released, {released.dp.certificate['digest']}" in capsys.readouterr().out
+    assert f"released, {released.dp.certificate.digest}" in capsys.readouterr().out
     assert main(["show", str(path)]) == SOUND
     shown = capsys.readouterr().out
     assert repr(released.dp.certificate) in shown
@@ -78,6 +81,159 @@ def test_what_cannot_be_read_has_a_code_of_its_own(tmp_path, capsys, command, na
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
     assert main([command, str(tmp_path / name)]) == UNREADABLE
     assert "cannot be read" in capsys.readouterr().err
+
+
+def shown(error, path):
+    """Check that what is said of a file is one line that a terminal shows, and return it."""
+    (line,) = error.splitlines()
+    assert line.isprintable()
+    assert line.startswith(f"{path}: ")
+    return line
+
+
+def with_attrs(frame, value, path):
+    """Write a Parquet file whose attrs hold any text."""
+    from pyarrow import parquet
+
+    table = pa.Table.from_pandas(frame)
+    pandas = json.loads(table.schema.metadata[b"pandas"])
+    pandas["attributes"] = "PLACE"
+    said = json.dumps(pandas).replace('"PLACE"', value)
+    metadata = {b"pandas": said.encode(), b"PANDAS_ATTRS": value.encode()}
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+ATTRS = {
+    "no attrs": "{}",
+    "no JSON": "{",
+    "a certificate that is a text": '{"dpframe": "released"}',
+    "a certificate without fields": '{"dpframe": {}}',
+    "an older certificate": '{"dpframe": {"format": 1, "digest": "sha256:0"}}',
+    "nothing": "null",
+    "a deep certificate": '{"dpframe": %s}' % DEEP,
+    "a deep text": DEEP,
+    "numbers too long": '{"dpframe": {"format": %s}}' % ("9" * 10_000),
+}
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+@pytest.mark.parametrize("name", ATTRS)
+def test_certificates_that_cannot_be_read_have_a_code_of_their_own(
+    released, tmp_path, capsys, command, name
+):
+    path = tmp_path / "odd.parquet"
+    with_attrs(released, ATTRS[name], path)
+    assert main([command, str(path)]) == (ALTERED if name == "no attrs" else UNREADABLE)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(shown(err, path)) < 1000
+
+
+SIDECARS = {
+    "deep": lambda _: DEEP,
+    "binary": lambda _: "\x00\x01\ud800",
+    "of wrong types": lambda s: json.dumps({**s, "kinds": 3}),
+    "without a field": lambda s: json.dumps({k: v for k, v in s.items() if k != "levels"}),
+    "without a certificate": lambda s: json.dumps({**s, "certificate": None}),
+    "of another format": lambda s: json.dumps({**s, "format": 99}),
+    "with a torn certificate": lambda s: json.dumps({**s, "certificate": {"format": 2}}),
+}
+
+
+@pytest.mark.parametrize("name", SIDECARS)
+def test_sidecars_that_cannot_be_read_have_a_code_of_their_own(released, tmp_path, capsys, name):
+    path = written(released, tmp_path, "csv")
+    beside = tmp_path / "trips.csv.certificate.json"
+    text = SIDECARS[name](json.loads(beside.read_text()))
+    beside.write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert main(["verify", str(path)]) == UNREADABLE
+    assert "trips.csv.certificate.json' " in shown(capsys.readouterr().err, path)
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "ledger"])
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "csv", "ledger"])
+@pytest.mark.parametrize("what", ["garbage", "nothing", "a folder", "nowhere", "half"])
+def test_files_of_anything_are_refused_in_one_line(
+    released, tmp_path, capsys, command, suffix, what
+):
+    path = tmp_path / f"odd.{suffix}"
+    if what == "a folder":
+        path.mkdir()
+    elif what == "half":
+        whole = written(released, tmp_path, "parquet").read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+    elif what != "nowhere":
+        path.write_bytes(bytes(range(256)) * 9 if what == "garbage" else b"")
+    expected = ALTERED if suffix == "csv" and command != "ledger" else UNREADABLE
+    if what in ("a folder", "nowhere"):
+        expected = UNREADABLE
+    assert main([command, str(path)]) == expected  # a table of texts without a certificate
+    out, err = capsys.readouterr()
+    assert out == ""
+    shown(err, path)
+
+
+def test_a_ledger_of_another_format_is_not_altered(tmp_path, capsys):
+    path = tmp_path / "trips.ledger"
+    dpf.Ledger(path, budget=dpf.Budget(1))
+    data = bytearray(path.read_bytes())
+    data[60:64] = (99).to_bytes(4)
+    path.write_bytes(bytes(data))
+    assert main(["ledger", str(path)]) == UNREADABLE
+    assert "in the format of this version" in shown(capsys.readouterr().err, path)
+
+
+def test_a_missing_package_is_named(released, tmp_path, capsys, monkeypatch):
+    path = written(released, tmp_path, "parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "fastparquet", None)
+    assert main(["verify", str(path)]) == UNREADABLE
+    assert "pyarrow" in shown(capsys.readouterr().err, path)
+
+
+EVIL = "red\x1b[31m\u202e\x9b2J\x07\r\n  digest        sha256:fine\u2028"
+
+
+def test_a_terminal_is_never_commanded(tmp_path, capsys):
+    trips = pd.DataFrame({EVIL: [EVIL, "B"]})
+    frame = dpf.release(trips, dpf.count(EVIL, keys=[EVIL, "B"]), epsilon=1)
+    path = written(frame, tmp_path, "parquet")
+    assert main(["show", str(path)]) == SOUND
+    out = capsys.readouterr().out
+    assert all(line.isprintable() for line in out.splitlines())
+    assert "\\x1b[31m\\u202e" in out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("  digest")] == [
+        frame.dp.certificate.digest
+    ]
+    hostile = tmp_path / f"{EVIL[:8]}.parquet"
+    assert main(["show", str(hostile)]) == UNREADABLE
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_terminals_of_any_encoding_are_told(tmp_path, encoding):
+    frame = dpf.release(
+        pd.DataFrame({"zone": [0]}), dpf.count("zone", keys=["\u0141\u00f3d\u017a"]), epsilon=1
+    )
+    path = written(frame, tmp_path, "parquet")
+    command = [sys.executable, "-m", "dpframe", "show", str(path)]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    told = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (told.returncode, told.stderr) == (SOUND, b"")
+    assert "d" in told.stdout.decode(encoding)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break otherwise there")
+def test_a_broken_pipe_is_no_error(released, tmp_path):
+    path = written(released, tmp_path, "parquet")
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "dpframe", "show", str(path)]
+    told = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (told.returncode, told.stderr) == (SOUND, b"")
 
 
 def test_pickles_are_not_opened(tmp_path, capsys):

@@ -33,7 +33,7 @@ from dpframe.results.record import (
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart, pack
 from dpframe.strategies import Prediction, Workload
 
-__all__ = ["cost", "record_of"]
+__all__ = ["cost", "ledger_of", "record_of"]
 
 try:  # once, at import: nothing may fail between charge and release
     _LIBRARY = f"dpframe {version('dpframe')}"
@@ -76,13 +76,12 @@ def cost(plan: Plan, declaration: Declaration) -> Cost:
 def record_of(
     name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
 ) -> Certificate:
-    """Write the certificate of one table, all but loadings and digest.
+    """Write the certificate of one table, all but ledger, loadings and digest.
 
     It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
-    ledger = declaration.ledger
     return Certificate(
         format=FORMAT,
         library=_LIBRARY,
@@ -101,7 +100,7 @@ def record_of(
         privacy_loss=LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, joint=len(plan.tables) > 1
         ),
-        ledger=None if ledger is None else _ledger(ledger),
+        ledger=None,
         steps=(),
         digest=UNSEALED,
     )
@@ -167,7 +166,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
     return ColumnPart(
         name=str(column.name),
         kind=column.kind,
-        column=None if column.column is None else str(column.column),
+        column=None if column.kind == "count" else str(column.column),  # a label may be None
         where=_text(column.where),
         bounds=None if bounds is None else (_bound(bounds[0]), _bound(bounds[1])),
         times=None if ticks is None or bounds is None else _times(ticks, bounds),
@@ -199,7 +198,10 @@ def _times(ticks: Ticks, bounds: Bounds) -> TimesPart:
     )
 
 
-def _ledger(ledger: Ledger) -> LedgerPart:
+def ledger_of(ledger: Ledger | None) -> LedgerPart | None:
+    """Say what is spent, right after a charge."""
+    if ledger is None:
+        return None
     status = ledger.last_status()  # nothing may fail between charge and release
     budget = BudgetPart(ledger.budget.epsilon, ledger.budget.delta)
     return LedgerPart(ledger.ledger_id, budget, status.spent_epsilon)

@@ -43,6 +43,7 @@ __all__ = [
 
 ATTRIBUTE = "dpframe"
 FORMAT: Final = 2
+_MOST_FORMATS = 1000
 UNSEALED = ""
 """In place of a digest, until there is one."""
 
@@ -232,7 +233,8 @@ def read_certificate(found: object) -> Certificate:
         If it is none, or has another format.
     """
     version = found.get("format") if isinstance(found, Mapping) else None
-    if isinstance(version, int) and version != FORMAT:
+    known = isinstance(version, int) and 0 < version < _MOST_FORMATS
+    if known and version != FORMAT:
         raise UnreadableCertificateError(
             f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
             "the version of dpframe that made it."

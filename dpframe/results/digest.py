@@ -1,8 +1,9 @@
 """The digest of a released frame: a SHA-256 over all that it says, the same after any file.
 
-Every value is digested with its kind, so that the key 1 and the key "1" are two. Kinds that a file
-may exchange for one another are one kind: whole numbers and floats that are whole, and the missing
-values of pandas.
+Every key is digested with its kind, so that 1 and "1" are two. Kinds that a file may exchange for
+one another are one kind: whole numbers and floats that are whole, and the missing values of pandas.
+Parquet and Feather make texts of the names of levels, and of labels of columns where these are of
+several kinds: there, a kind counts where it alone tells two labels apart.
 """
 
 import hashlib
@@ -36,14 +37,26 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     """
     seen = hashlib.sha256()
     _feed(seen, b"promise", promise.encode("utf-8", "surrogatepass"))
-    _feed(seen, b"columns", _texts([*frame.columns.names, *frame.columns]))
-    index = frame.index
-    for position, name in enumerate(index.names):
-        _feed(seen, b"index", _texts([name]))
+    columns, index = frame.columns, frame.index
+    _feed(seen, b"names", _names(list(columns.names)))
+    _feed(seen, b"columns", _names(columns) if _is_mixed(columns.dtype) else _texts(columns))
+    _feed(seen, b"levels", _names(list(index.names)))
+    for position in range(index.nlevels):
         _feed_values(seen, index.get_level_values(position) if index.nlevels > 1 else index)
     for position in range(frame.shape[1]):
         _feed_values(seen, frame.iloc[:, position])
     return f"sha256:{seen.hexdigest()}"
+
+
+def _is_mixed(dtype: Any) -> bool:
+    """Whether labels may be of several kinds."""
+    return getattr(dtype, "kind", "O") == "O"
+
+
+def _names(labels: Iterable[object]) -> bytes:
+    """Write labels as texts, as Parquet does, and with their kinds where two texts are the same."""
+    texts = [None if label is None else str(label) for label in labels]
+    return _texts(labels) if len(set(texts)) < len(texts) else json.dumps(texts).encode()
 
 
 def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:

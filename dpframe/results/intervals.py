@@ -159,6 +159,11 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
     >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
     >>> covariance(both).round(2)
+                tea  milk     n
+      column
+    0 tea     5.85  2.44  4.87
+      milk    2.44  5.85  4.87
+      n       4.87  4.87  9.74
     """
     loadings = [column.deviations for column in verify(released).columns]
     n = len(released)

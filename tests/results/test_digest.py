@@ -1,0 +1,121 @@
+"""Digests tell apart what differs, and take for the same what a file makes of it."""
+
+from datetime import date, datetime, time
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CertificateError
+from dpframe.results.digest import digest
+
+DAY = datetime(2020, 1, 1)
+PAIRS = {
+    "an integer": (1, "1"),
+    "a float": (1.5, "1.5"),
+    "a large integer": (10**30, str(10**30)),
+    "a truth and a text": (True, "True"),
+    "a truth and a number": (True, 1),
+    "bytes": (b"x", "b'x'"),
+    "a date": (date(2020, 1, 1), "2020-01-01"),
+    "a time": (pd.Timestamp(DAY), "2020-01-01 00:00:00"),
+    "a time of day": (time(1), "01:00:00"),
+    "a duration": (pd.Timedelta("1D"), "1 days 00:00:00"),
+    "a month": (pd.Period("2020-01", "M"), "2020-01"),
+    "a decimal": (Decimal("1.5"), "1.5"),
+    "a decimal and a float": (Decimal("1.5"), 1.5),
+    "a missing value": (None, "None"),
+    "a float that is missing": (np.nan, "nan"),
+    "a pair": (("a", 1), "('a', 1)"),
+    "pairs": (("a", 1), ("a", "1")),
+    "an interval": (pd.Interval(0, 1), "(0, 1]"),
+    "ends of an interval": (pd.Interval(0, 1), pd.Interval(0, 1, closed="left")),
+}
+ALIKE = {
+    "a whole float": (1, 1.0),
+    "numbers of NumPy": (1, np.int64(1)),
+    "floats of NumPy": (1.5, np.float64(1.5)),
+    "a large whole float": (2**70, 2.0**70),
+    "texts of NumPy": ("a", np.str_("a")),
+    "truths of NumPy": (True, np.bool_(True)),
+    "missing values": (None, np.nan),
+    "times": (DAY, pd.Timestamp(DAY)),
+    "whole ends": (pd.Interval(0, 1), pd.Interval(0.0, 1.0)),
+}
+
+
+def with_keys(*keys):
+    return pd.DataFrame({"n": 1}, index=pd.Index(keys, dtype=object, tupleize_cols=False))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_keys_of_other_kinds_have_other_digests(name):
+    one, other = PAIRS[name]
+    assert digest(with_keys(one, "z"), "") != digest(with_keys(other, "z"), "")
+    assert digest(with_keys(one, other), "") != digest(with_keys(other, one), "")
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_keys_that_files_exchange_have_the_same_digest(name):
+    one, other = ALIKE[name]
+    assert digest(with_keys(one, "z"), "") == digest(with_keys(other, "z"), "")
+
+
+@pytest.mark.parametrize("name", ["an integer", "a float", "a truth and a text", "bytes", "a date"])
+def test_swapped_keys_are_not_certified(name):
+    keys = list(PAIRS[name])
+    private = pd.DataFrame({"key": [0]})
+    released = dpf.release(private, dpf.count("key", keys={"key": keys}), epsilon=1)
+    dpf.verify(released)
+    swapped = released.set_axis(pd.Index(keys[::-1], dtype=object, name="key"))
+    with pytest.raises(CertificateError, match="not what its certificate was given for"):
+        dpf.verify(swapped)
+
+
+@pytest.mark.parametrize("name", ["an integer", "a float", "a truth and a text"])
+def test_swapped_columns_are_not_certified(name):
+    labels = pd.Index(list(PAIRS[name]), dtype=object)
+    private = pd.DataFrame([[1.0, 1.0]], columns=labels)
+    released = dpf.release(private, dpf.sum(list(labels), bounds=(0, 1)), epsilon=1)
+    dpf.verify(released)
+    with pytest.raises(CertificateError):
+        dpf.verify(released.set_axis(labels[::-1], axis=1))
+
+
+def test_columns_of_numbers_are_not_renamed_to_texts():
+    sums = dpf.release(
+        pd.DataFrame({1: [1.0]}), dpf.sum([1], bounds=(0, 1)), epsilon=1, mechanism="laplace"
+    )
+    with pytest.raises(CertificateError):
+        dpf.verify(sums.rename(columns={1: "1"}))
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has (non-str|column names):UserWarning")
+@pytest.mark.parametrize("label", [3, 2.5, True, pd.Timestamp("2020"), date(2020, 1, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["parquet", "feather", "pickle"])
+def test_labels_that_files_make_texts_of_are_certified(label, kind, tmp_path):
+    private = pd.DataFrame([[1.0, 1.0]], columns=pd.Index([label, "y"], dtype=object))
+    columns = dpf.sum([label, "y"], bounds=(0, 1))
+    level = dpf.count([label], keys={label: [0.0, 1.0]})
+    for query in (columns, level):
+        released = dpf.release(private, query, epsilon=1)
+        getattr(released, f"to_{kind}")(tmp_path / "file")
+        dpf.verify(getattr(pd, f"read_{kind}")(tmp_path / "file"))
+
+
+def test_names_count():
+    one = with_keys("a")
+    for other in (
+        one.rename_axis(columns="c"),
+        one.rename_axis("k"),
+        one.rename(columns={"n": "m"}),
+        one.set_axis(pd.MultiIndex.from_tuples([("a", "b")])),
+    ):
+        assert digest(one, "") != digest(other, "")
+    assert digest(one, "said") != digest(one, "")
+
+
+def test_a_number_may_be_of_any_length():
+    assert digest(with_keys(10**5000), "") != digest(with_keys(10**5000 + 1), "")
