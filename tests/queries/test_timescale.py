@@ -189,9 +189,7 @@ def test_intervals_hold_what_was_measured_as_often_as_they_say():
     # binomial(300, 0.8): outside of 206 to 268 with probability below 1e-5
     assert 206 <= held <= 268
     error = released.dp.std_error.loc[0, "t"]
-    assert error == pd.Timedelta(seconds=released.dp.certificate.columns[0].std_error).round(
-        "us"
-    )
+    assert error == pd.Timedelta(seconds=released.dp.certificate.columns[0].std_error).round("us")
     assert (bars["t_high"] - bars["t_low"]) / 2 / error == pytest.approx(1.2816, rel=1e-3)
 
 

@@ -70,6 +70,14 @@ MADE = {
     "an odd label": lambda: dpf.release(
         pd.DataFrame({("a", 1): [1.0]}), dpf.sum([("a", 1)], bounds=(0, 1)), epsilon=1
     ),
+    "a label that is None": lambda: dpf.release(
+        pd.DataFrame([[1.0]], columns=pd.Index([None], dtype=object)),
+        dpf.sum([None], bounds=(0, 1)),
+        epsilon=1,
+    ),
+    "bounds of times": lambda: dpf.release(
+        pd.DataFrame({"t": DAYS}), dpf.mean("t", bounds=tuple(DAYS)), epsilon=1
+    ),
     "bounds of several types": lambda: one_frame(
         dpf.sum("fare", bounds=(np.float32(0.1), np.int64(2)))
     ),
