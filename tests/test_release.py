@@ -268,7 +268,7 @@ def test_the_noise_of_a_group_is_drawn_together(declared, monkeypatch):
     monkeypatch.setattr(Law, "deviations", lambda law, scales: [float(len(scales)) for _ in scales])
     monkeypatch.setattr(LinearDesign, "groups", ((2, 0), (1,)))
     released = declared.dp.release(query, **half)
-    scales = released.dp.certificate["mechanism"]["scales"]
+    scales = released.dp.certificate.mechanism.scales
     assert drawn == [[scales["2"], scales["0"]], [scales["1"]]]
     noise = released - exact
     steps = released.dp.std_error.iloc[0] / [2, 1, 2]  # deviations are those of the group
