@@ -176,7 +176,7 @@ def test_files_of_anything_are_refused_in_one_line(tmp_path, capsys, command, su
 
 def test_a_ledger_of_another_format_is_not_altered(tmp_path, capsys):
     path = tmp_path / "trips.ledger"
-    dpf.Ledger(path, budget=dpf.Budget(1))
+    dpf.Ledger.create(path, budget=dpf.Budget(1))
     data = bytearray(path.read_bytes())
     data[60:64] = (99).to_bytes(4)
     path.write_bytes(bytes(data))
