@@ -55,6 +55,7 @@ def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 2
 
 
+@pytest.mark.full
 def test_noise_five_percent_too_small_is_found(tmp_path):
     (tmp_path / "wrong.py").write_text(
         f"""import sys
@@ -74,6 +75,7 @@ lebeda_2024.main()
     assert all("simulated" in line for line in failed)
 
 
+@pytest.mark.full
 def test_figures_of_balle_and_wang_hold(tmp_path):
     done = run(PAPERS / "balle_wang_2018.py", "--quick", "--output", "figures", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -92,6 +94,7 @@ def test_single_figures_can_be_asked_for(tmp_path):
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.full
 def test_figures_find_noise_that_is_too_small(tmp_path):
     (tmp_path / "wrong.py").write_text(
         f"""import sys
@@ -110,6 +113,7 @@ balle_wang_2018.main()
     assert all("aGM: mean squared error" in line for line in failed)
 
 
+@pytest.mark.full
 def test_picture_of_mechanisms_is_drawn(tmp_path):
     done = run(PAPERS / "which_mechanism.py", "--quick", "--output", ".", folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -61,6 +61,7 @@ OPTIONS = {
 COMBINATIONS = list(itertools.product(OPTIONS, RELATIONS, [False, True]))
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(("option", "neighboring", "capped"), COMBINATIONS)
 def test_sums_have_the_errors_predicted(option, neighboring, capped):
     query = dpf.sum(["a", "b", "c", "p"], "zone", **OPTIONS[option])
@@ -170,6 +171,7 @@ def mean_squares(table, queries, mechanism, answers):
     return pd.DataFrame(sums) / 8
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("b", ["far", "near"])
 @pytest.mark.parametrize("joint", [False, True])
 def test_shared_noise_beats_independent_noise_by_the_predicted_factor(table, joint, b):

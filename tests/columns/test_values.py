@@ -275,7 +275,7 @@ TEXTUAL = [
 def words(dtype):
     if not isinstance(dtype, pd.ArrowDtype):
         return pd.Series(WORDS, dtype=object).astype(dtype)
-    encoded = pa.array(WORDS).cast(dtype.pyarrow_dtype)
+    encoded = pa.array(WORDS, dtype.pyarrow_dtype)
     return pd.Series(pd.arrays.ArrowExtensionArray(encoded))
 
 

@@ -223,6 +223,7 @@ def test_signs_estimate_what_the_values_tell_one_by_one(monkeypatch, n):
     assert empirical_bayes(values, 5.0).risk == pytest.approx(exact, rel=0.05)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("n", "sigma"), [(10, 5), (30, 1), (100, 25)])
 def test_the_risk_is_not_too_small_where_values_are_few(law, n, sigma):
@@ -314,6 +315,7 @@ def test_only_points_near_a_value_are_kept():
     assert empirical_bayes(small, 1.0).values[-1] < 0.3
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("lower", [0.0, None])
 @pytest.mark.parametrize("integer", [True, False])

@@ -131,6 +131,7 @@ def z_score(estimator, truth, sigma, draws=4_000):
     return excess.mean() / (excess.std() / math.sqrt(draws))
 
 
+@pytest.mark.sampled(every=3)
 @each
 @pytest.mark.parametrize("spread", [0.5, 1.5])
 def test_the_risk_is_unbiased(estimator, spread):

@@ -117,6 +117,7 @@ def test_regions_are_exactly_constant_at_means_moved_by_their_jumps(name):
         assert x[inside][0] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("penalty", [0.4, 3.0])
 @ORDERS
 @pytest.mark.parametrize("name", ["line", "random", "apart"])

@@ -109,6 +109,7 @@ def test_zeros_of_either_sign_stay_as_they_are():
     assert totals(of_parts(parts), task)[0].item() == 2
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("facts", [{}, {"missing": {"fare": 3}}], ids=["", "missing"])
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "person", "max_rows": 11}], ids=["", "unit"])
 @pytest.mark.parametrize("asked", ASKED)

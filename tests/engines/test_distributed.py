@@ -51,6 +51,7 @@ def frame(partitions):
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "unit", "max_rows": 18}], ids=["", "unit"])
 def test_releases_are_those_of_one_frame(client, unit):
     released = []
@@ -69,6 +70,7 @@ def test_releases_are_those_of_one_frame(client, unit):
     assert released[0]["n"].tolist() == [108, 108]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("partitions", [2, 70])
 def test_no_unit_adds_more_than_its_caps(client, partitions):
     cells = Cells((KeyAxis("i", pd.RangeIndex(12)),))

@@ -214,6 +214,7 @@ def no_more_bits(n):
     raise MoreBitsError
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("powers", [False, True], ids=["any scale", "powers of two"])
 def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monkeypatch):
@@ -242,6 +243,7 @@ def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monke
     assert undecided < 0.001 * free.size
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
     """Next to where the draw changes, where float errors show, and with no slack in the margin."""

@@ -75,6 +75,7 @@ FOOTPRINTS = {
 }
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("name", FOOTPRINTS)

@@ -169,6 +169,7 @@ PUBLIC = {"counts", "counts with n known roughly", "sums", "means", "aggregate o
 UNSHARED = {"add_remove": {"one true column at most"}, "replace": {*PUBLIC, *LIMITED}}
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize(("mechanism", "name"), CASES)
 def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighboring):

@@ -164,6 +164,7 @@ def frame(request):
     return found
 
 
+@pytest.mark.sampled(every=7)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -176,6 +177,7 @@ def part(place):
     return PARTS[place]
 
 
+@pytest.mark.sampled(every=11)
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -193,6 +195,7 @@ CHANGED = (
 )
 
 
+@pytest.mark.sampled(every=7)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

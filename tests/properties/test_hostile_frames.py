@@ -372,6 +372,7 @@ def _boxed(column):
     return [None if code < 0 else box[code] for code in parts.codes]
 
 
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -43,6 +43,7 @@ def test_all_relative_variances_that_can_be_are_equal(name, neighboring):
     assert len(moving) == len(errors) - (name == "with a constant")
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("weight", [0, 0.3, 20])
 @pytest.mark.parametrize("caps", [ROW_CAPS, Caps(5, 3, 2)])
 @pytest.mark.parametrize("neighboring", RELATIONS)
