@@ -35,6 +35,7 @@ def flights():
     return frame, groups
 
 
+@pytest.mark.full
 def test_sharing_noise_gains_what_it_predicts(flights):
     frame, groups = flights
     query = dpf.aggregate(

@@ -230,7 +230,8 @@ def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[i
     weights = np.concatenate([rng.permutation(m) + 1.0, np.full(n, m + 1.0)])
     lower = np.concatenate([pairs[:, 0], np.arange(n)])
     upper = np.concatenate([pairs[:, 1], np.full(n, n)])
-    graph = sparse.csr_array((weights, (lower, upper)), shape=(n + 1, n + 1))
+    edges = np.stack([lower, upper]).astype(np.int32)  # all that older versions of scipy can read
+    graph = sparse.csr_array((weights, (edges[0], edges[1])), shape=(n + 1, n + 1))
     tree = csgraph.minimum_spanning_tree(graph)
     visited, parents = csgraph.breadth_first_order(tree, n, directed=False)
     return parents.tolist(), visited.tolist()

@@ -28,7 +28,7 @@ def design(workload: Workload, norm: Norm) -> LinearDesign | None:
         return None
     if any(output != Output("rows", EVERYONE) for output in others) or d < 2:  # noqa: PLR2004
         return None
-    radius, shift = lift(d, min(k, d))
+    radius, shift = lift(d, k)
     if shift == 0:
         return None
     p, q = shift.numerator, shift.denominator

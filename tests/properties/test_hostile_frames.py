@@ -18,11 +18,10 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.boxing import boxed, boxed_column
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 
 import dpframe as dpf
-from dpframe.columns import lookup, values
-from dpframe.columns.times import wall_times
 from dpframe.declaration.checks import check_bounds, check_keys
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kept import keep_declaration
@@ -49,7 +48,6 @@ WHERES = [
 ]
 HOUR = pd.Timedelta("1h")
 FIRST, LAST = pd.Timestamp(1, 1, 1), pd.Timestamp(9999, 12, 31)
-FAR = 10**17  # microseconds
 BOUNDS = [
     *[(-2, 3), (0, 1), (0, 2), (1, 3), (2, 2), (0, 0), (-3.5, -1.25), (0, 2**31), (-1e300, 1e300)],
     *[(0, 5e-324), (0.1, 0.3), (-(2**70), 2**64), (0, 1e-300), (1.5e308, 1.7e308)],
@@ -188,7 +186,7 @@ def _others(kind, crowd, news):
     for new in news:
         new[:] = [row[:place] + new[0][place : place + 1] for row in new]
     mine = [new[0] for new in news if new]
-    units = _boxed(kind.column(kind.chosen(row[place] for row in [*mine, *crowd])))
+    units = boxed_column(kind.column(kind.chosen(row[place] for row in [*mine, *crowd])))
     return [
         row
         for row, unit in zip(crowd, units[len(mine) :], strict=True)
@@ -351,28 +349,7 @@ def check_movement(plan, one, other):
     assert moved <= plan.loss.mu_squared + plan.loss.epsilon  # one of them is 0
 
 
-def boxed(frame):
-    """The same values in columns of objects; `None` if Python has no such values."""
-    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
-    boxes = [_boxed(column) for column in columns]
-    for column, box in zip(columns, boxes, strict=True):
-        if any(value is None for value in itertools.compress(box, ~values.missing(column))):
-            return None
-    made = pd.DataFrame(dict(enumerate(map(objects, boxes))), index=range(len(frame)))
-    return made.set_axis(frame.columns, axis=1)
-
-
-def _boxed(column):
-    if getattr(column.dtype, "kind", "") == "M" and abs(wall_times(column)[0]).max(initial=0) > FAR:
-        return [None] * len(column)  # pandas 2.3 crashes where times with a zone lie so far
-    if not values.is_dictionary(column.dtype):
-        return lookup.boxed(values.dense(column))
-    parts = values.decoded(column)
-    box = lookup.boxed(parts.values)
-    return [None if code < 0 else box[code] for code in parts.codes]
-
-
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -251,7 +251,7 @@ def choices(rows, caps):
     return kept
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=10)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_a_capped_unit_keeps_any_of_the_sets_of_rows_that_its_caps_allow(caps):
     rows = [("A", 0, 0.0, 1, 1), ("A", 0, 0.0, 2, 1), ("B", 0, 0.0, 4, 1), ("C", 0, 0.0, 8, 1)]

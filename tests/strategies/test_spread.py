@@ -46,6 +46,7 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
         (bins(1, Caps(None, 3, 1)), 2),
         (workload((EVERYONE,), (COUNT,), cells=10, caps=ROW_CAPS), 2),
         (workload(columns((0, 1)), cells=10, caps=Caps(None, 3, 1), has_units=True), 2),
+        (workload((EVERYONE,), (COUNT,), cells=10, caps=Caps(None, 3, 1)), 2),
     ],
     ids=[
         "Laplace",
@@ -56,6 +57,7 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
         "one bin",
         "rows",
         "a sum",
+        "no units to count",
     ],
 )
 def test_where_nothing_is_gained_there_is_no_design(work, norm):

@@ -11,7 +11,6 @@ from support.designing import row_of
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload
-from dpframe.strategies.ratio import ratio
 
 EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)
@@ -151,24 +150,3 @@ def test_integers_wrap_instead_of_failing():
     made = how.design(workload(), 2)
     totals = {need: np.full(CELLS, 2**63 - 1) for need in made.needs}
     assert all(len(block) == CELLS for block in made.encode(totals))
-
-
-@pytest.mark.parametrize("rows", [-50, 0, 1, 2])
-@pytest.mark.parametrize("total", [-(10**6), -3, 0, 10**6])
-def test_means_stay_within_bounds_whatever_is_measured(rows, total):
-    deviations = ({0: 5.0}, {1: 2.0})
-    estimate = ratio(np.array([float(total)]), np.array([rows]), deviations, (-10, 30))
-    assert -10 <= estimate.values[0] <= 30
-    assert (
-        0 < math.sqrt(sum(part[0] ** 2 for part in estimate.loadings.values())) <= 40 * (1 + 1e-12)
-    )
-
-
-def test_standard_errors_of_means_are_those_of_a_first_order_expansion():
-    # m = c + T/N: dm = dT/N - (m - c) dN/N, also where T and N share a block
-    for shared in (0.0, 1.5):
-        centered, rows = {0: 6.0, 1: shared}, {1: 2.0}
-        estimate = ratio(np.array([400.0]), np.array([100]), (centered, rows), (0, 20))
-        assert estimate.values[0] == 14
-        error = math.sqrt(sum(part[0] ** 2 for part in estimate.loadings.values()))
-        assert error == pytest.approx(math.hypot(6, shared - 4 * 2) / 100)
