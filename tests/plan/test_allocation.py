@@ -10,7 +10,7 @@ from support.designing import EVERYONE, columns, counting, workload
 from dpframe.errors import CalibrationError
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, correlated, independently, spread
+from dpframe.strategies import Output, Prediction, correlated, independently, spread
 
 ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)
@@ -122,3 +122,11 @@ def test_too_wide_noise_is_refused(norm):
         scale_designs([independent(work, norm)], norm, Fraction(1, 2**29) ** norm)
     ((scale,),) = scale_designs([independent(work, norm)], norm, Fraction(1, 2**27) ** norm)
     assert 0 <= scale / 2**59 - 1 < 1e-12
+
+
+def test_the_number_of_rows_counts_with_its_weight_and_once_more_as_an_output():
+    rows, total = Prediction(3.0), Prediction(10.0)
+    work = workload(columns((0, 5)), rows_weight=2.0)
+    assert relative_variance(work, [total, rows]) == 4 + 2 * 9
+    both = workload(columns((0, 5)), (Output("rows", 0), Output("value", 1)), rows_weight=2.0)
+    assert relative_variance(both, [rows, total]) == 9 + 4 + 2 * 9

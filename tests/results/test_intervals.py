@@ -104,8 +104,9 @@ def test_covariances_have_the_errors_on_their_diagonal():
         assert np.linalg.eigvalsh(block).min() > -1e-9 * np.trace(block)
 
 
-def test_covariances_are_those_of_the_noise():
-    # 4,000 cells tell a correlation to 1.6 %: 0.1 is 6 times that, chance fails once in 10^8 runs
+@pytest.mark.parametrize("mechanism", ["gaussian", "correlated"])
+def test_covariances_are_those_of_the_noise(mechanism):
+    # 4,000 cells tell a correlation to 1.6 %: 0.1 is 6 times that, chance fails once in 10^7 runs
     n, rows = 4000, 50
     frame = pd.DataFrame({"zone": np.repeat(np.arange(n), rows), "fare": np.tile([0.0, 9], n * 25)})
     query = dpf.aggregate(
@@ -116,11 +117,12 @@ def test_covariances_are_those_of_the_noise():
         s=dpf.sum("fare", bounds=(0, 20)),
         m=dpf.mean("fare", bounds=(0, 20)),
     )
-    made = dpf.release(frame, query, mu=2.0, mechanism="gaussian")
+    made = dpf.release(frame, query, mu=2.0, mechanism=mechanism)
     realized = made.corr().to_numpy()
     table = covariance(made).to_numpy().reshape(n, 4, 4).mean(axis=0)
     predicted = table / np.sqrt(np.outer(np.diag(table), np.diag(table)))
     assert np.abs(realized - predicted).max() < 0.1
+    assert (predicted[0, 2] > 0.3) == (mechanism == "correlated")  # of the count and the sum
 
 
 def test_several_keys_are_kept():
