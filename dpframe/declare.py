@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import check_text, is_label, shown
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import keep_declaration, kept_declaration
@@ -31,6 +31,7 @@ def declare(
     missing: Mapping[Hashable, object] | None = None,
     budget: Budget | None = None,
     ledger: Ledger | None = None,
+    name: str | None = None,
     validate: bool = False,
 ) -> None:
     """Declare public facts about a frame; keywords override or narrow the schema.
@@ -64,6 +65,8 @@ def declare(
         the ledger that it has.
     ledger
         A ledger to charge instead, for several frames about the same people.
+    name
+        What the ledger calls this frame.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: for the
         curator's eyes.
@@ -95,6 +98,7 @@ def declare(
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
         ledger=_ledger(budget, ledger, kept_declaration(frame), privacy_unit),
+        name=check_text("name", name),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])

@@ -7,7 +7,7 @@ notebook, light or dark.
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 __all__ = ["budget_html", "certificate_html", "declaration_html", "table_html"]
@@ -17,6 +17,7 @@ _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _DIGITS = 4
 _MOST_ROWS = 50
+_SHOWN = ["released_at", "name", "what", "mechanism", "part", "epsilon", "mu", "delta"]
 
 
 def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
@@ -65,30 +66,40 @@ def certificate_html(record: Mapping[str, Any]) -> str:
 def budget_html(status: Any) -> str:
     """Return what is spent and left of a budget as HTML.
 
-    What is left is rounded down, and what is spent is rounded up: as much as is shown can be spent.
+    What is left is rounded down: as much as is shown can be spent.
 
     Parameters
     ----------
     status
-        The status of a ledger: `budget`, `spent_epsilon`, `spent_mu`, `spent_rho`, `remaining_mu`,
-        `remaining_epsilon`, `remaining_share`, and `releases`, a frame with a row for each release.
+        The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
+        `remaining_share`, and `releases`, a frame with a row for each release.
     """
     budget = status.budget
-    left = _down(status.remaining_share)
-    bar = f'<progress max="1" value="{1 - float(left):.4f}" style="width: 16em;"></progress>'
+    bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
-        ("budget", f"epsilon={budget.epsilon:g}, delta={budget.delta:g}"),
-        ("spent", f"epsilon={_up(status.spent_epsilon)} at delta={budget.delta:g}"),
-        ("", f"that is, mu={_up(status.spent_mu)}, rho={_up(status.spent_rho)}"),
-        ("left", f"share={left}"),
-        ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
+        ("budget", _budget(budget)),
+        ("used", f"{status.used:.1%}"),
+        ("left", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
+        ("", f"share={_down(status.remaining_share)}"),
     ]
-    releases = status.releases.iloc[::-1]  # the latest first
-    header = [str(label) for label in (releases.index.name or "release", *releases.columns)]
+    releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
     return _section(
-        _titled("Privacy budget"), bar, _pairs(rows), _grid(header, releases.itertuples())
+        _titled("Privacy budget"),
+        bar,
+        _pairs(rows),
+        _grid(["release_id", *_SHOWN], map(_release, releases.itertuples())),
     )
+
+
+def _budget(budget: Any) -> str:
+    kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+    return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
+
+
+def _release(row: Iterable[object]) -> list[object]:
+    """Leave out of a row what there is none of."""
+    return ["" if value is None or value != value else value for value in row]  # noqa: PLR0124
 
 
 def declaration_html(declaration: Any) -> str:
@@ -109,12 +120,7 @@ def declaration_html(declaration: Any) -> str:
     rows = [
         ("privacy unit", _unit(declaration.privacy_unit, named)),
         ("neighbors", declaration.neighboring),
-        (
-            "budget",
-            "none: releases are not added up"
-            if budget is None
-            else f"epsilon={budget.epsilon:g}, delta={budget.delta:g}",
-        ),
+        ("budget", "none: releases are not added up" if budget is None else _budget(budget)),
     ]
     header = ["column", "bounds", "keys", "whole numbers", "missing values", "from"]
     facts = [_facts(label, column) for label, column in declaration.columns.items()]
@@ -151,8 +157,11 @@ def _loss(loss: Mapping[str, Any]) -> list[str]:
 
 def _ledger(ledger: Mapping[str, Any]) -> list[str]:
     budget = ledger["budget"]
-    spent = f"epsilon={_up(ledger['spent_epsilon'])} spent of {budget['epsilon']:g}"
-    return [f"{spent} at delta={budget['delta']:g}", ledger["id"]]
+    return [
+        f"{ledger['part']:.1%} of epsilon={budget['epsilon']:g}, delta={budget['delta']:g}",
+        f"{ledger['used']:.1%} used by then",
+        ledger["id"],
+    ]
 
 
 def _columns(columns: Iterable[Mapping[str, Any]]) -> str:
@@ -189,16 +198,8 @@ def _bounds(bounds: Sequence[float] | None) -> str:
 
 
 def _down(value: float) -> str:
-    return _rounded(value, ROUND_FLOOR)
-
-
-def _up(value: float) -> str:
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, rounding: str) -> str:
     # exact, so that 0.1 is not shown as 0.09999
-    shown = Context(prec=_DIGITS, rounding=rounding).create_decimal(repr(float(value)))
+    shown = Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(value)))
     return f"{float(shown):g}"
 
 

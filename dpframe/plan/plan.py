@@ -22,6 +22,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
 from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance, Law
+from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
 
@@ -202,25 +203,25 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
             + (f" of {budget}." if budget else ".")
         )
     if spend.kind == "share":
-        if budget is None:
+        if ledger is None:
             raise CalibrationError(
                 "share= is a part of a budget and none is declared. Declare "
                 "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
             )
-        whole = Fraction(gaussian_mu(budget.epsilon, budget.delta)) ** 2
-        return Allowance(amount * whole, amount * exact(budget.epsilon))
-    below = min(amount, Fraction(float(amount)))
+        now = ledger.status().share(amount)
+        return Allowance(now.mu_squared, now.epsilon)
+    least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
-        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, below, delta)
-    mu_squared = below**2 if spend.kind == "mu" else 2 * below
+        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
+    mu_squared = least**2 if spend.kind == "mu" else 2 * least
     return Allowance(mu_squared, Fraction(pure_of_mu(math.sqrt(mu_squared) * (1 - 2.0**-52))))
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:
     if spend.delta is not None:
         return spend.delta
-    return 0.0 if budget is None else budget.delta
+    return 0.0 if budget is None else below(budget.noise_delta)
 
 
 def _plan_with(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import microseconds
@@ -38,7 +40,7 @@ def cost(plan: Plan, declaration: Declaration) -> dict[str, float | None]:
     if not loss.mu_squared:
         return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
     budget = None if declaration.ledger is None else declaration.ledger.budget
-    delta = spend.delta if spend.delta is not None or budget is None else budget.delta
+    delta = spend.delta if spend.delta is not None or budget is None else below(budget.noise_delta)
     if not delta:
         return {"mu": loss.mu, "epsilon": None, "delta": None}
     # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
@@ -113,7 +115,7 @@ def record_of(
             "rho": plan.loss.rho,
             "joint": len(plan.tables) > 1,
         },
-        "ledger": None if declaration.ledger is None else _ledger(declaration.ledger),
+        "ledger": None if declaration.ledger is None else _ledger(declaration.ledger, entry),
         "steps": [],
     }
 
@@ -169,10 +171,11 @@ def _times(ticks: Ticks, bounds: Bounds) -> dict[str, Any]:
     }
 
 
-def _ledger(ledger: Ledger) -> dict[str, Any]:
+def _ledger(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     status = ledger.last_status()  # nothing may fail between charge and release
     return {
         "id": ledger.ledger_id,
-        "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
-        "spent_epsilon": status.spent_epsilon,
+        "budget": asdict(ledger.budget),
+        "part": status.part(entry.loss),
+        "used": status.used,
     }

@@ -16,6 +16,8 @@ import pandas as pd
 
 from dpframe.errors import CertificateError
 from dpframe.html import certificate_html
+from dpframe.ledger.ledger import Ledger
+from dpframe.results.recorded import check_recorded
 
 __all__ = [
     "ATTRIBUTE",
@@ -116,7 +118,10 @@ def _loss_in_words(loss: Mapping[str, Any]) -> str:
 
 def _spent_in_words(ledger: Mapping[str, Any]) -> str:
     epsilon, delta = ledger["budget"]["epsilon"], ledger["budget"]["delta"]
-    return f"epsilon={ledger['spent_epsilon']:.4g} spent of {epsilon:g} at delta={delta:g}"
+    return (
+        f"{ledger['part']:.3g} of the budget, epsilon={epsilon:g} at delta={delta:g}; "
+        f"{ledger['used']:.3g} used by then"
+    )
 
 
 def _column_in_words(column: Mapping[str, Any]) -> str:
@@ -171,7 +176,7 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     return Certificate(record)
 
 
-def verify(frame: pd.DataFrame) -> Certificate:
+def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 
     The digest is a SHA-256 over index, columns, dtypes, values and the certificate itself. It shows
@@ -179,6 +184,14 @@ def verify(frame: pd.DataFrame) -> Certificate:
     show that somebody rewrote the digest as well. Steps taken by this library after the release,
     such as denoising, name the digest of the release; it is computed again from the columns that
     were released.
+
+    Parameters
+    ----------
+    frame
+        A released frame, or one that was made from it here.
+    ledger
+        Check also that this ledger was charged for the release: under the same id, at the same
+        time, for the same query, mechanism and cost.
 
     Returns
     -------
@@ -189,7 +202,7 @@ def verify(frame: pd.DataFrame) -> Certificate:
     ------
     CertificateError
         If the frame carries no certificate, or was altered: frame or certificate differ from what
-        was released or post-processed.
+        was released or post-processed; or if it is not in the ledger.
     """
     certificate = certificate_of(frame)
     if not _is_sound(frame, certificate.to_dict()):
@@ -198,6 +211,8 @@ def verify(frame: pd.DataFrame) -> Certificate:
             "the certificate, were changed after the release. Go back to the released frame; the "
             "certificate says nothing about this one."
         )
+    if ledger is not None:
+        check_recorded(certificate.to_dict(), ledger)
     return certificate
 
 
