@@ -1,8 +1,8 @@
 """Entries of a ledger, as exact text, chained by hash.
 
 Each row of a ledger has a number, a body and a hash: row 0 is the header, with the budget and the
-pots that were settled for it; the others are entries. The hash of a row is SHA-256 of the hash before it and the body, which is canonical JSON with exact
-fractions as text.
+pots that were settled for it; the others are entries. The hash of a row is SHA-256 of the hash
+before it and the body, which is canonical JSON with exact fractions as text.
 """
 
 import hashlib

@@ -196,9 +196,9 @@ class Ledger:
         Returns
         -------
         DataFrame
-            By release id: `released_at`, `what` and `mechanism`; `part`, the part of the budget that
-            it takes; the cost as `epsilon`, `mu` and `delta`, not a number where there is none;
-            `name`, `frame`, `unit`, `columns`, `user` and `note`; and `hash`, the head of the
+            By release id: `released_at`, `what` and `mechanism`; `part`, the part of the budget
+            that it takes; the cost as `epsilon`, `mu` and `delta`, not a number where there is
+            none; `name`, `frame`, `unit`, `columns`, `user` and `note`; and `hash`, the head of the
             ledger then.
         """
         seen = self._look()

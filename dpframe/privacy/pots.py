@@ -23,10 +23,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.renyi import (
+    best_order,
+    divergence_of_pure,
+    few_digits,
+    pure_of_divergence,
+    renyi_limit,
+)
 from dpframe.privacy.rounding import below, root_below
 
 __all__ = ["KINDS", "GaussianPot", "Pot", "Pots", "PurePot", "RenyiPot", "Spare", "settled"]
@@ -36,16 +41,7 @@ GAUSSIAN_PART = Fraction(4, 5)
 
 _ORDERS = 6
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
-_LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
-
-# Float formulas below err by less than 2**-47 of the terms that they add or subtract (at worst where
-# 1 - 1/a is taken at a = 1.01): margins of 2**-40 of each term cover that 100 times over.
-_MARGIN = 2.0**-40
 _WAY_BACK = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
-_SMALL, _LARGE = 2.0**-30, 2.0**30  # beyond, the divergence is bounded without its formula
-_HALF = 0.5
-_HALVINGS = 80
-_DIGITS = 64  # bits kept of a price that need not be exact
 _LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
 
 
@@ -127,28 +123,14 @@ class RenyiPot:
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
-        of_gaussian = _few_digits(self.order * loss.mu_squared / 2)
+        of_gaussian = few_digits(self.order * loss.mu_squared / 2)
         return of_gaussian + divergence_of_pure(loss.epsilon, self.order)
 
     def spare(self, left: Fraction) -> Spare:
         """Return the losses of either kind that fill what is left."""
-        mu_squared = left * 2 / self.order * (1 - Fraction(1, 2 ** (_DIGITS - 2)))
-        return Spare(mu_squared, self._spare_epsilon(left))
-
-    def _spare_epsilon(self, left: Fraction) -> Fraction:
-        """Halve the range of the epsilon whose price is what is left."""
-        low, beyond = below(max(left, Fraction(0))), float(self.order - 1)
-        # as price(e) <= e and, of randomized response, price(e) >= e - log(2) / (a - 1)
-        high = low + math.log(2) / beyond
-        for _ in range(_HALVINGS if 0 < low < _LARGE else 0):
-            middle = (low + high) / 2
-            if _divergence(middle, beyond) <= left:
-                low = middle
-            else:
-                high = middle
-        while low and divergence_of_pure(exact(low), self.order) > left:  # it stands for more
-            low *= 1 - 2.0**-45
-        return exact(low)
+        # the price of it is rounded up to 64 binary digits
+        mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
+        return Spare(mu_squared, pure_of_divergence(left, self.order))
 
 
 Pot = PurePot | GaussianPot | RenyiPot
@@ -302,84 +284,10 @@ def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
     if not epsilon or not each:
         return
     for k in range(_ORDERS):
-        order = _best_order(float(exact(epsilon) * _RATIO**k), each)
+        order = best_order(float(exact(epsilon) * _RATIO**k), each)
         limit = renyi_limit(epsilon, each, order)
         if limit > 0:
             yield RenyiPot(part, order, limit)
-
-
-def renyi_limit(epsilon: float, delta: float, order: Fraction) -> Fraction:
-    """Find the largest Renyi divergence of an order that implies (epsilon, delta)-DP.
-
-    ``R = epsilon - log(1 - 1/a) + log(a delta) / (a - 1)``, rounded down (Canonne, Kamath and
-    Steinke 2020, Proposition 12).
-
-    Parameters
-    ----------
-    epsilon, delta
-        Finite and > 0; in (0, 1).
-    order
-        The order a, above 1.
-
-    Examples
-    --------
-    >>> round(float(renyi_limit(1, 1e-6, Fraction(28))), 6)
-    0.648097
-    """
-    first = -math.log1p(-float(1 / order))
-    beyond, logs = float(order - 1), (math.log(delta), math.log(order))
-    sizes = epsilon + first + sum(map(abs, logs)) / beyond
-    return Fraction(epsilon + first + sum(logs) / beyond - _MARGIN * sizes)
-
-
-@lru_cache(maxsize=1024)
-def _best_order(epsilon: float, delta: float) -> Fraction:
-    """Find the order with the most room for Gaussian losses, 2 R / a, to three digits."""
-    beyond = np.exp(_LOG_ORDERS)
-    limit = epsilon + np.log1p(1 / beyond) + (math.log(delta) + np.log1p(beyond)) / beyond
-    return Fraction(f"{1 + beyond[np.argmax(limit / (1 + beyond))]:.3g}")
-
-
-@lru_cache(maxsize=2**16)
-def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
-    """Bound the Renyi divergence of an epsilon-DP mechanism, rounded up.
-
-    ``D = [log cosh((a - 1/2) epsilon) - log cosh(epsilon / 2)] / (a - 1)``, that of randomized
-    response, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
-
-    Parameters
-    ----------
-    epsilon
-        >= 0.
-    order
-        The order a, above 1.
-
-    Examples
-    --------
-    >>> round(float(divergence_of_pure(Fraction(1, 10), Fraction(28))), 6)
-    0.076285
-    """
-    if epsilon >= _LARGE:
-        return epsilon
-    if epsilon <= _SMALL:  # squares of floats would vanish
-        return min(epsilon, _few_digits(order * epsilon**2 / 2))
-    return min(epsilon, Fraction(_divergence(float(epsilon), float(order - 1))))
-
-
-def _divergence(epsilon: float, beyond: float) -> float:
-    """Evaluate the divergence of order 1 + beyond, with margins."""
-    x = epsilon * (1 + _MARGIN)
-    if epsilon <= _SMALL:  # the bound of Bun and Steinke 2016, Proposition 1.4, is tight there
-        return (1 + beyond) * x**2 / 2
-    first = _log_cosh((beyond + _HALF) * x) * (1 + _MARGIN)
-    second = _log_cosh(x / 2) * (1 - _MARGIN)
-    return (first - second) / beyond * (1 + _MARGIN)
-
-
-def _log_cosh(y: float) -> float:
-    if y < 1:
-        return math.log1p(2 * math.sinh(y / 2) ** 2)
-    return y - math.log(2) + math.log1p(math.exp(-2 * y))
 
 
 def _gaussian_price(loss: PrivacyLoss) -> Fraction:
@@ -393,13 +301,6 @@ def _mu_squared_of_pure(epsilon: Fraction) -> Fraction:
 
 def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:
     return exact(pure_of_mu(root_below(mu_squared * (1 - _WAY_BACK))))
-
-
-def _few_digits(value: Fraction) -> Fraction:
-    """Round up to a number of few binary digits."""
-    shift = value.numerator.bit_length() - value.denominator.bit_length() - _DIGITS
-    unit = Fraction(2) ** shift
-    return math.ceil(value / unit) * unit
 
 
 def _short(total: Fraction) -> Fraction:
