@@ -1,5 +1,6 @@
 """What is spent of a budget and what is left, as numbers, tables and words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
@@ -125,26 +126,29 @@ class BudgetStatus:
         loss
             What a release that was charged costs.
         """
+        return self._parts([loss])[0]
+
+    def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
         found = self.pots.emptiest
-        price = None if found is None else found[0].price(loss)
-        if found is None or price is None:
-            return float(loss != PrivacyLoss())
-        return float(price / found[0].limit)
+        if found is None:
+            return [float(loss != PrivacyLoss()) for loss in losses]
+        pot = found[0]
+        # a live pot has a price for all that was charged
+        return [float((pot.price(loss) or 0) / pot.limit) for loss in losses]
 
     @property
     def releases(self) -> pd.DataFrame:
         """One row per release: when, what, by whom, and at what cost."""
-        part = {loss: self.part(loss) for loss in set(self.losses)}
         rows = [
             {
                 "released_at": entry.released_at,
                 "what": entry.what,
                 "mechanism": entry.mechanism,
-                "part": part[entry.loss],
+                "part": part,
                 **_amounts(entry.loss),
                 **{text: getattr(entry, text) for text in _TEXTS},
             }
-            for entry in self.entries
+            for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
         amounts = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
         columns = ["released_at", "what", "mechanism", *amounts, *_TEXTS]

@@ -265,9 +265,13 @@ class PrivacyLoss:
     def mu(self) -> float:
         """Root of `mu_squared`, rounded up."""
         value = self.mu_squared
+        if not value:
+            return 0.0
         # 4**half times the value has 128 bits or so: squares below all floats have a root, too
-        half = 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2
-        root = float(math.isqrt(math.floor(value * Fraction(4) ** half)) / Fraction(2) ** half)
+        above, below = value.numerator, value.denominator
+        half = 64 + (below.bit_length() - above.bit_length()) // 2
+        scaled = (above << max(2 * half, 0)) // (below << max(-2 * half, 0))
+        root = math.ldexp(math.isqrt(scaled), -half)
         while Fraction(root) ** 2 < value:
             root = math.nextafter(root, math.inf)
         return root
