@@ -17,7 +17,6 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.pots import Pots, settled
 
-
 COLUMNS = ["released_at", "what", "mechanism", "part", "epsilon", "mu", "delta"]
 COLUMNS += ["name", "frame", "unit", "columns", "user", "note"]
 
@@ -35,7 +34,7 @@ def test_shares_add_up_to_exactly_the_whole(trips, n, mechanism):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     assert trips.dp.budget.remaining_share == 0
     with pytest.raises(
-        BudgetExceededError, match="does not fit in what is left of Budget.*share=0"
+        BudgetExceededError, match=r"does not fit in what is left of Budget.*share=0"
     ):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     with pytest.raises(BudgetExceededError):

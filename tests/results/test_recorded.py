@@ -33,7 +33,7 @@ def test_all_tables_of_a_joint_release_are(trips):
 
 def test_a_release_is_in_no_other_ledger(trips):
     released = trips.dp.count("zone", epsilon=0.1)
-    with pytest.raises(CertificateError, match="was charged to ledger .*, not to ledger"):
+    with pytest.raises(CertificateError, match=r"was charged to ledger .*, not to ledger"):
         dpf.verify(released, ledger=Ledger(budget=ONE))
     alone = pd.DataFrame({"zone": ["A"]}).dp.count(epsilon=0.1)
     with pytest.raises(CertificateError, match="was charged to no ledger, not to"):
