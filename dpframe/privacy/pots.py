@@ -95,7 +95,7 @@ class GaussianPot:
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
-        return loss.mu_squared + _mu_squared_of_pure(loss.epsilon)
+        return _gaussian_price(loss)
 
     def spare(self, left: Fraction) -> Spare:
         """Return the losses of either kind that fill what is left."""
@@ -123,8 +123,10 @@ class RenyiPot:
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
-        of_gaussian = few_digits(self.order * loss.mu_squared / 2)
-        return of_gaussian + divergence_of_pure(loss.epsilon, self.order)
+        if not loss.mu_squared:
+            return divergence_of_pure(loss.epsilon, self.order)
+        price = few_digits(self.order * loss.mu_squared / 2)
+        return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
     def spare(self, left: Fraction) -> Spare:
         """Return the losses of either kind that fill what is left."""
@@ -291,6 +293,8 @@ def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
 
 
 def _gaussian_price(loss: PrivacyLoss) -> Fraction:
+    if not loss.epsilon:
+        return loss.mu_squared
     return loss.mu_squared + _mu_squared_of_pure(loss.epsilon)
 
 

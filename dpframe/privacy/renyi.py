@@ -16,7 +16,7 @@ _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 # Float formulas below err by less than 2**-47 of the terms that they add or subtract (at worst
 # where 1 - 1/a is taken at a = 1.01): margins of 2**-40 of each term cover that 100 times over.
 _MARGIN = 2.0**-40
-_SMALL, _LARGE = 2.0**-300, 2.0**30  # beyond, the divergence is bounded without its formula
+_SMALL, _LARGE = 2.0**-300, 2**30  # beyond, the divergence is bounded without its formula
 _TINY = 2.0**-900  # squares of what has a smaller divergence would vanish
 _HALF = 0.5
 _HALVINGS = 80
@@ -76,9 +76,10 @@ def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
     """
     if epsilon >= _LARGE:
         return epsilon
-    if epsilon <= _SMALL:  # squares of floats would vanish
+    number = float(epsilon)
+    if number <= _SMALL:  # squares of floats would vanish
         return min(epsilon, few_digits(order * epsilon**2 / 2))
-    return min(epsilon, Fraction(_divergence(float(epsilon), float(order - 1))))
+    return min(epsilon, Fraction(_divergence(number, float(order - 1))))
 
 
 def _divergence(epsilon: float, beyond: float) -> float:
@@ -115,6 +116,8 @@ def pure_of_divergence(divergence: Fraction, order: Fraction) -> Fraction:
 
 def few_digits(value: Fraction) -> Fraction:
     """Round a fraction > 0 up to 64 binary digits, and 0 to 0."""
-    shift = value.numerator.bit_length() - value.denominator.bit_length() - _DIGITS
-    unit = Fraction(2) ** shift
-    return math.ceil(value / unit) * unit
+    above, below = value.numerator, value.denominator
+    shift = below.bit_length() - above.bit_length() + _DIGITS
+    if shift >= 0:
+        return Fraction(-((-above << shift) // below), 1 << shift)
+    return Fraction(-(-above // (below << -shift)) << -shift)
