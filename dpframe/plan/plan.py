@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError
+from dpframe.errors import BudgetExceededError, CalibrationError
+from dpframe.ledger.ledger import Ledger
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
@@ -153,7 +154,8 @@ def plan_release(
     found = [_plan_with(name, tables, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
-        raise _reason([one for one in found if isinstance(one, Refusal)])
+        refusals = [one for one in found if isinstance(one, Refusal)]
+        raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
     best = _best(plans, declaration)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
@@ -169,6 +171,21 @@ def _reason(refusals: list[Refusal]) -> CalibrationError:
     """Say why nothing can be released: the first refusal of a mechanism that had an allowance."""
     telling = [refusal for refusal in refusals if refusal.allowed] or refusals
     return CalibrationError(telling[0].reason)
+
+
+def _used_up(
+    refusals: list[Refusal], spend: Spend, ledger: Ledger | None
+) -> BudgetExceededError | None:
+    """Say so where a share is nothing because other noise has used what the mechanism needs."""
+    if spend.kind != "share" or ledger is None or not ledger.status().pots.whole:
+        return None
+    if any(refusal.allowed for refusal in refusals):
+        return None
+    return BudgetExceededError(
+        f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
+        f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise. Use "
+        'mechanism="laplace".'
+    )
 
 
 def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:

@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import sys
 from fractions import Fraction
 
 import pandas as pd
@@ -12,8 +11,7 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DeclarationError
 from dpframe.ledger.ledger import Ledger
-
-DRAWING = sys.modules["dpframe.release"]
+from dpframe.privacy.laws import Law
 
 
 def trips(**declared) -> pd.DataFrame:
@@ -44,7 +42,7 @@ def test_a_name_is_released_once(call, kept, tmp_path, monkeypatch):
     (first,) = ledger.entries
     assert (first.name, first.note) == ("2024-03", "the first try")
     head = ledger.head
-    monkeypatch.setattr(DRAWING, "integer_noise", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(Law, "draw", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(AlreadyReleasedError) as caught:
         call(frame, share=1 / 12, name="2024-03")
     for words in ("name='2024-03'", first.released_at, first.release_id, "nothing was charged"):
@@ -83,7 +81,7 @@ def test_a_name_of_a_release_that_failed_after_its_charge_is_taken(monkeypatch):
 
     frame = trips(budget=ONE)
     with monkeypatch.context() as patched:
-        patched.setattr(DRAWING, "integer_noise", fails)
+        patched.setattr(Law, "draw", fails)
         with pytest.raises(MemoryError):
             frame.dp.count(epsilon=0.1, name="march")
     with pytest.raises(AlreadyReleasedError):
