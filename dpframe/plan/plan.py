@@ -177,9 +177,9 @@ def _used_up(
     refusals: list[Refusal], spend: Spend, ledger: Ledger | None
 ) -> BudgetExceededError | None:
     """Say so where a share is nothing because other noise has used what the mechanism needs."""
-    if spend.kind != "share" or ledger is None or not ledger.status().pots.whole:
+    if spend.kind != "share" or any(refusal.allowed for refusal in refusals):
         return None
-    if any(refusal.allowed for refusal in refusals):
+    if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.untouched:
         return None
     return BudgetExceededError(
         f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
