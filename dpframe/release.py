@@ -144,8 +144,8 @@ def release(
             )
             for name, planned in plan.tables.items()
         }
-        for name, how in denoisings.items():
-            frames[name] = apply_denoising(frames[name], certificate_of(frames[name]), how)
+        for key, how in denoisings.items():
+            frames[key] = apply_denoising(frames[key], certificate_of(frames[key]), how)
         return frames
 
     frames = _after_charge(measure)

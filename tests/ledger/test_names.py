@@ -9,7 +9,12 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 
 import dpframe as dpf
-from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DeclarationError
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    DeclarationError,
+    ReleaseError,
+)
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.laws import Law
 
@@ -82,7 +87,7 @@ def test_a_name_of_a_release_that_failed_after_its_charge_is_taken(monkeypatch):
     frame = trips(budget=ONE)
     with monkeypatch.context() as patched:
         patched.setattr(Law, "draw", fails)
-        with pytest.raises(MemoryError):
+        with pytest.raises(ReleaseError):
             frame.dp.count(epsilon=0.1, name="march")
     with pytest.raises(AlreadyReleasedError):
         frame.dp.count(epsilon=0.1, name="march")

@@ -15,7 +15,7 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 
 import dpframe as dpf
-from dpframe.errors import BudgetExceededError, LedgerError
+from dpframe.errors import BudgetExceededError, LedgerError, ReleaseError
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
@@ -100,7 +100,7 @@ def test_what_is_charged_stays_charged_when_the_release_fails(path, monkeypatch)
 
     frame = trips(Ledger(path))
     monkeypatch.setattr(Law, "draw", fails)
-    with pytest.raises(MemoryError):
+    with pytest.raises(ReleaseError):
         frame.dp.count(epsilon=0.25, mechanism="laplace")
     assert Ledger(path).status().spent.epsilon == 0.25
 
