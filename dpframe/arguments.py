@@ -9,7 +9,15 @@ import pandas as pd
 
 from dpframe.errors import DeclarationError
 
-__all__ = ["MOST_GROUPS", "check_size", "is_data", "is_label", "shown", "visible"]
+__all__ = [
+    "MOST_GROUPS",
+    "check_size",
+    "check_text",
+    "is_data",
+    "is_label",
+    "shown",
+    "visible",
+]
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
@@ -34,6 +42,13 @@ def shown(value: object) -> str:
     if is_data(value):
         return f"a {type(value).__name__}"
     return repr(value)
+
+
+def check_text(argument: str, given: object) -> str | None:
+    """Check a text that is kept in a ledger; an empty one would name nothing."""
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    raise DeclarationError(f"{argument} must be a text that is not empty, got {shown(given)}.")
 
 
 def visible(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import check_text, is_label, shown
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import keep_declaration, kept_declaration
@@ -37,6 +37,7 @@ def declare(
     missing: Mapping[Hashable, object] | None = None,
     budget: Budget | None = None,
     ledger: Ledger | None = None,
+    name: str | None = None,
     validate: bool = False,
 ) -> None:
     """Declare public facts about a frame; keywords override or narrow the schema.
@@ -75,6 +76,8 @@ def declare(
     ledger
         A ledger to charge instead, for several frames about the same people. It protects the unit
         and the relation of the first frame declared with it.
+    name
+        What the ledger calls this frame.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: for the
         curator's eyes.
@@ -108,6 +111,7 @@ def declare(
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
         neighboring=check_neighboring(neighboring),
+        name=check_text("name", name),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])

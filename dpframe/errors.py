@@ -5,6 +5,7 @@ contains a value taken from a private frame.
 """
 
 __all__ = [
+    "AlreadyReleasedError",
     "BudgetExceededError",
     "CalibrationError",
     "CertificateError",
@@ -51,6 +52,10 @@ class BudgetExceededError(DPFrameError, ValueError):
 
 class ReleaseError(DPFrameError, RuntimeError):
     """A release failed after its amount was charged; nothing was released."""
+
+
+class AlreadyReleasedError(DPFrameError, ValueError):
+    """A release of this name is in the ledger already; nothing was drawn or charged."""
 
 
 class LedgerError(DPFrameError, ValueError):

@@ -7,7 +7,7 @@ notebook, light or dark.
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "table_html",
     "titled",
     "unit_lines",
-    "up",
 ]
 
 _LINE = "1px solid rgba(128, 128, 128, 0.35)"
@@ -28,6 +27,7 @@ _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _DIGITS = 4
 _MOST_ROWS = 50
+_SHOWN = ["released_at", "name", "what", "mechanism", "part", "epsilon", "mu", "delta"]
 
 
 def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
@@ -51,28 +51,40 @@ def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
 def budget_html(status: Any) -> str:
     """Return what is spent and left of a budget as HTML.
 
-    What is left is rounded down, and what is spent is rounded up: as much as is shown can be spent.
+    What is left is rounded down: as much as is shown can be spent.
 
     Parameters
     ----------
     status
-        The status of a ledger: `budget`, `spent_epsilon`, `spent_mu`, `spent_rho`, `remaining_mu`,
-        `remaining_epsilon`, `remaining_share`, and `releases`, a frame with a row for each release.
+        The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
+        `remaining_share`, and `releases`, a frame with a row for each release.
     """
     budget = status.budget
-    left = _down(status.remaining_share)
-    bar = f'<progress max="1" value="{1 - float(left):.4f}" style="width: 16em;"></progress>'
+    bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
-        ("budget", f"epsilon={budget.epsilon:g}, delta={budget.delta:g}"),
-        ("spent", f"epsilon={up(status.spent_epsilon)} at delta={budget.delta:g}"),
-        ("", f"that is, mu={up(status.spent_mu)}, rho={up(status.spent_rho)}"),
-        ("left", f"share={left}"),
-        ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
+        ("budget", _budget(budget)),
+        ("used", f"{status.used:.1%}"),
+        ("left", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
+        ("", f"share={_down(status.remaining_share)}"),
     ]
-    releases = status.releases.iloc[::-1]  # the latest first
-    header = [str(label) for label in (releases.index.name or "release", *releases.columns)]
-    return section(titled("Privacy budget"), bar, pairs(rows), grid(header, releases.itertuples()))
+    releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
+    return section(
+        titled("Privacy budget"),
+        bar,
+        pairs(rows),
+        grid(["release_id", *_SHOWN], map(_release, releases.itertuples())),
+    )
+
+
+def _budget(budget: Any) -> str:
+    kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+    return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
+
+
+def _release(row: Iterable[object]) -> list[object]:
+    """Leave out of a row what there is none of."""
+    return ["" if value is None or value != value else value for value in row]  # noqa: PLR0124
 
 
 def declaration_html(declaration: Any) -> str:
@@ -93,12 +105,7 @@ def declaration_html(declaration: Any) -> str:
     rows = [
         ("privacy unit", unit_lines(declaration.privacy_unit, named)),
         ("neighbors", declaration.neighboring),
-        (
-            "budget",
-            "none: releases are not added up"
-            if budget is None
-            else f"epsilon={budget.epsilon:g}, delta={budget.delta:g}",
-        ),
+        ("budget", "none: releases are not added up" if budget is None else _budget(budget)),
     ]
     header = ["column", "bounds", "keys", "whole numbers", "missing values", "from"]
     facts = [_facts(label, column) for label, column in declaration.columns.items()]
@@ -135,17 +142,8 @@ def _short(value: object) -> str:
 
 
 def _down(value: float) -> str:
-    return _rounded(value, ROUND_FLOOR)
-
-
-def up(value: float) -> str:
-    """Show a number, rounded up: what is spent."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def _rounded(value: float, rounding: str) -> str:
     # exact, so that 0.1 is not shown as 0.09999
-    shown = Context(prec=_DIGITS, rounding=rounding).create_decimal(repr(float(value)))
+    shown = Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(value)))
     return f"{float(shown):g}"
 
 

@@ -4,6 +4,7 @@ Everything that can be known beforehand is checked before the ledger is charged;
 charged before any private total is computed; noise is drawn last.
 """
 
+import getpass
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.arguments import check_text
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import STOPS, QueryError, ReleaseError
-from dpframe.ledger.ledger import Entry
+from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
+from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.plan import Plan, TablePlan, plan_release
 from dpframe.plan.record import ledger_of, record_of
 from dpframe.plan.tables import OutputColumn
@@ -51,6 +53,8 @@ def release(
     mechanism: str = "auto",
     denoise: str | None = None,
     graph: object = None,
+    name: str | None = None,
+    note: str | None = None,
 ) -> Any:
     """Release a query, or several planned and charged together.
 
@@ -72,8 +76,9 @@ def release(
     rho
         The release is mu-GDP with `mu = sqrt(2 rho)`, hence rho-zCDP.
     share
-        Part of the declared budget, in (0, 1]: of mu^2 for Gaussian noise, of epsilon for Laplace
-        noise.
+        Part of the declared budget, in (0, 1]; shares may add up to 1. It costs
+        `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
+        Laplace noise.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`.
@@ -82,6 +87,11 @@ def release(
         method, see `dpframe.denoised`.
     graph
         Which groups are neighbors, for `denoise`.
+    name
+        Name of this release in the ledger, "2024-03" for instance: a second one of that name is
+        refused before anything is charged, so that a job that runs again spends nothing.
+    note
+        What else to keep with it in the ledger.
 
     Returns
     -------
@@ -91,6 +101,8 @@ def release(
 
     Raises
     ------
+    AlreadyReleasedError
+        If the ledger has a release of this name.
     BudgetExceededError
         If the spend does not fit in what is left of the budget.
     CalibrationError
@@ -110,30 +122,31 @@ def release(
     (['A', 'B', 'C'], ['count'])
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    _check_recorded(declaration_of(frame).ledger, name, note)
     declaration, engine, plan = checked_plan(frame, queries, spend, mechanism)
-    indexes = {name: planned.table.cells.index for name, planned in plan.tables.items()}
+    indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
-    entry = _entry(plan)
+    entry = _entry(plan, declaration, name, note)
     records = {
-        name: record_of(name, planned, plan, declaration, entry)
-        for name, planned in plan.tables.items()
+        key: record_of(key, planned, plan, declaration, entry)
+        for key, planned in plan.tables.items()
     }
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
 
     def measure() -> dict[Hashable, pd.DataFrame]:
-        ledger = ledger_of(declaration.ledger)
+        ledger = ledger_of(declaration.ledger, entry)
         exact = _exact(frame, engine, plan)
         return {
-            name: _released(
-                exact[name],
+            key: _released(
+                exact[key],
                 planned,
                 law=plan.how.law,
-                index=indexes[name],
-                record=replace(records[name], ledger=ledger),
-                how=denoisings.get(name),
+                index=indexes[key],
+                record=replace(records[key], ledger=ledger),
+                how=denoisings.get(key),
             )
-            for name, planned in plan.tables.items()
+            for key, planned in plan.tables.items()
         }
 
     frames = _after_charge(measure)
@@ -228,10 +241,44 @@ def _described(planned: TablePlan) -> list[Described]:
     ]
 
 
-def _entry(plan: Plan) -> Entry:
+def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
+    """Check what is to be recorded with a release, and refuse a name that is taken."""
+    if (check_text("name", name), check_text("note", note)) == (None, None):
+        return
+    if ledger is None:
+        raise DeclarationError(
+            "name= and note= are kept in a ledger, and no budget is declared for this frame. "
+            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+        )
+    ledger.check_name(name)  # before a plan that the spent budget may not allow
+
+
+def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | None) -> Entry:
+    unit = declaration.privacy_unit
     what = "; ".join(planned.table.query.words for planned in plan.tables.values())
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Entry(uuid4().hex, now, what, plan.mechanism, plan.spend, plan.loss)
+    return Entry(
+        uuid4().hex,
+        now,
+        what,
+        plan.mechanism,
+        plan.spend,
+        plan.loss,
+        name=name,
+        note=note,
+        user=_user(),
+        frame=declaration.name,
+        unit=None if unit is None else str(unit),
+        columns=tuple(map(str, plan.columns)),
+    )
+
+
+def _user() -> str | None:
+    """Name who releases; where the system knows no name, that is no reason to fail."""
+    try:
+        return getpass.getuser()
+    except Exception:  # which ones differs between systems and versions
+        return None
 
 
 def _exact(frame: Frame, engine: Engine, plan: Plan) -> dict[Hashable, list[np.ndarray]]:

@@ -51,16 +51,25 @@ def trips(label="zone", **declared):
 def status(**given):
     """Return a status as a ledger would, for a budget that is partly spent."""
     numbers = {
-        "spent_epsilon": 0.123451,
-        "spent_mu": 0.043211,
-        "spent_rho": 0.000933651,
+        "used": 0.123451,
         "remaining_mu": 0.319999,
         "remaining_epsilon": 0.876549,
         "remaining_share": float(Fraction(2, 3)),
     }
-    columns = ["released_at", "what", "mechanism", "epsilon", "mu", "delta"]
-    rows = [["2026-01-02", "count by zone", "gaussian", 0.0, 0.04321098, 0.0]]
-    releases = pd.DataFrame(rows, index=pd.Index(["abc"], name="release_id"), columns=columns)
+    releases = pd.DataFrame(
+        {
+            "released_at": "2026-01-02",
+            "what": "count by zone",
+            "mechanism": "gaussian",
+            "part": 0.123451,
+            "epsilon": float("nan"),
+            "mu": 0.04321098,
+            "delta": float("nan"),
+            "name": None,
+            "note": "not shown",
+        },
+        index=pd.Index(["abc"], name="release_id"),
+    )
     return SimpleNamespace(
         **{"budget": dpf.Budget(1, 1e-6), "releases": releases, **numbers, **given}
     )
@@ -107,7 +116,8 @@ def test_a_certificate_is_shown_with_its_numbers():
     assert found["mechanism"] == f"{certificate.mechanism.title} noise on exact integers"
     assert found["privacy loss"].startswith("(0.5, ")
     assert f"mu={certificate.privacy_loss.mu:.6g}" in found["privacy loss"]
-    assert found["ledger"].startswith("epsilon=0.5 spent of 2 at delta=1e-06")
+    part = certificate.ledger.part
+    assert found["ledger"].startswith(f"{part:.1%} of epsilon=2, delta=1e-06\n{part:.1%} used")
     assert certificate.release_id in found["released"]
     assert found["digest"].startswith(certificate.digest)
     error = f"{certificate.columns[0].std_error:.6g}"
@@ -204,27 +214,29 @@ def test_a_budget_is_shown_on_the_safe_side():
     found = pairs(budget_html(status()))
     assert found == {
         "budget": "epsilon=1, delta=1e-06",
-        "spent": "epsilon=0.1235 at delta=1e-06\nthat is, mu=0.04322, rho=0.0009337",
-        "left": "share=0.6666\nmu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise",
+        "used": "12.3%",
+        "left": "mu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise\nshare=0.6666",
     }
-    even = pairs(budget_html(status(spent_epsilon=0.1, remaining_mu=0.1)))
-    assert "epsilon=0.1 at" in even["spent"]
+    even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7))))
+    assert even["budget"] == "epsilon=1, delta=1e-06, 1e-07 of it for extra deltas"
     assert "mu=0.1 of" in even["left"]
 
 
 def test_a_budget_lists_the_latest_releases():
     (only,) = tables(budget_html(status()))[1][1:]
-    assert only[:4] == ["abc", "2026-01-02", "count by zone", "gaussian"]
-    assert only[4:] == ["0", "0.043211", "0"]
+    assert only == [
+        *("abc", "2026-01-02", "", "count by zone", "gaussian"),
+        *("0.123451", "", "0.043211", ""),
+    ]
     many = pd.concat([status().releases] * 60).set_axis([f"r{i}" for i in range(60)])
     rows = tables(budget_html(status(releases=many)))[1]
-    assert rows[0][0] == "release"
+    assert rows[0][:3] == ["release_id", "released_at", "name"]
     assert [row[0] for row in rows[1:51]] == [f"r{i}" for i in range(59, 9, -1)]
     assert rows[51:] == [["and 10 more"]]
 
 
-def test_a_bar_shows_what_is_spent():
-    (bar,) = ET.fromstring(budget_html(status(remaining_share=0.25))).iter("progress")  # noqa: S314
+def test_a_bar_shows_what_is_used():
+    (bar,) = ET.fromstring(budget_html(status(used=0.75))).iter("progress")  # noqa: S314
     assert float(bar.get("value")) == 0.75
 
 

@@ -146,7 +146,7 @@ def test_replacing_rows_leaves_their_number_public():
     frame = trips()
     frame.dp.declare(neighboring="replace", budget=dpf.Budget(1, 1e-6))
     assert frame.dp.count(epsilon=0.01)["count"].tolist() == [400]
-    assert frame.dp.budget.spent_epsilon == 0
+    assert frame.dp.budget.spent.epsilon == 0
     assert frame.dp.budget.remaining_share == 1
 
 

@@ -52,10 +52,12 @@ class SpendOptions(TypedDict, total=False):
 
 
 class ReleaseOptions(SpendOptions, total=False):
-    """How much to spend, and whether and how to denoise; see `dpframe.release`."""
+    """How much to spend, how to denoise, and what to record; see `dpframe.release`."""
 
     denoise: str | None
     graph: object
+    name: str | None
+    note: str | None
 
 
 class PrivateAccessor:
@@ -85,6 +87,7 @@ class PrivateAccessor:
         missing: Mapping[Hashable, object] | None = None,
         budget: Budget | None = None,
         ledger: Ledger | None = None,
+        name: str | None = None,
         validate: bool = False,
     ) -> Self:
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
@@ -102,6 +105,7 @@ class PrivateAccessor:
             missing=missing,
             budget=budget,
             ledger=ledger,
+            name=name,
             validate=validate,
         )
         return self
@@ -196,6 +200,8 @@ class PrivateAccessor:
         mechanism: str = "auto",
         denoise: str | None = None,
         graph: object = None,
+        name: str | None = None,
+        note: str | None = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
         **named: Count | Sum | Mean,
@@ -213,6 +219,8 @@ class PrivateAccessor:
             "mechanism": mechanism,
             "denoise": denoise,
             "graph": graph,
+            "name": name,
+            "note": note,
         }
         return self._one(query, spend)
 

@@ -61,6 +61,8 @@ class Declaration:
         The neighboring relation between units.
     ledger
         Where spends are recorded; `None`: no budget was declared.
+    name
+        What the ledger calls the frame; `None`: it has no name.
     """
 
     columns: Mapping[Hashable, Column] = field(default_factory=lambda: MappingProxyType({}))
@@ -68,6 +70,7 @@ class Declaration:
     caps: Caps = NO_CAPS
     neighboring: Neighboring = "add_remove"
     ledger: Ledger | None = None
+    name: str | None = None
 
     def column(self, label: Hashable) -> Column:
         """Return what is declared about a column, which may be nothing."""

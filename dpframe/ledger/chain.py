@@ -1,26 +1,26 @@
 """Entries of a ledger, as exact text, chained by hash.
 
-Each row of a ledger has a number, a body and a hash: row 0 is the header, one says whom the ledger
-protects once a frame is declared, and the others are entries.
-The hash of a row is SHA-256 of the hash before it and the body, which is canonical JSON with exact
-fractions as text.
+Each row of a ledger has a number, a body and a hash: row 0 is the header, with the budget and the
+pots that were settled for it; one says whom the ledger protects, once a frame is declared; the
+others are entries. The hash of a row is SHA-256 of the hash before it and the body, which is
+canonical JSON with exact fractions as text.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
-from dpframe.privacy.composition import Composition
+from dpframe.privacy.pots import KINDS, Pot, Pots, settled
 
 __all__ = ["FORMAT", "Chain", "Entry", "Row"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of what rows mean."""
 
 _START = "0" * 64
@@ -54,6 +54,14 @@ class Entry:
         How the amount was given.
     loss
         What it costs.
+    name
+        Name that no other release of the ledger has; `None`: none was given.
+    note
+        What was noted with it.
+    user
+        Who released it, as the system calls them; `None` where it does not know.
+    frame, unit, columns
+        The name of the frame, the column of its privacy unit, and the private columns read.
     """
 
     release_id: str
@@ -62,6 +70,12 @@ class Entry:
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
+    name: str | None = None
+    note: str | None = None
+    user: str | None = None
+    frame: str | None = None
+    unit: str | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -84,10 +98,12 @@ class Chain:
         The total.
     hashes
         Hashes of all rows, that of the header first.
+    pots
+        What was settled when the ledger was made, filled by the entries.
     entries
         What was charged, in order.
-    spent
-        Losses of the entries, added up.
+    shares
+        Sum of the shares of entries that were spent by share.
     protected
         Whom the ledger protects; `None`: no frame was declared with it yet.
     protected_in
@@ -97,8 +113,9 @@ class Chain:
     ledger_id: str
     budget: Budget
     hashes: tuple[str, ...]
+    pots: Pots
     entries: tuple[Entry, ...] = ()
-    spent: Composition = field(default_factory=Composition)
+    shares: Fraction = Fraction(0)
     protected: Protected | None = None
     protected_in: int = 0
 
@@ -111,18 +128,18 @@ class Chain:
     @classmethod
     def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
+        pots = settled(budget)
         body = _canonical(
             {
                 "format": FORMAT,
                 "ledger_id": ledger_id,
-                "budget": {
-                    "epsilon": _text(exact(budget.epsilon)),
-                    "delta": _text(exact(budget.delta)),
-                },
+                "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
+                "pots": [_json_of_pot(pot) for pot in pots.pots],
+                "whole": _text(pots.whole),
             }
         )
         header = Row(0, body, _hash(_START, body))
-        return cls(ledger_id, budget, (header.hash,)), header
+        return cls(ledger_id, budget, (header.hash,), pots), header
 
     @classmethod
     def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
@@ -139,8 +156,12 @@ class Chain:
             read = json.loads(rows[0].body)
             version = read["format"]
             if version == FORMAT:
-                amounts = {name: float(Fraction(text)) for name, text in read["budget"].items()}
-                chain = cls(str(read["ledger_id"]), Budget(**amounts), (rows[0].hash,))
+                amounts = {name: float(_fraction(text)) for name, text in read["budget"].items()}
+                budget = Budget(**amounts)
+                # as they were settled: another version would perhaps settle other ones
+                pots = tuple(_pot_of(pot) for pot in read["pots"])
+                filled = Pots(pots, _fraction(read["whole"]), exact(budget.discovery))
+                chain = cls(str(read["ledger_id"]), budget, (rows[0].hash,), filled)
         except _MISREAD as error:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
@@ -170,26 +191,27 @@ class Chain:
                 raise LedgerError(_unreadable(where, number)) from error
             head = row.hash
             hashes.append(head)
-        if not hashes:
-            return self
-        return replace(
-            seen,
-            hashes=(*self.hashes, *hashes),
-            entries=(*self.entries, *entries),
-            spent=self.spent.plus(*(entry.loss for entry in entries)),
-        )
+        return seen._grown(hashes, entries) if hashes else self
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
         body = _canonical(_json_of(entry))
         row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
-        chain = replace(
+        return self._grown([row.hash], [entry]), row
+
+    def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
+        """Add what was charged, whether it fits or not: all that is recorded counts."""
+        pots, shares = self.pots, self.shares
+        for entry in entries:
+            pots = pots.plus(entry.loss)
+            shares += entry.spend.amount if entry.spend.kind == "share" else 0
+        return replace(
             self,
-            hashes=(*self.hashes, row.hash),
-            entries=(*self.entries, entry),
-            spent=self.spent.plus(entry.loss),
+            hashes=(*self.hashes, *hashes),
+            entries=(*self.entries, *entries),
+            pots=pots,
+            shares=shares,
         )
-        return chain, row
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
         """Append whom the ledger protects, which nothing said before."""
@@ -261,6 +283,12 @@ def _json_of(entry: Entry) -> dict[str, Any]:
             "mu_squared": _text(loss.mu_squared),
             "delta": _text(loss.delta),
         },
+        "name": entry.name,
+        "note": entry.note,
+        "user": entry.user,
+        "frame": entry.frame,
+        "unit": entry.unit,
+        "columns": entry.columns,
     }
 
 
@@ -273,4 +301,15 @@ def _entry_of(read: dict[str, Any]) -> Entry:
         read["mechanism"],
         Spend(spend["kind"], _fraction(spend["amount"]), spend["delta"]),
         PrivacyLoss(**{name: _fraction(text) for name, text in loss.items()}),
+        **{key: read[key] for key in ("name", "note", "user", "frame", "unit")},
+        columns=tuple(read["columns"]),
     )
+
+
+def _json_of_pot(pot: Pot) -> dict[str, str]:
+    return {"kind": pot.kind, **{name: _text(value) for name, value in asdict(pot).items()}}
+
+
+def _pot_of(read: dict[str, str]) -> Pot:
+    kind = KINDS[read["kind"]]
+    return kind(**{name: _fraction(text) for name, text in read.items() if name != "kind"})

@@ -1,5 +1,6 @@
 """Losses as events of dp_accounting, which is imported when they are asked for."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -7,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import DPFrameError
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.rounding import below
+from dpframe.privacy.rounding import round_up
 
 __all__ = ["dp_event"]
 
@@ -15,9 +16,11 @@ __all__ = ["dp_event"]
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     """Describe losses to the accountants of dp_accounting.
 
-    A Gaussian loss of mu becomes `GaussianDpEvent(1 / mu)`, a pure epsilon
-    `LaplaceDpEvent(1 / epsilon)`: noise multipliers for a sensitivity of 1 (L2 and L1), rounded
-    down. An extra delta becomes `EpsilonDeltaDpEvent(0, delta)` where the installed dp_accounting
+    A Gaussian loss of mu becomes `GaussianDpEvent(1 / mu)`, its noise multiplier rounded down. A
+    pure epsilon becomes `DiscreteLaplaceDpEvent(epsilon, 1)`, rounded up: its loss is epsilon or
+    -epsilon, as that of randomized response, which dominates every epsilon-DP mechanism (Kairouz,
+    Oh and Viswanath 2015). `LaplaceDpEvent` would be that of continuous noise, which loses less.
+    An extra delta becomes `EpsilonDeltaDpEvent(0, delta)` where the installed dp_accounting
     knows it, and else `UnsupportedDpEvent()`, at which its accountants refuse rather than forget
     the delta. Equal losses are grouped.
 
@@ -43,13 +46,25 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
 def _of_one(loss: PrivacyLoss, module: Any) -> list[Any]:
     events = []
     if loss.mu_squared:
-        events.append(module.GaussianDpEvent(below(1 / Fraction(loss.mu))))
+        events.append(module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu))))
     if loss.epsilon:
-        events.append(module.LaplaceDpEvent(below(1 / loss.epsilon)))
+        events.append(module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1))
     if loss.delta:
         plain = getattr(module, "EpsilonDeltaDpEvent", None)
         events.append(plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent())
     return events
+
+
+def _float_above(value: Fraction) -> float:
+    """Round up to a float, taken as the binary number that it is to others."""
+    return round_up(float(value), lambda number: Fraction(number) >= value)
+
+
+def _float_below(value: Fraction) -> float:
+    number = float(value)
+    while Fraction(number) > value:
+        number = math.nextafter(number, 0.0)
+    return number
 
 
 def _events() -> Any:

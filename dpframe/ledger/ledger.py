@@ -1,8 +1,8 @@
 """Budget spent and left, in memory or in a file.
 
 A release that does not fit is refused before anything is drawn: it is charged first, in one
-transaction, and what is charged counts as spent whatever happens after. How losses are added up is
-said in `dpframe.privacy.composition`.
+transaction, and what is charged counts as spent whatever happens after. What fits, however amounts
+were chosen, is said in `dpframe.privacy.pots`.
 """
 
 import os
@@ -13,7 +13,12 @@ from uuid import uuid4
 
 import pandas as pd
 
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    DeclarationError,
+    LedgerError,
+)
 from dpframe.ledger.chain import Chain, Entry, Row
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.file import LedgerFile
@@ -145,15 +150,29 @@ class Ledger:
 
     def allows(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits beside what is spent."""
-        return self._look().spent.plus(loss).fits(self.budget)
+        return self._look().pots.fits(loss)
+
+    def check_name(self, name: str | None) -> None:
+        """Refuse a name that a release in the ledger has; `charge` does so once more.
+
+        Raises
+        ------
+        AlreadyReleasedError
+            If there is one.
+        """
+        _refuse_repeated(name, self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
 
+        A release that is refused leaves the ledger as it was.
+
         Raises
         ------
+        AlreadyReleasedError
+            If a release of this name is recorded already.
         BudgetExceededError
-            If the total would exceed the budget; nothing is recorded then.
+            If it does not fit in what is left of the budget.
         LedgerError
             If the file cannot be written, or was changed.
         """
@@ -198,10 +217,13 @@ class Ledger:
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
-        after, row = seen.with_entry(entry)
-        if not after.spent.fits(self.budget):
-            raise BudgetExceededError(refusal(_status_of(seen), entry.loss))
-        return after, row
+        _refuse_repeated(entry.name, seen)
+        left = BudgetStatus.of(seen)
+        if entry.spend.kind == "share":
+            _refuse_outdated(entry, left.share(entry.spend.amount))
+        if not seen.pots.fits(entry.loss):
+            raise BudgetExceededError(refusal(left, entry.loss))
+        return seen.with_entry(entry)
 
     def _look(self) -> Chain:
         """Read what is new in the file."""
@@ -218,11 +240,11 @@ class Ledger:
 
     def status(self) -> BudgetStatus:
         """Return what is spent and what is left."""
-        return _status_of(self._look())
+        return BudgetStatus.of(self._look())
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
-        return _status_of(self._seen)
+        return BudgetStatus.of(self._seen)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per release, in order.
@@ -230,23 +252,23 @@ class Ledger:
         Returns
         -------
         DataFrame
-            By release id: `released_at`, `what` and `mechanism`; the cost as `epsilon`, `mu` and
-            `delta`; `spent_epsilon`, at the delta of the budget, after this release and all before;
-            and `hash`, the head of the ledger then.
+            By release id: `released_at`, `what` and `mechanism`; `part`, the part of the budget
+            that it takes; the cost as `epsilon`, `mu` and `delta`, not a number where there is
+            none; `name`, `frame`, `unit`, `columns`, `user` and `note`; and `hash`, the head of the
+            ledger then.
         """
         seen = self._look()
-        status = _status_of(seen)
-        return status.releases.assign(
-            spent_epsilon=pd.Series(status.running_epsilon(), status.releases.index, float),
-            hash=pd.Series(seen.entry_hashes, status.releases.index, object),
-        )
+        releases = BudgetStatus.of(seen).releases
+        return releases.assign(hash=pd.Series(seen.entry_hashes, releases.index, object))
 
     def to_dp_event(self) -> Any:
         """Return everything charged as an event for the accountants of dp_accounting.
 
         A Gaussian loss of mu is a `GaussianDpEvent(1 / mu)`, a pure epsilon a
-        `LaplaceDpEvent(1 / epsilon)`. An extra delta is an event that accountants refuse, where the
-        installed dp_accounting has none for it.
+        `DiscreteLaplaceDpEvent(epsilon, 1)`, which the accountant of privacy loss distributions
+        takes. An extra delta is an event that accountants refuse, where the installed
+        dp_accounting has none for it. What accountants say holds for amounts that were settled
+        beforehand.
 
         Raises
         ------
@@ -273,8 +295,25 @@ class Ledger:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
 
 
-def _status_of(seen: Chain) -> BudgetStatus:
-    return BudgetStatus(seen.budget, seen.entries, seen.spent)
+def _refuse_repeated(name: str | None, seen: Chain) -> None:
+    """Refuse a name that an earlier release has."""
+    if name is None:
+        return
+    first = next((entry for entry in seen.entries if entry.name == name), None)
+    if first is not None:
+        raise AlreadyReleasedError(
+            f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
+            "nothing was charged. If this is another release, give it another name."
+        )
+
+
+def _refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
+    """Refuse a share that others made smaller after it was planned."""
+    if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
+        raise BudgetExceededError(
+            f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
+            "was planned, for another one was charged: nothing was charged. Ask again."
+        )
 
 
 def _settled(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:

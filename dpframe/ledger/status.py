@@ -1,21 +1,24 @@
-"""What is spent of a budget and what is left, as numbers, a table and words."""
+"""What is spent of a budget and what is left, as numbers, tables and words."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 
 import pandas as pd
 
+from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html
-from dpframe.ledger.chain import Entry
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
-from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.composition import Composition, Split
-from dpframe.privacy.rounding import above, below, root_above, root_below
+from dpframe.ledger.chain import Chain, Entry
+from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.pots import Pots
+from dpframe.privacy.rounding import below, root_below
 
 __all__ = ["BudgetStatus", "describe", "refusal"]
 
 _MOST_SHOWN = 20
+_LONG, _GRID = 1024, 1 << 512  # shares with longer denominators are rounded down to this one
+_TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +28,24 @@ class BudgetStatus:
     Parameters
     ----------
     budget
-        The total.
+        The total: a promise about everything released, however amounts were chosen.
     entries
         The releases charged to it.
-    composition
-        Their losses added up; computed where it is not given.
+    pots
+        What decides whether a release fits, as filled by them.
+    shares
+        Sum of the shares among them.
     """
 
     budget: Budget
     entries: tuple[Entry, ...]
-    composition: Composition = field(default_factory=Composition, compare=False)
+    pots: Pots
+    shares: Fraction
 
-    def __post_init__(self) -> None:
-        if self.entries and self.composition == Composition():
-            object.__setattr__(self, "composition", Composition().plus(*self.losses))
+    @classmethod
+    def of(cls, chain: Chain) -> "BudgetStatus":
+        """Return the status of a ledger as it is known so far."""
+        return cls(chain.budget, chain.entries, chain.pots, chain.shares)
 
     @property
     def losses(self) -> tuple[PrivacyLoss, ...]:
@@ -47,94 +54,123 @@ class BudgetStatus:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """Everything spent, composed."""
-        return self.composition.total
+        """Sums of what was spent: pure epsilons, squares of mu, extra deltas.
+
+        They are no promise of their own where amounts were chosen after seeing answers; the budget
+        is one.
+        """
+        return self.pots.spent
 
     @property
-    def spent_epsilon(self) -> float:
-        """Smallest epsilon at which everything spent is (epsilon, delta)-DP, delta the budget's."""
-        return self.composition.epsilon_at(_delta_left(self.budget, self.spent))
-
-    @property
-    def spent_mu(self) -> float:
-        """Mu such that everything spent, but for the extra deltas, is mu-GDP together."""
-        return root_above(self._all_moved().mu_squared)
-
-    @property
-    def spent_rho(self) -> float:
-        """Rho such that everything spent, but for the extra deltas, is rho-zCDP together."""
-        return above(self._all_moved().rho_doubled / 2)
-
-    @property
-    def spent_delta(self) -> float:
-        """Sum of the extra deltas; the one of the budget is spent by none of the noise alone."""
-        return above(self.spent.delta)
+    def used(self) -> float:
+        """Part of the budget that is used, in [0, 1]: that of the pot with most left."""
+        return float(self.pots.used)
 
     @property
     def remaining_mu(self) -> float:
         """Largest mu of a further Gaussian release."""
-        return root_below(self._remaining_mu_squared())
+        return root_below(self.pots.largest.mu_squared)
 
     @property
     def remaining_rho(self) -> float:
         """Largest rho of a further Gaussian release, mu^2 / 2."""
-        return below(self._remaining_mu_squared() / 2)
+        return below(self.pots.largest.mu_squared / 2)
 
     @property
     def remaining_epsilon(self) -> float:
         """Largest epsilon of a further Laplace release."""
-        return self.composition.spare_epsilon(self.budget)
+        return below(self.pots.largest.epsilon)
 
     @property
     def remaining_delta(self) -> float:
-        """What the extra deltas leave of the budget's delta."""
-        return _delta_left(self.budget, self.spent)
+        """What is left for extra deltas of releases, of the budget's `discovery`."""
+        return below(self.pots.spare_delta)
 
     @property
     def remaining_share(self) -> float:
-        """What is left of the shares: of epsilon if only Laplace was spent or fits, else of mu^2.
+        """What shares leave of 1; 0 if nothing fits any more."""
+        return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
-        A share of the other kind is another amount, which need not fit.
+    def share(self, amount: Fraction) -> PrivacyLoss:
+        """Say what a share costs now: epsilon of Laplace noise, or mu^2 of Gaussian noise.
+
+        It is the part ``s / (1 - shares so far)`` of what is left for its kind. So n shares of 1/n
+        of one kind are equal and fill its pot exactly, and shares of any kinds fit in any order as
+        long as they add up to at most 1; spends in other ways leave smaller ones.
+
+        Parameters
+        ----------
+        amount
+            The share s, in (0, 1].
+
+        Raises
+        ------
+        BudgetExceededError
+            If the shares would add up to more than 1, or nothing is left.
         """
-        whole = Fraction(gaussian_mu(self.budget.epsilon, self.budget.delta)) ** 2
-        if whole and (self.spent.mu_squared or not self.spent.epsilon):
-            return below(self._remaining_mu_squared() / whole)
-        epsilon = exact(self.budget.epsilon)
-        return below(max(1 - self.spent.epsilon / epsilon, Fraction(0))) if epsilon else 0.0
+        left = self.pots.for_shares
+        if amount > 1 - self.shares or not any(left):
+            raise BudgetExceededError(
+                f"share={float(amount):.6g} does not fit in what is left of {self.budget}: "
+                f"share={_floor(self.remaining_share, 6)} is left. Spend less, or declare a "
+                "larger budget."
+            )
+        part = amount / (1 - self.shares)
+        return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
 
-    def _all_moved(self) -> Split:
-        return list(self.composition.splits())[-1]
+    def part(self, loss: PrivacyLoss) -> float:
+        """Part of the budget that a release takes, of the pot with most left; they add up.
 
-    def _remaining_mu_squared(self) -> Fraction:
-        return self.composition.spare_mu_squared(self.budget)
+        Parameters
+        ----------
+        loss
+            What a release that was charged costs.
+        """
+        return self._parts([loss])[0]
+
+    def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
+        found = self.pots.emptiest
+        if found is None:
+            return [float(loss != PrivacyLoss()) for loss in losses]
+        pot = found[0]
+        # a live pot has a price for all that was charged
+        return [float((pot.price(loss) or 0) / pot.limit) for loss in losses]
 
     @property
     def releases(self) -> pd.DataFrame:
-        """One row per release: when, what, mechanism and cost."""
+        """One row per release: when, what, by whom, and at what cost."""
         rows = [
             {
                 "released_at": entry.released_at,
                 "what": entry.what,
                 "mechanism": entry.mechanism,
-                "epsilon": float(entry.loss.epsilon),
-                "mu": entry.loss.mu,
-                "delta": float(entry.loss.delta),
+                "part": part,
+                **_amounts(entry.loss),
+                **{text: getattr(entry, text) for text in _TEXTS},
             }
-            for entry in self.entries
+            for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
-        columns = ["released_at", "what", "mechanism", "epsilon", "mu", "delta"]
+        amounts = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
+        columns = ["released_at", "what", "mechanism", *amounts, *_TEXTS]
         index = pd.Index(
             [entry.release_id for entry in self.entries], name="release_id", dtype=object
         )
-        return pd.DataFrame(rows, index=index, columns=columns)
+        return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(amounts)
 
-    def running_epsilon(self) -> list[float]:
-        """Give what was spent after each release, as `spent_epsilon`."""
-        composed, running = Composition(), []
-        for loss in self.losses:
-            composed = composed.plus(loss)
-            running.append(composed.epsilon_at(_delta_left(self.budget, composed.total)))
-        return running
+    @property
+    def limits(self) -> pd.DataFrame:
+        """One row per pot: its part of delta, what is in it, its limit, and whether it is live."""
+        rows = [
+            {
+                "part_of_delta": float(getattr(pot, "part", 0)),
+                "order": float(getattr(pot, "order", "nan")),
+                "used": float("nan") if had is None else float(had),
+                "limit": float(pot.limit),
+                "live": had is not None,
+            }
+            for pot, had in zip(self.pots.pots, self.pots.sums, strict=True)
+        ]
+        return pd.DataFrame(rows, pd.Index([pot.kind for pot in self.pots.pots], name="pot"))
 
     def _repr_html_(self) -> str:
         """Show the budget in a notebook."""
@@ -142,31 +178,39 @@ class BudgetStatus:
 
     def __repr__(self) -> str:
         """Show the budget as a short table."""
+        budget = self.budget
+        kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+        shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
         lines = [
-            f"Budget     epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}",
-            f"Spent      epsilon={self.spent_epsilon:.4g} at that delta, mu={self.spent_mu:.4g}, "
-            f"rho={self.spent_rho:.4g} ({describe(self.spent)})",
-            f"Remaining  mu={_floor(self.remaining_mu, 4)} (Gaussian) or "
-            f"epsilon={_floor(self.remaining_epsilon, 4)} (Laplace), "
-            f"rho={_floor(self.remaining_rho, 4)}, share={_floor(self.remaining_share, 4)}",
+            f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
+            f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
+            f"Remaining  {_still_fits(self, 4)}, share={_floor(self.remaining_share, 4)}",
         ]
         hidden = len(self.entries) - _MOST_SHOWN
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
-        for entry in self.entries[-_MOST_SHOWN:]:
-            lines.append(
-                f"  {entry.released_at}  {entry.what}: {entry.mechanism}, {describe(entry.loss)}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(self._line, self.entries[-_MOST_SHOWN:])])
+
+    def _line(self, entry: Entry) -> str:
+        name = "" if entry.name is None else f"{entry.name!r}, "
+        return (
+            f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, "
+            f"{describe(entry.loss)}, {self.part(entry.loss):.3g} of the budget"
+        )
 
 
 def refusal(left: BudgetStatus, loss: PrivacyLoss) -> str:
     """Say that a release does not fit, and what would."""
+    if loss.delta > left.pots.spare_delta:
+        return (
+            f"this release needs an extra delta={float(loss.delta):.6g}, and "
+            f"delta={_floor(left.remaining_delta, 6)} is left for such in {left.budget}. How much "
+            "of delta is kept for them is settled when the ledger is made: "
+            "dpf.Budget(epsilon, delta, discovery=...)."
+        )
     return (
         f"this release needs {describe(loss)}, which does not fit in what is left of "
-        f"{left.budget}: mu={_floor(left.remaining_mu, 6)} for Gaussian noise, or "
-        f"epsilon={_floor(left.remaining_epsilon, 6)} for Laplace noise. Spend less, or "
-        "declare a larger budget."
+        f"{left.budget}: {_still_fits(left, 6)} still fit. Spend less, or declare a larger budget."
     )
 
 
@@ -178,6 +222,19 @@ def describe(loss: PrivacyLoss) -> str:
     return ", ".join(parts) or "nothing"
 
 
+def _still_fits(left: BudgetStatus, digits: int) -> str:
+    return (
+        f"mu={_floor(left.remaining_mu, digits)} for Gaussian noise or "
+        f"epsilon={_floor(left.remaining_epsilon, digits)} for Laplace noise"
+    )
+
+
+def _amounts(loss: PrivacyLoss) -> dict[str, float]:
+    """Give the amounts of a loss; none is no number, for an epsilon of 0 would be a promise."""
+    amounts = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
+    return {name: value or float("nan") for name, value in amounts.items()}
+
+
 def _floor(value: float, digits: int) -> str:
     """Show what is left with a few digits, rounded down: as much as is shown can be spent."""
     # exact, so that 0.1 is not shown as 0.09999
@@ -185,5 +242,8 @@ def _floor(value: float, digits: int) -> str:
     return f"{float(shown):g}"
 
 
-def _delta_left(budget: Budget, spent: PrivacyLoss) -> float:
-    return below(max(exact(budget.delta) - spent.delta, Fraction(0)))
+def _short(amount: Fraction) -> Fraction:
+    """Round an amount down where its exact digits became very many."""
+    if amount.denominator.bit_length() <= _LONG:
+        return amount
+    return Fraction(amount * _GRID // 1, _GRID)

@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError
+from dpframe.errors import BudgetExceededError, CalibrationError
+from dpframe.ledger.ledger import Ledger
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
 from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance, Law
+from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
 
@@ -152,7 +154,8 @@ def plan_release(
     found = [_plan_with(name, tables, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
-        raise _reason([one for one in found if isinstance(one, Refusal)])
+        refusals = [one for one in found if isinstance(one, Refusal)]
+        raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
     best = _best(plans, declaration)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
@@ -168,6 +171,21 @@ def _reason(refusals: list[Refusal]) -> CalibrationError:
     """Say why nothing can be released: the first refusal of a mechanism that had an allowance."""
     telling = [refusal for refusal in refusals if refusal.allowed] or refusals
     return CalibrationError(telling[0].reason)
+
+
+def _used_up(
+    refusals: list[Refusal], spend: Spend, ledger: Ledger | None
+) -> BudgetExceededError | None:
+    """Say so where a share is nothing because other noise has used what the mechanism needs."""
+    if spend.kind != "share" or any(refusal.allowed for refusal in refusals):
+        return None
+    if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.untouched:
+        return None
+    return BudgetExceededError(
+        f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
+        f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise. Use "
+        'mechanism="laplace".'
+    )
 
 
 def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
@@ -202,25 +220,25 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
             + (f" of {budget}." if budget else ".")
         )
     if spend.kind == "share":
-        if budget is None:
+        if ledger is None:
             raise CalibrationError(
                 "share= is a part of a budget and none is declared. Declare "
                 "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
             )
-        whole = Fraction(gaussian_mu(budget.epsilon, budget.delta)) ** 2
-        return Allowance(amount * whole, amount * exact(budget.epsilon))
-    below = min(amount, Fraction(float(amount)))
+        now = ledger.status().share(amount)
+        return Allowance(now.mu_squared, now.epsilon)
+    least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
-        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, below, delta)
-    mu_squared = below**2 if spend.kind == "mu" else 2 * below
+        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
+    mu_squared = least**2 if spend.kind == "mu" else 2 * least
     return Allowance(mu_squared, Fraction(pure_of_mu(math.sqrt(mu_squared) * (1 - 2.0**-52))))
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:
     if spend.delta is not None:
         return spend.delta
-    return 0.0 if budget is None else budget.delta
+    return 0.0 if budget is None else below(budget.noise_delta)
 
 
 def _plan_with(

@@ -14,6 +14,7 @@ from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.tables import OutputColumn, Table
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import Moment, microseconds
@@ -64,7 +65,7 @@ def cost(plan: Plan, declaration: Declaration) -> Cost:
     if not loss.mu_squared:
         return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
     budget = None if declaration.ledger is None else declaration.ledger.budget
-    delta = spend.delta if spend.delta is not None or budget is None else budget.delta
+    delta = spend.delta if spend.delta is not None or budget is None else below(budget.noise_delta)
     if not delta:
         return {"mu": loss.mu, "epsilon": None, "delta": None}
     # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
@@ -198,10 +199,15 @@ def _times(ticks: Ticks, bounds: Bounds) -> TimesPart:
     )
 
 
-def ledger_of(ledger: Ledger | None) -> LedgerPart | None:
-    """Say what is spent, right after a charge."""
+def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
+    """Say what a charge took of the budget, right after it."""
     if ledger is None:
         return None
     status = ledger.last_status()  # nothing may fail between charge and release
-    budget = BudgetPart(ledger.budget.epsilon, ledger.budget.delta)
-    return LedgerPart(ledger.ledger_id, budget, status.spent_epsilon)
+    budget = ledger.budget
+    return LedgerPart(
+        id=ledger.ledger_id,
+        budget=BudgetPart(budget.epsilon, budget.delta, budget.discovery),
+        part=status.part(entry.loss),
+        used=status.used,
+    )

@@ -126,6 +126,9 @@ class Budget:
     delta
         Probability mass on which the bound may fail, in [0, 1). With 0 only Laplace noise is
         possible.
+    discovery
+        Part of delta that is kept for extra deltas of releases, in [0, delta]; noise has the rest.
+        It is settled here, once: nothing is moved between the two later.
 
     Raises
     ------
@@ -140,10 +143,12 @@ class Budget:
 
     epsilon: float
     delta: float = 0.0
+    discovery: float = 0.0
 
     def __post_init__(self) -> None:
         epsilon = check_epsilon(self.epsilon)
         delta = check_delta(self.delta)
+        discovery = _check_discovery(self.discovery, delta)
         if epsilon == 0 and delta == 0:
             raise CalibrationError(
                 "epsilon and delta are both 0: nothing at all could be released. "
@@ -151,6 +156,28 @@ class Budget:
             )
         object.__setattr__(self, "epsilon", float(epsilon))
         object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "discovery", discovery)
+
+    @property
+    def noise_delta(self) -> Fraction:
+        """The delta that noise may use: all but what is kept for discovery."""
+        return exact(self.delta) - exact(self.discovery)
+
+    def __repr__(self) -> str:
+        """Show the amounts that were given."""
+        kept = f", discovery={self.discovery}" if self.discovery else ""
+        return f"Budget(epsilon={self.epsilon}, delta={self.delta}{kept})"
+
+
+def _check_discovery(value: object, delta: float) -> float:
+    """Validate the part of delta that is kept for extra deltas."""
+    number = float(_check_number("discovery", value))
+    if not 0 <= number <= delta:
+        raise CalibrationError(
+            f"discovery must be in [0, delta], delta={delta}: it is the part of delta kept for "
+            f"extra deltas of releases; got discovery={value!r}."
+        )
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +265,13 @@ class PrivacyLoss:
     def mu(self) -> float:
         """Root of `mu_squared`, rounded up."""
         value = self.mu_squared
+        if not value:
+            return 0.0
         # 4**half times the value has 128 bits or so: squares below all floats have a root, too
-        half = 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2
-        root = float(math.isqrt(math.floor(value * Fraction(4) ** half)) / Fraction(2) ** half)
+        above, below = value.numerator, value.denominator
+        half = 64 + (below.bit_length() - above.bit_length()) // 2
+        scaled = (above << max(2 * half, 0)) // (below << max(-2 * half, 0))
+        root = math.ldexp(math.isqrt(scaled), -half)
         while Fraction(root) ** 2 < value:
             root = math.nextafter(root, math.inf)
         return root

@@ -7,7 +7,7 @@ from fractions import Fraction
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss, exact
 
-__all__ = ["above", "below", "root_above", "root_below", "round_up"]
+__all__ = ["below", "root_below", "round_up"]
 
 
 def round_up(value: float, holds: Callable[[float], bool]) -> float:
@@ -49,22 +49,9 @@ def below(value: Fraction) -> float:
     return number
 
 
-def above(value: Fraction) -> float:
-    """Smallest float that stands for no less than a fraction."""
-    number = float(value)
-    while exact(number) < value:
-        number = math.nextafter(number, math.inf)
-    return number
-
-
-def root_above(square: Fraction) -> float:
-    """Root of a fraction >= 0, rounded up."""
-    return PrivacyLoss(mu_squared=square).mu
-
-
 def root_below(square: Fraction) -> float:
     """Root of a fraction >= 0, rounded down."""
-    root = root_above(square)
+    root = PrivacyLoss(mu_squared=square).mu
     while Fraction(root) ** 2 > square:
         root = math.nextafter(root, 0.0)
     return root

@@ -14,6 +14,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.errors import CertificateError, UnreadableCertificateError
 from dpframe.html import pairs, section, titled
+from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.results import certificate_words as words
 from dpframe.results.digest import digest
@@ -28,6 +29,7 @@ from dpframe.results.reading import (
 )
 from dpframe.results.record import LedgerPart, LossPart, QueryPart, UnitPart
 from dpframe.results.record_noise import BlockName, ColumnPart, MechanismPart, StepPart
+from dpframe.results.recorded import check_recorded
 
 __all__ = [
     "ATTRIBUTE",
@@ -242,7 +244,7 @@ def read_certificate(found: object) -> Certificate:
     return read(Certificate, found, "this certificate")
 
 
-def verify(frame: pd.DataFrame) -> Certificate:
+def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 
     The digest is a SHA-256 over index, columns, their names, dtypes, values and the certificate
@@ -256,6 +258,14 @@ def verify(frame: pd.DataFrame) -> Certificate:
     frame
         A released frame, as it was released or read back from a file.
 
+    Parameters
+    ----------
+    frame
+        A released frame, or one that was made from it here.
+    ledger
+        Check also that this ledger was charged for the release: under the same id, at the same
+        time, for the same query, mechanism and cost.
+
     Returns
     -------
     Certificate
@@ -265,7 +275,7 @@ def verify(frame: pd.DataFrame) -> Certificate:
     ------
     CertificateError
         If the frame carries no certificate, or was altered: frame or certificate differ from what
-        was released or post-processed.
+        was released or post-processed; or if it is not in the ledger.
     UnreadableCertificateError
         If it carries one that this version cannot read.
 
@@ -287,6 +297,8 @@ def verify(frame: pd.DataFrame) -> Certificate:
             "attrs, or the certificate, were changed after the release. Go back to the released "
             "frame; the certificate says nothing about this one."
         )
+    if ledger is not None:
+        check_recorded(certificate, ledger)
     return certificate
 
 

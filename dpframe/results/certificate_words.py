@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from dpframe.html import bounds_text, grid, unit_lines, up
+from dpframe.html import bounds_text, grid, unit_lines
 from dpframe.results.record import CapsPart, LedgerPart, LossPart, UnitPart
 from dpframe.results.record_noise import ColumnPart, StepPart
 
@@ -48,19 +48,24 @@ def loss_lines(loss: LossPart) -> list[str]:
 
 
 def about_ledger(ledger: LedgerPart) -> str:
-    """Say what was spent when a release was made."""
+    """Say what a release took of a budget."""
     budget = ledger.budget
-    spent = f"epsilon={ledger.spent_epsilon:.4g} spent of {budget.epsilon:g}"
-    return f"{ledger.id}: {spent} at delta={budget.delta:g}"
+    return (
+        f"{ledger.id}: {ledger.part:.3g} of the budget, epsilon={budget.epsilon:g} at "
+        f"delta={budget.delta:g}; {ledger.used:.3g} used by then"
+    )
 
 
 def ledger_lines(ledger: LedgerPart | None) -> list[str]:
-    """Say what was spent when a release was made, line by line."""
+    """Say what a release took of a budget, line by line."""
     if ledger is None:
         return ["none: no budget was declared"]
     budget = ledger.budget
-    spent = f"epsilon={up(ledger.spent_epsilon)} spent of {budget.epsilon:g}"
-    return [f"{spent} at delta={budget.delta:g}", ledger.id]
+    return [
+        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, delta={budget.delta:g}",
+        f"{ledger.used:.1%} used by then",
+        ledger.id,
+    ]
 
 
 def about_column(column: ColumnPart) -> str:

@@ -211,10 +211,13 @@ class BudgetPart(Part):
         Epsilon of the total.
     delta
         Delta of the total.
+    discovery
+        The part of delta that is kept for extra deltas.
     """
 
     epsilon: NotNegative
     delta: Delta
+    discovery: Delta
 
 
 @dataclass(frozen=True)
@@ -227,11 +230,13 @@ class LedgerPart(Part):
         Identifier of the ledger; the guarantees of releases with the same one add up in it.
     budget
         The total that was declared.
-    spent_epsilon
-        Smallest epsilon at which everything spent so far, this release included, is
-        (epsilon, delta)-differentially private at the delta of the budget.
+    part
+        Part of the budget that this release took.
+    used
+        Part of the budget that was used then, this release included.
     """
 
     id: Identifier
     budget: BudgetPart
-    spent_epsilon: NotNegative
+    part: NotNegative
+    used: NotNegative

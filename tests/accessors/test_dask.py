@@ -109,7 +109,7 @@ def test_errors_of_the_graph_quote_nothing_and_stay_charged():
     watched.frame.dp.declare(budget=dpf.Budget(epsilon=1))
     with pytest.raises(ReleaseError, match=r"^(?!.*the disk is gone)"):
         watched.frame.dp.count(epsilon=1)
-    assert watched.frame.dp.budget.spent_epsilon == 1
+    assert watched.frame.dp.budget.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -173,7 +173,7 @@ def test_a_declaration_stays_with_its_collection():
     assert collection.dp.declare(**FACTS, budget=budget) is collection.dp
     collection.dp.count(by="zone", epsilon=1)
     collection["half"] = collection.fare / 2
-    assert collection.dp.budget.spent_epsilon == 1
+    assert collection.dp.budget.spent.epsilon == 1
     other = split(survey().assign(own=1), 2)
     for derived in (collection[collection.hour > 1], collection.copy(), collection.merge(other)):
         with pytest.raises(DeclarationError, match="derived from a declared frame"):

@@ -107,7 +107,7 @@ def test_the_budget_is_that_of_the_ledger(frame):
     assert frame.dp.ledger is ledger
     frame.dp.count(epsilon=0.25)
     assert frame.dp.budget == ledger.status()
-    assert frame.dp.budget.spent_epsilon == 0.25
+    assert frame.dp.budget.spent.epsilon == 0.25
 
 
 def test_without_a_budget_there_is_none_to_show(frame):

@@ -168,7 +168,7 @@ def test_files_of_a_declared_frame_are_refused_until_they_are_declared(tmp_path)
         scan.dp.count(epsilon=1)
     scan.dp.declare(keys={"zone": ["A"]}, ledger=frame.dp.ledger)
     scan.dp.count(by="zone", share=1)
-    assert frame.dp.budget.spent_epsilon == 1
+    assert frame.dp.budget.spent.epsilon == 1
 
 
 def test_a_relative_path_stays_what_it_was(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from report_ledger import HEADER, SECTION, ledger_lines  # noqa: E402
 from support.auditing import FALSE_ALARM, LEAST_RATIO, Finding, Game, audit  # noqa: E402
 from support.games import GAMES  # noqa: E402
 from support.variants import VARIANTS  # noqa: E402
@@ -195,6 +196,7 @@ def main() -> int:
         pandas=pd.__version__,
         dpframe=version("dpframe"),
     )
+    page += SECTION.format(table=table(HEADER, ledger_lines()))
     output.write_text(page, encoding="utf-8")
     return int(not all(caught) or any(one.certified > one.epsilon for one in findings))
 

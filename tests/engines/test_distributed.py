@@ -100,7 +100,7 @@ def test_errors_of_workers_quote_nothing(client):
     private.dp.declare(budget=dpf.Budget(epsilon=1))
     with pytest.raises(ReleaseError, match=r"^(?!.*the disk is gone)"):
         private.dp.count(epsilon=1)
-    assert private.dp.budget.spent_epsilon == 1
+    assert private.dp.budget.spent.epsilon == 1
 
 
 def test_persisted_collections_are_used_where_they_are(client):

@@ -50,7 +50,7 @@ def test_a_ledger_reopened_is_what_it_was(path):
     assert again.entries == first.entries == tuple(map(entry, LOSSES))
     assert again.status() == first.status()
     assert again.status().spent == sum(LOSSES, start=PrivacyLoss())
-    assert again.status().composition == first.status().composition
+    assert again.status().pots == first.status().pots
     assert (again.ledger_id, again.head, again.budget) == (first.ledger_id, first.head, ONE)
     assert again.to_frame().equals(first.to_frame())
     assert repr(again) == f"<Ledger in {path}: {ONE}, 5 releases>"
@@ -90,8 +90,14 @@ def test_entries_are_kept_exactly(tmp_path):
         "gaussian",
         Spend.of(epsilon=Fraction(1, 7 * 10**5000), delta=1e-9),
         PrivacyLoss(Fraction(1, 10**9000), Fraction(2**-537) ** 2, Fraction(1, 10**400)),
+        name="März \udfff",
+        note="a\nb",
+        user="\0",
+        frame="'; DROP TABLE chain; --",
+        unit="Ω",
+        columns=("a, b", ""),
     )
-    ledger = Ledger.create(tmp_path / "x", budget=ONE)
+    ledger = Ledger.create(tmp_path / "x", budget=Budget(1, 1e-6, discovery=1e-7))
     ledger.charge(odd)
     assert Ledger(tmp_path / "x").entries == (odd,)
     assert Ledger(tmp_path / "x").head == ledger.head
@@ -106,8 +112,8 @@ def test_amounts_are_readable_in_the_file(path):
         assert digest == hashlib.sha256(f"{before}\n{body}".encode()).hexdigest()
         before = digest
     header, *entries = (json.loads(body) for _, body, _ in rows)
-    assert header["budget"] == {"epsilon": "1", "delta": "1/1000000"}
-    assert header["format"] == 1
+    assert header["budget"] == {"epsilon": "1", "delta": "1/1000000", "discovery": "0"}
+    assert header["format"] == 2
     assert [each["loss"]["epsilon"] for each in entries] == ["1/10", "0", "1/3", "0", "1/100"]
 
 
@@ -195,8 +201,8 @@ def test_a_ledger_of_another_format_is_refused(path):
     copied = path.with_name("other.ledger")
     shutil.copy(path, copied)
     with contextlib.closing(sqlite3.connect(copied)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match=r"is of format 2, and this version .* reads format 1"):
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(LedgerError, match=r"is of format 1, and this version .* reads format 2"):
         Ledger(copied)
     with editing(path) as connection:
         body = json.dumps({"format": 3})

@@ -210,7 +210,7 @@ def test_a_certificate_answers_what_was_promised():
     assert loss["delta"] == 1e-6
     assert 0 < loss["epsilon"] < 2
     assert record["ledger"]["id"] == frame.dp.ledger.ledger_id
-    assert record["ledger"]["spent_epsilon"] == frame.dp.budget.spent_epsilon
+    assert record["ledger"]["used"] == frame.dp.budget.used
     (column,) = record["columns"]
     assert (column["kind"], column["column"], column["bounds"]) == ("sum", "fare", [0, 30])
 
@@ -228,7 +228,7 @@ def test_a_certificate_reads_as_words():
         "(0.5, 0)-DP",
         "bounds [0, 30]",
         "one for each row",
-        "epsilon=0.5 spent of 2",
+        "0.25 of the budget, epsilon=2 at delta=1e-06; 0.25 used by then",
         made.dp.certificate.digest,
     ):
         assert words in text

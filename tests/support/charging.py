@@ -5,9 +5,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from dpframe.ledger.ledger import BudgetStatus, Entry
+from dpframe.ledger.ledger import BudgetStatus, Entry, Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
-from dpframe.privacy.composition import Composition
+from dpframe.privacy.pots import settled
 
 ONE = Budget(1, 1e-6)
 PURE = Budget(1)
@@ -21,16 +21,27 @@ def gaussian(mu: float) -> PrivacyLoss:
     return PrivacyLoss(mu_squared=Fraction(mu) ** 2)
 
 
-def affords(budget: Budget, losses: list[PrivacyLoss]) -> bool:
-    return Composition().plus(*losses).fits(budget)
+def affords(budget: Budget, losses: Iterable[PrivacyLoss]) -> bool:
+    """Whether losses fit in a budget one after the other."""
+    pots = settled(budget)
+    for loss in losses:
+        if not pots.fits(loss):
+            return False
+        pots = pots.plus(loss)
+    return True
 
 
-def entry(loss: PrivacyLoss) -> Entry:
-    return Entry("id", "2026-01-01T00:00:00+00:00", "count", "name", Spend.of(mu=1), loss)
+def entry(loss: PrivacyLoss, name: str | None = None, share: Fraction | None = None) -> Entry:
+    spend = Spend.of(mu=1) if share is None else Spend("share", share)
+    return Entry("id", "2026-01-01T00:00:00+00:00", "count", "mechanism", spend, loss, name=name)
 
 
 def status(budget: Budget, *losses: PrivacyLoss) -> BudgetStatus:
-    return BudgetStatus(budget, tuple(map(entry, losses)))
+    """Give the status of a ledger after some losses, all of which fit."""
+    ledger = Ledger(budget=budget)
+    for loss in losses:
+        ledger.charge(entry(loss))
+    return ledger.status()
 
 
 def in_processes(acts: Iterable[Callable[[], int]]) -> list[int]:

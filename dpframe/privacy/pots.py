@@ -1,0 +1,314 @@
+"""Pots: what fits in a budget when amounts and mechanisms are chosen after seeing answers.
+
+Each pot has a limit and a price for every loss. Its sum runs over all that was charged, in order.
+A release fits if, with all before it, at least one pot is within its limit; a pot that a charge
+carries over its limit is dead for ever. So a pot is a privacy filter (Rogers, Roth, Ullman and
+Vadhan 2016) with a part of delta of its own, and the parts add up to at most the delta:
+
+- pure, no delta: sums epsilon, and no Gaussian loss fits. Limit: the budget's epsilon;
+- Gaussian, 4/5 of delta: sums mu^2, of a pure loss the one it implies. Limit: mu^2 of the mu that
+  keeps (epsilon, its delta) (Smith and Thakurta 2022);
+- Renyi, six orders a, 1/30 of delta each: sums ``a mu^2 / 2`` and the divergence of order a of
+  randomized response. Limit: ``epsilon - log(1 - 1/a) + log(a d) / (a - 1)``, d its delta (Canonne,
+  Kamath and Steinke 2020, Proposition 12; Feldman and Zrnic 2021).
+
+The very first charge may be beyond all pots if it keeps the budget by itself: it takes all of it.
+Prices are rounded up and limits down; sums are exact.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.renyi import (
+    best_order,
+    divergence_of_pure,
+    few_digits,
+    pure_of_divergence,
+    renyi_limit,
+)
+from dpframe.privacy.rounding import below, root_below
+
+__all__ = ["KINDS", "GaussianPot", "Pot", "Pots", "PurePot", "RenyiPot", "Spare", "settled"]
+
+GAUSSIAN_PART = Fraction(4, 5)
+"""Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
+
+_ORDERS = 6
+_RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
+_WAY_BACK = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
+_LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
+
+
+class Spare(NamedTuple):
+    """What a pot has left: for a further Gaussian loss, or for a further pure one."""
+
+    mu_squared: Fraction
+    epsilon: Fraction
+
+
+NOTHING = Spare(Fraction(0), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class PurePot:
+    """Sums epsilon. No Gaussian loss fits.
+
+    Parameters
+    ----------
+    limit
+        The epsilon of the budget.
+    """
+
+    limit: Fraction
+    kind: ClassVar[str] = "pure"
+
+    def price(self, loss: PrivacyLoss) -> Fraction | None:
+        """Return what a loss takes; `None` if it never fits."""
+        return None if loss.mu_squared else loss.epsilon
+
+    def spare(self, left: Fraction) -> Spare:
+        """Return the losses of either kind that fill what is left."""
+        return Spare(Fraction(0), left)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPot:
+    """Sums mu^2 of Gaussian differential privacy.
+
+    Parameters
+    ----------
+    part
+        Part of delta that is its own.
+    limit
+        Largest sum of mu^2.
+    """
+
+    part: Fraction
+    limit: Fraction
+    kind: ClassVar[str] = "gaussian"
+
+    def price(self, loss: PrivacyLoss) -> Fraction:
+        """Return what a loss takes."""
+        return _gaussian_price(loss)
+
+    def spare(self, left: Fraction) -> Spare:
+        """Return the losses of either kind that fill what is left."""
+        return Spare(left, _pure_of_mu_squared(left))
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiPot:
+    """Sums Renyi divergences of one order.
+
+    Parameters
+    ----------
+    part
+        Part of delta that is its own.
+    order
+        The order, above 1.
+    limit
+        Largest sum of divergences.
+    """
+
+    part: Fraction
+    order: Fraction
+    limit: Fraction
+    kind: ClassVar[str] = "renyi"
+
+    def price(self, loss: PrivacyLoss) -> Fraction:
+        """Return what a loss takes."""
+        if not loss.mu_squared:
+            return divergence_of_pure(loss.epsilon, self.order)
+        price = few_digits(self.order * loss.mu_squared / 2)
+        return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
+
+    def spare(self, left: Fraction) -> Spare:
+        """Return the losses of either kind that fill what is left."""
+        # the price of it is rounded up to 64 binary digits
+        mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
+        return Spare(mu_squared, pure_of_divergence(left, self.order))
+
+
+Pot = PurePot | GaussianPot | RenyiPot
+KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
+    each.kind: each for each in (PurePot, GaussianPot, RenyiPot)
+}
+"""Pots by the name under which a ledger keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pots:
+    """The pots of a ledger, settled when it is made, and what is in each.
+
+    Parameters
+    ----------
+    pots
+        The pots.
+    whole
+        Largest mu^2 that keeps the budget by itself: what the very first charge may take.
+    discovery
+        Largest sum of extra deltas.
+    sums
+        What is in each pot; `None` where it is dead. Empty pots if not given.
+    spent
+        All losses added up.
+
+    Examples
+    --------
+    >>> pots = settled(Budget(epsilon=1, delta=1e-6))
+    >>> half = PrivacyLoss(epsilon=Fraction(1, 2))
+    >>> pots.plus(half).fits(half), pots.plus(half).plus(half).fits(half)
+    (True, False)
+    """
+
+    pots: tuple[Pot, ...]
+    whole: Fraction
+    discovery: Fraction
+    sums: tuple[Fraction | None, ...] = ()
+    spent: PrivacyLoss = field(default_factory=PrivacyLoss)
+
+    def __post_init__(self) -> None:
+        if not self.sums:
+            object.__setattr__(self, "sums", (Fraction(0),) * len(self.pots))
+
+    def plus(self, loss: PrivacyLoss) -> "Pots":
+        """Charge a loss, whether it fits or not."""
+        sums = tuple(
+            None if had is None else _added(pot, had, loss)
+            for pot, had in zip(self.pots, self.sums, strict=True)
+        )
+        spent = self.spent + loss
+        return replace(
+            self,
+            sums=sums,
+            spent=PrivacyLoss(_short(spent.epsilon), _short(spent.mu_squared), _short(spent.delta)),
+        )
+
+    def fits(self, loss: PrivacyLoss) -> bool:
+        """Whether a further loss keeps the promise, decided exactly and from amounts alone."""
+        if loss == PrivacyLoss():
+            return True
+        if loss.delta > self.spare_delta:
+            return False
+        if any(had is not None for had in self.plus(loss).sums):
+            return True
+        return self.untouched and _gaussian_price(loss) <= self.whole
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was spent."""
+        return self.spent == PrivacyLoss()
+
+    @property
+    def live(self) -> Iterator[tuple[Pot, Fraction]]:
+        """Pots that are not dead, each with what is in it."""
+        for pot, had in zip(self.pots, self.sums, strict=True):
+            if had is not None:
+                yield pot, had
+
+    @property
+    def spare(self) -> Spare:
+        """Largest loss of either kind that fits in a pot."""
+        spares = [NOTHING, *(pot.spare(pot.limit - had) for pot, had in self.live)]
+        return Spare(max(each.mu_squared for each in spares), max(each.epsilon for each in spares))
+
+    @property
+    def largest(self) -> Spare:
+        """Largest loss of either kind that fits, the whole budget at once included."""
+        most = self.spare
+        if not self.untouched:
+            return most
+        alone = _pure_of_mu_squared(self.whole)
+        return Spare(max(most.mu_squared, self.whole), max(most.epsilon, alone))
+
+    @property
+    def spare_delta(self) -> Fraction:
+        """What is left for extra deltas."""
+        return self.discovery - self.spent.delta
+
+    @property
+    def for_shares(self) -> Spare:
+        """What shares are parts of: pure losses take the pure pot as long as it has room."""
+        most = self.spare
+        for pot, had in self.live:
+            if isinstance(pot, PurePot) and had < pot.limit:
+                return Spare(most.mu_squared, pot.limit - had)
+        return most
+
+    @property
+    def emptiest(self) -> tuple[Pot, Fraction] | None:
+        """The live pot of which the largest part is left, and what is in it."""
+        pots = [(pot, had) for pot, had in self.live if pot.limit]
+        return min(pots, key=lambda each: each[1] / each[0].limit, default=None)
+
+    @property
+    def used(self) -> Fraction:
+        """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
+        found = self.emptiest
+        return Fraction(1) if found is None else found[1] / found[0].limit
+
+
+def _added(pot: Pot, had: Fraction, loss: PrivacyLoss) -> Fraction | None:
+    price = pot.price(loss)
+    if price is None:
+        return None
+    total = _short(had + price)
+    return total if total <= pot.limit else None
+
+
+def settled(budget: Budget) -> Pots:
+    """Settle the pots of a budget; without delta for noise there is the pure one alone."""
+    delta = budget.noise_delta
+    pure = PurePot(exact(budget.epsilon))
+    if not delta:
+        return Pots((pure,), Fraction(0), exact(budget.discovery))
+    renyi = list(_renyi_pots(budget.epsilon, delta))
+    part = GAUSSIAN_PART if renyi else Fraction(1)
+    gaussian = GaussianPot(part, _largest_mu_squared(budget.epsilon, delta * part))
+    whole = _largest_mu_squared(budget.epsilon, delta)
+    return Pots((pure, gaussian, *renyi), whole, exact(budget.discovery))
+
+
+def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
+    return Fraction(gaussian_mu(epsilon, below(delta))) ** 2
+
+
+def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
+    """Give the Renyi pots that have room at all."""
+    part = (1 - GAUSSIAN_PART) / _ORDERS
+    each = below(delta * part)
+    if not epsilon or not each:
+        return
+    for k in range(_ORDERS):
+        order = best_order(float(exact(epsilon) * _RATIO**k), each)
+        limit = renyi_limit(epsilon, each, order)
+        if limit > 0:
+            yield RenyiPot(part, order, limit)
+
+
+def _gaussian_price(loss: PrivacyLoss) -> Fraction:
+    if not loss.epsilon:
+        return loss.mu_squared
+    return loss.mu_squared + _mu_squared_of_pure(loss.epsilon)
+
+
+@lru_cache(maxsize=2**16)
+def _mu_squared_of_pure(epsilon: Fraction) -> Fraction:
+    return Fraction(mu_of_pure(epsilon)) ** 2
+
+
+def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:
+    return exact(pure_of_mu(root_below(mu_squared * (1 - _WAY_BACK))))
+
+
+def _short(total: Fraction) -> Fraction:
+    """Round a sum up where its exact digits became very many."""
+    if total.denominator.bit_length() <= _LONG:
+        return total
+    return Fraction(math.ceil(total * _GRID), _GRID)

@@ -1,0 +1,177 @@
+"""Shares of a budget: equal, exact, in any order, and never of a state that is gone."""
+
+import random
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from support.charging import ONE, PURE, entry, gaussian, pure
+
+import dpframe as dpf
+from dpframe.errors import BudgetExceededError
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.calibration import gaussian_mu
+
+BUDGETS = [ONE, Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]
+KINDS = ["gaussian", "laplace"]
+
+
+def loss_of(ledger: Ledger, kind: str, share: Fraction) -> PrivacyLoss:
+    now = ledger.status().share(share)
+    if kind == "laplace":
+        return PrivacyLoss(epsilon=now.epsilon)
+    return PrivacyLoss(mu_squared=now.mu_squared)
+
+
+def charge(ledger: Ledger, kind: str, share: Fraction) -> PrivacyLoss:
+    loss = loss_of(ledger, kind, share)
+    ledger.charge(entry(loss, share=share))
+    return loss
+
+
+def trips(**declared) -> pd.DataFrame:
+    frame = pd.DataFrame({"zone": ["A", "B", "A"]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, **declared)
+    return frame
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [7, 12, 100])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_shares_of_one_kind_are_equal_and_fill_their_pot_exactly(budget, n, kind):
+    ledger = Ledger(budget=budget)
+    losses = {charge(ledger, kind, Fraction(1, n)) for _ in range(n)}
+    assert len(losses) == 1
+    pots = ledger.status().pots
+    position = KINDS[::-1].index(kind)
+    assert pots.sums[position] == pots.pots[position].limit
+    if kind == "gaussian":
+        assert not ledger.allows(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
+    with pytest.raises(BudgetExceededError, match=r"share=1e-09 does not fit .*share=0 is left"):
+        ledger.status().share(Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_shares_of_any_kinds_fit_in_any_order_up_to_one(budget):
+    source = random.Random(1)
+    for _ in range(20):
+        ledger, left = Ledger(budget=budget), Fraction(1)
+        while left:
+            share = min(left, Fraction(source.randint(1, 4), 12))
+            charge(ledger, source.choice(KINDS), share)
+            left -= share
+        assert ledger.status().shares == 1
+        assert ledger.status().remaining_share == 0
+
+
+@pytest.mark.parametrize("budget", BUDGETS[:2], ids=str)
+def test_spends_in_between_leave_smaller_shares_that_still_fit(budget):
+    ledger = Ledger(budget=budget)
+    first = charge(ledger, "gaussian", Fraction(1, 4))
+    ledger.charge(entry(gaussian(float(first.mu) / 2)))
+    second = charge(ledger, "gaussian", Fraction(1, 4))
+    assert second.mu_squared < first.mu_squared
+    ledger.charge(entry(pure(budget.epsilon / 20)))
+    for kind in ("laplace", "gaussian"):
+        charge(ledger, kind, Fraction(1, 4))
+    assert ledger.status().remaining_share == 0
+
+
+def test_alternating_shares_have_the_sizes_that_were_computed_apart():
+    ledger = Ledger(budget=ONE)
+    sizes = []
+    for number in range(12):
+        loss = charge(ledger, KINDS[number % 2], Fraction(1, 12))
+        sizes.append(loss.mu or float(loss.epsilon))
+    assert sizes[0::2] == pytest.approx([0.0676, 0.0666, 0.0666, 0.0675, 0.0707, 0.0803], abs=5e-5)
+    assert sizes[1::2] == pytest.approx([0.0611, 0.0532, 0.0490, 0.0419, 0.0366, 0.0640], abs=5e-5)
+
+
+def test_a_single_share_of_everything_is_what_is_left():
+    ledger = Ledger(budget=ONE)
+    ledger.charge(entry(pure(0.25)))
+    assert charge(ledger, "laplace", Fraction(1)) == pure(0.75)
+    assert ledger.status().remaining_share == 0
+
+
+def test_where_nothing_is_left_a_share_is_nothing():
+    ledger = Ledger(budget=ONE)
+    ledger.charge(entry(gaussian(gaussian_mu(1, 1e-6))))
+    assert ledger.status().remaining_share == 0
+    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+        ledger.status().share(Fraction(1, 10**6))
+    pure_alone = Ledger(budget=PURE)
+    pure_alone.charge(entry(pure(1)))
+    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+        pure_alone.status().share(Fraction(1, 2))
+
+
+def test_shares_of_odd_denominators_stay_short():
+    ledger = Ledger(budget=ONE)
+    for number in range(60):
+        share = Fraction(1, 1009 + 6 * number)
+        loss = charge(ledger, KINDS[number % 2], share)
+        assert max(loss.epsilon, loss.mu_squared).denominator.bit_length() <= 1024
+    assert ledger.status().remaining_share > 0.9
+
+
+def test_a_share_planned_before_another_spend_is_refused_and_not_made_up_for():
+    ledger = Ledger(budget=ONE)
+    planned = entry(loss_of(ledger, "gaussian", Fraction(1, 2)), share=Fraction(1, 2))
+    ledger.charge(entry(gaussian(0.05)))
+    head = ledger.head
+    with pytest.raises(BudgetExceededError, match=r"what share=0\.5 stands for became less"):
+        ledger.charge(planned)
+    assert ledger.head == head
+    charge(ledger, "gaussian", Fraction(1, 2))
+
+
+def test_a_share_planned_before_another_share_of_its_kind_is_what_it_was():
+    ledger = Ledger(budget=ONE)
+    planned = [loss_of(ledger, "laplace", Fraction(1, 3)) for _ in range(3)]
+    for loss in planned:
+        ledger.charge(entry(loss, share=Fraction(1, 3)))
+    assert ledger.status().spent == pure(1)
+
+
+def test_shares_that_two_processes_planned_never_add_up_to_more_than_one(tmp_path):
+    first = Ledger.create(tmp_path / "x.ledger", budget=ONE)
+    second = Ledger(first.path)
+    losses = [loss_of(each, "gaussian", Fraction(2, 3)) for each in (first, second)]
+    first.charge(entry(losses[0], share=Fraction(2, 3)))
+    with pytest.raises(BudgetExceededError, match=r"share=0\.333333 is left"):
+        second.charge(entry(losses[1], share=Fraction(2, 3)))
+    assert len(Ledger(first.path).entries) == 1
+
+
+@pytest.mark.parametrize("mechanism", KINDS)
+def test_releases_by_share_through_frames(mechanism):
+    frame = trips(budget=ONE)
+    for month in range(12):
+        frame.dp.count("zone", share=1 / 12, mechanism=mechanism, name=f"2026-{month + 1:02}")
+    assert frame.dp.budget.remaining_share == 0
+    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+        dpf.release(frame, dpf.count("zone"), share=1e-3, mechanism=mechanism)
+    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+        frame.dp.preview(dpf.count("zone"), share=1e-3)
+    assert len(frame.dp.ledger.entries) == 12
+
+
+def test_a_share_of_a_kind_that_is_used_up_names_the_other():
+    frame = trips(budget=ONE)
+    frame.dp.count("zone", epsilon=0.99, mechanism="laplace")
+    assert frame.dp.budget.remaining_mu == 0
+    assert frame.dp.budget.remaining_epsilon == pytest.approx(0.01)
+    with pytest.raises(BudgetExceededError, match=r"no Gaussian noise fits .* epsilon=0\.01 is"):
+        frame.dp.count("zone", share=0.5, mechanism="gaussian")
+    assert frame.dp.count("zone", share=0.5).dp.certificate.mechanism.name == "laplace"
+
+
+def test_a_preview_costs_what_the_release_then_does():
+    frame = trips(budget=ONE)
+    frame.dp.count("zone", epsilon=0.2, mechanism="laplace")
+    shown = frame.dp.preview(dpf.count("zone"), share=0.4, mechanism="gaussian")
+    released = frame.dp.count("zone", share=0.4, mechanism="gaussian")
+    assert shown["mu"].tolist() == [released.dp.certificate.privacy_loss.mu]
+    assert shown["fits"].all()

@@ -1,0 +1,227 @@
+"""Pots: what fits, in which order, and never again."""
+
+import itertools
+import random
+from fractions import Fraction
+
+import pytest
+from support.charging import ONE, PURE, affords, gaussian, pure
+
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
+from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settled
+
+BUDGETS = [
+    ONE,
+    Budget(3, 1e-6),
+    Budget(1, 1e-9),
+    Budget(0.5, 1e-5),
+    Budget(8, 1e-6),
+    Budget(0.01, 1e-6),
+    Budget(100, 1e-9),
+    Budget(0.1, 0.1),
+    Budget(1, 0.5),
+    Budget(0, 1e-3),
+    PURE,
+    Budget(1, 1e-6, discovery=5e-7),
+]
+A_LITTLE = Fraction(1, 2**30)
+ALL = pytest.mark.parametrize("budget", BUDGETS, ids=str)
+
+
+def whole(budget: Budget) -> PrivacyLoss:
+    return PrivacyLoss(mu_squared=settled(budget).whole)
+
+
+def random_losses(seed: int, number: int) -> list[PrivacyLoss]:
+    source = random.Random(seed)
+    kinds = [lambda: pure(source.randrange(1, 60) / 1000), lambda: gaussian(source.random() / 30)]
+    return [source.choice(kinds)() for _ in range(number)]
+
+
+def test_the_pots_of_a_budget():
+    first, second, *others = settled(ONE).pots
+    assert first == PurePot(Fraction(1))
+    assert second == GaussianPot(Fraction(4, 5), Fraction(gaussian_mu(1, 8e-7)) ** 2)
+    assert all(isinstance(pot, RenyiPot) for pot in others)
+    assert [float(pot.order) for pot in others] == [28.4, 44.4, 70.4, 112, 179, 285]
+    assert sum(pot.part for pot in (second, *others)) == 1
+
+
+@ALL
+def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(budget):
+    pots = settled(budget)
+    assert sum(getattr(pot, "part", 0) for pot in pots.pots) in (0, 1)
+    assert budget.noise_delta + pots.discovery == exact(budget.delta)
+    for pot in pots.pots:
+        if isinstance(pot, GaussianPot):
+            alone = gaussian_mu(budget.epsilon, float(budget.noise_delta * pot.part))
+            assert float(pot.limit) == pytest.approx(alone**2, rel=1e-12)
+
+
+def test_without_delta_or_epsilon_there_are_fewer_pots():
+    assert settled(PURE).pots == (PurePot(Fraction(1)),)
+    assert settled(Budget(1, 1e-6, discovery=1e-6)).pots == (PurePot(Fraction(1)),)
+    assert [pot.kind for pot in settled(Budget(0, 1e-3)).pots] == ["pure", "gaussian"]
+    assert settled(Budget(0, 1e-3)).pots[1].part == 1
+    assert [pot.kind for pot in settled(Budget(5e-324, 5e-324)).pots] == ["pure", "gaussian"]
+
+
+@ALL
+def test_what_is_spare_fits_and_a_little_more_does_not(budget):
+    for losses in ([], random_losses(1, 3), random_losses(2, 8), [pure(budget.epsilon / 3)]):
+        pots = settled(budget)
+        for loss in losses:
+            pots = pots.plus(loss) if pots.fits(loss) else pots
+        most = pots.largest
+        for loss in (PrivacyLoss(most.epsilon), PrivacyLoss(mu_squared=most.mu_squared)):
+            assert pots.fits(loss)
+        for loss in (
+            PrivacyLoss(most.epsilon * (1 + A_LITTLE) + Fraction(1, 10**300)),
+            PrivacyLoss(mu_squared=most.mu_squared * (1 + A_LITTLE) + Fraction(1, 10**300)),
+        ):
+            assert not pots.fits(loss)
+
+
+def test_each_pot_says_what_fits_in_it():
+    for budget, losses in itertools.product(BUDGETS[:7], ([], random_losses(3, 4))):
+        pots = settled(budget)
+        for loss in losses:
+            pots = pots.plus(loss)
+        for pot, had in pots.live:
+            left = pot.limit - had
+            spare = pot.spare(left)
+            one, other = PrivacyLoss(spare.epsilon), PrivacyLoss(mu_squared=spare.mu_squared)
+            assert pot.price(one) <= left
+            assert pot.price(PrivacyLoss(spare.epsilon * (1 + A_LITTLE))) > left
+            if pot.kind == "pure":
+                assert pot.price(gaussian(1e-100)) is None
+            else:
+                assert pot.price(other) <= left
+                assert pot.price(PrivacyLoss(mu_squared=spare.mu_squared * (1 + A_LITTLE))) > left
+
+
+@ALL
+def test_the_whole_budget_at_once_and_nothing_after_it(budget):
+    if not budget.noise_delta:
+        pytest.skip("no delta, no Gaussian noise")
+    pots = settled(budget)
+    assert pots.fits(whole(budget))
+    assert not pots.fits(PrivacyLoss(mu_squared=pots.whole + Fraction(1, 10**300)))
+    full = pots.plus(whole(budget))
+    assert full.used == 1 or not full.largest.mu_squared
+    for more in (pure(1e-9), gaussian(1e-9), pure(Fraction(1, 10**300))):
+        assert not full.fits(more) or budget.epsilon == 0
+    if len(pots.pots) > 2:
+        assert set(full.sums) == {None}
+        assert not pots.plus(pure(1e-9)).fits(whole(budget))
+
+
+def test_a_spend_of_the_whole_epsilon_is_the_whole_budget():
+    for budget in BUDGETS[:7]:
+        mu = gaussian_mu(budget.epsilon, budget.delta)
+        assert affords(budget, [gaussian(mu)])
+        assert affords(budget, [pure(budget.epsilon)])
+        assert not affords(budget, [pure(budget.epsilon), pure(Fraction(1, 10**300))])
+
+
+def test_a_pot_over_its_limit_is_dead_for_ever():
+    pots = settled(ONE)
+    over = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit * Fraction(99, 100)))
+    dead = over.plus(pure(Fraction(1, 2)))  # beyond the Gaussian pot, and not recorded by a ledger
+    assert not over.fits(pure(Fraction(1, 2)))
+    assert dead.sums == (None,) * 8
+    for small in (pure(1e-12), gaussian(1e-12)):
+        assert over.fits(small)
+        assert not dead.fits(small)
+        assert dead.plus(small).sums == dead.sums
+
+
+def test_a_gaussian_loss_kills_the_pure_pot_however_small():
+    pots = settled(ONE).plus(gaussian(1e-100))
+    assert pots.sums[0] is None
+    assert not pots.fits(pure(1))
+    assert not settled(PURE).fits(gaussian(1e-100))
+
+
+def test_the_order_of_losses_does_not_matter():
+    losses = random_losses(4, 12)
+    expected = None
+    for seed in range(20):
+        mixed = losses[:]
+        random.Random(seed).shuffle(mixed)
+        pots = settled(Budget(8, 1e-6))
+        for loss in mixed:
+            pots = pots.plus(loss)
+        expected = expected or pots
+        assert pots == expected
+    assert None not in expected.sums[1:]
+
+
+@pytest.mark.parametrize("n", [7, 12, 100])
+@pytest.mark.parametrize("kind", ["pure", "gaussian"])
+def test_equal_parts_of_one_kind_fill_their_pot_to_the_last_bit(kind, n):
+    for budget in BUDGETS[:5]:
+        pots, position = settled(budget), 0 if kind == "pure" else 1
+        part = pots.pots[position].limit / n
+        loss = PrivacyLoss(epsilon=part) if position == 0 else PrivacyLoss(mu_squared=part)
+        for _ in range(n):
+            assert pots.fits(loss)
+            pots = pots.plus(loss)
+        assert pots.sums[position] == pots.pots[position].limit
+        if kind == "gaussian":
+            assert not pots.fits(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
+
+
+def test_extra_deltas_come_out_of_what_is_kept_for_them():
+    tenth = PrivacyLoss(delta=Fraction(1, 10**7))
+    assert not affords(ONE, [tenth])
+    assert not affords(ONE, [PrivacyLoss(delta=Fraction(1, 10**400))])
+    kept = Budget(1, 1e-6, discovery=2e-7)
+    assert affords(kept, [tenth, tenth])
+    assert not affords(kept, [tenth] * 3)
+    assert affords(kept, [tenth, tenth, gaussian(gaussian_mu(1, 8e-7 * 0.8) * (1 - 1e-9))])
+    assert not affords(kept, [gaussian(gaussian_mu(1, 1e-6))])
+    # never taken on the fly from what noise leaves
+    assert not affords(kept, [gaussian(1e-6), PrivacyLoss(delta=Fraction(3, 10**7))])
+
+
+def test_what_costs_nothing_always_fits():
+    full = settled(ONE).plus(whole(ONE))
+    assert full.fits(PrivacyLoss())
+    assert settled(ONE).plus(PrivacyLoss()).fits(whole(ONE))
+
+
+def test_sums_of_odd_fractions_stay_short_and_are_rounded_up():
+    pots = settled(ONE)
+    exactly = Fraction(0)
+    for prime in (p for p in range(1_000_003, 1_003_000, 2) if pow(2, p - 1, p) == 1):
+        loss = pure(Fraction(1, 100 * prime))
+        pots, exactly = pots.plus(loss), exactly + loss.epsilon
+    assert pots.sums[0].denominator.bit_length() < 1100 < exactly.denominator.bit_length()
+    assert 0 <= pots.sums[0] - exactly < Fraction(1, 2**480)
+    assert pots.spent.epsilon >= exactly
+
+
+def test_pure_losses_cost_a_gaussian_pot_the_mu_that_they_imply():
+    pot = settled(ONE).pots[1]
+    assert pot.price(pure(0.25)) == Fraction(mu_of_pure(Fraction(1, 4))) ** 2
+    assert pot.price(pure(0.25) + gaussian(0.5)) == Fraction(mu_of_pure(0.25)) ** 2 + Fraction(1, 4)
+
+
+def test_two_pots_are_not_one():
+    """Losses that fit in one pot each, but together in none, do not fit."""
+    assert affords(ONE, [pure(Fraction(9, 10))])
+    assert affords(ONE, [gaussian(0.23)])
+    assert not affords(ONE, [pure(Fraction(9, 10)), gaussian(0.23)])
+    assert not affords(ONE, [gaussian(0.23), pure(Fraction(9, 10))])
+
+
+def test_the_emptiest_pot_is_the_gauge():
+    pots = settled(ONE)
+    assert (pots.used, pots.untouched) == (0, True)
+    half = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit / 2))
+    assert half.used == Fraction(1, 2)
+    small = pure(0.01)
+    assert pots.plus(small).used == min(pot.price(small) / pot.limit for pot in pots.pots)
+    assert pots.plus(small).used < Fraction(1, 300)
