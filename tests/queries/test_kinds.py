@@ -145,9 +145,9 @@ def test_a_new_kind_is_released_without_being_known_anywhere():
     released = frame.dp.release(query, **spend)
     assert released["rows"].tolist() == [2, 1]
     assert released["fare"].tolist() == pytest.approx([2, 2])
-    kinds_of = [column["kind"] for column in released.dp.certificate.columns]
+    kinds_of = [column.kind for column in released.dp.certificate.columns]
     assert kinds_of == ["count", "mean"]
-    assert released.dp.certificate["query"]["words"] == "rows and their mean fare by zone"
+    assert released.dp.certificate.query.words == "rows and their mean fare by zone"
     assert list(frame.dp.preview(query, **spend)["per"]) == ["cell", "1 / rows"]
 
 

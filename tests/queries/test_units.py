@@ -7,6 +7,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
+from dpframe.results.record import CapsPart, UnitPart
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -92,11 +93,10 @@ def test_correlated_noise_is_of_use():
 def test_certificates_say_what_was_counted(tmp_path):
     made = trips(max_groups=2).dp.units("zone", where="fare > 1", epsilon=1)
     certificate = dpf.verify(made)
-    assert certificate["query"]["words"] == "units by zone where fare > 1"
+    assert certificate.query.words == "units by zone where fare > 1"
     (column,) = certificate.columns
-    assert (column["name"], column["kind"], column["integer"]) == ("units", "count", True)
-    caps = {"max_rows": None, "max_groups": 2, "max_rows_per_group": 1}
-    assert certificate["privacy_unit"] == {"column": "driver", "caps": caps}
+    assert (column.name, column.kind, column.integer) == ("units", "count", True)
+    assert certificate.privacy_unit == UnitPart("driver", CapsPart(None, 2, 1))
     assert "units by zone" in repr(certificate)
     assert "units by zone" in certificate._repr_html_()
     made.dp.write_csv(tmp_path / "units.csv")
