@@ -4,15 +4,12 @@ Without a privacy unit, rows are added up batch by batch. With one, caps need al
 once: one pass splits the rows by unit into temporary files, and these are added up one at a time.
 """
 
-import json
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -23,6 +20,7 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silent
 from dpframe.engines.base import check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of
 from dpframe.engines.spilling import split_tables
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
 from dpframe.queries.tasks import Task
@@ -46,20 +44,6 @@ _MOST_BATCH_ROWS = 2**31 - 1
 _MOST_BUCKETS = 500  # each is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
-_FOOTERS = 16  # read at once: what takes long is to wait for a distant file
-_LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
-_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A Parquet file: where it is, what its folders say of its rows, and what is in its footer."""
-
-    path: str
-    partitions: dict[str, str | None]
-    schema: Any
-    rows: int
-    attrs: dict[str, Any]
 
 
 class ParquetFiles:
@@ -104,15 +88,15 @@ class ParquetFiles:
     def refresh(self) -> None:
         """Look again which files there are, and what columns they have."""
         try:
-            self._filesystem, self._files = _found(self._path, self._asked)
-            self._schema, self._partitions = _merged(self._files)
+            self._filesystem, self._files = files_at(self._path, self._asked)
+            self._schema, self._partitions = joined_schema(self._files)
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
                 "path must name Parquet files with the same types of columns, got "
                 f"{self._shown()}: they cannot be read as such."
             ) from error
         _checked_folder(self.spill_folder)
-        places = {_place(self._filesystem, file.path) for file in self._files}
+        places = {place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise DeclarationError(
                 f"path names a file twice, whose rows would count twice: {self._shown()}. "
@@ -190,7 +174,7 @@ class ParquetFiles:
             inside = [label for label in labels if label in names]
             with self._filesystem.open_input_file(file.path) as source:
                 reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-                if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
+                if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
                 for batch in reader.iter_batches(self.batch_rows, columns=inside):
                     yield _completed(batch, file, wanted)
@@ -280,61 +264,6 @@ def _texts_of(tasks: Sequence[Task]) -> list[str]:
     return [str(label) for label in labels_of(tasks)]
 
 
-def _found(path: str | list[str], filesystem: Any) -> tuple[Any, list[_File]]:
-    """Find files and read their footers."""
-    import pyarrow.dataset as ds  # slow to import, and not always needed
-    import pyarrow.parquet as pq
-
-    nothing = pa.schema([])
-    found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
-
-    def read(name: str) -> _File:
-        with found.filesystem.open_input_file(name) as source:
-            footer = pq.ParquetFile(source)
-            attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-            rows = footer.metadata.num_rows
-            return _File(name, _folders(name), _schema_of(footer), rows, attrs)
-
-    with ThreadPoolExecutor(_FOOTERS) as pool:
-        return found.filesystem, list(pool.map(read, found.files))
-
-
-def _schema_of(footer: Any) -> Any:
-    """Return names and types of the columns of a file."""
-    return pa.schema([field.remove_metadata() for field in footer.schema_arrow])
-
-
-def _place(filesystem: Any, path: str) -> Hashable:
-    """Tell where a file is: on a local disk, links to it are at the same place."""
-    if filesystem.type_name == "subtree":
-        return _place(filesystem.base_fs, filesystem.base_path + path)
-    if filesystem.type_name in _LOCAL:
-        status = os.stat(path)
-        if status.st_ino:  # not known on all systems
-            return status.st_dev, status.st_ino
-    return path
-
-
-def _folders(path: str) -> dict[str, str | None]:
-    """Read what folders named `name=value` say of a file."""
-    pairs = (part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
-    return {
-        unquote(name): None if value == _NO_PARTITION else unquote(value) for name, value in pairs
-    }
-
-
-def _merged(files: Sequence[_File]) -> tuple[Any, frozenset[str]]:
-    """Join the columns of files and folders, with the names of those of folders alone."""
-    first, *others = [file.schema for file in files] or [pa.schema([])]
-    different = [schema for schema in others if schema != first]
-    merged = pa.unify_schemas([first, *different]) if different else first
-    named = dict.fromkeys(name for file in files for name in file.partitions)
-    partitions = [name for name in named if name not in merged.names]
-    for name in partitions:
-        merged = merged.append(pa.field(name, pa.string()))
-    return merged, frozenset(partitions)
-
-
 def _plain(kind: Any) -> Any:
     """Choose the type that a column is read as."""
     if isinstance(kind, pa.BaseExtensionType):
@@ -344,7 +273,7 @@ def _plain(kind: Any) -> Any:
     return kind
 
 
-def _completed(batch: Any, file: _File, wanted: Any) -> Any:
+def _completed(batch: Any, file: File, wanted: Any) -> Any:
     """Make a table of a batch, with the columns that the file does not have."""
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
