@@ -129,7 +129,7 @@ def test_units_and_rows_are_released_together_but_not_aggregated():
     asked = {"people": dpf.units("zone"), "rows": dpf.aggregate("zone", n=dpf.count())}
     made = frame.dp.release(asked, epsilon=1)
     assert [list(table.columns) for table in made.values()] == [["units"], ["n"]]
-    assert frame.dp.budget.spent_epsilon == 1
+    assert frame.dp.budget.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("wrong", [{"where": 5}, {"by": {"zone"}}, {"where": "fare >"}])
