@@ -330,6 +330,7 @@ def test_a_number_that_has_lost_its_value_is_in_bucket_0():
 
 def test_collections_of_dask_tell_the_same_ids_apart():
     dd = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("dpframe.dask")
     dask = pytest.importorskip("dask")
     items = [one for one in POOL * 2 if not isinstance(one, Unhashable)]
     frame = pd.DataFrame({"who": objects(items)})

@@ -28,6 +28,7 @@ from dpframe.release import checked_plan
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("dpframe.dask")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
