@@ -254,7 +254,8 @@ def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -
 
 
 def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | None) -> Entry:
-    unit = declaration.privacy_unit
+    ledger = declaration.ledger
+    protected = None if ledger is None else ledger.protected
     what = "; ".join(planned.table.query.words for planned in plan.tables.values())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Entry(
@@ -268,7 +269,7 @@ def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | N
         note=note,
         user=_user(),
         frame=declaration.name,
-        unit=None if unit is None else str(unit),
+        unit=None if protected is None else protected.unit,
         columns=tuple(map(str, plan.columns)),
     )
 

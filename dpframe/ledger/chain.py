@@ -61,7 +61,7 @@ class Entry:
     user
         Who released it, as the system calls them; `None` where it does not know.
     frame, unit, columns
-        The name of the frame, the column of its privacy unit, and the private columns read.
+        The names of the frame and of its privacy unit, and the private columns read.
     """
 
     release_id: str

@@ -161,6 +161,13 @@ def test_an_entry_says_of_which_frame_unit_and_columns_it_is(monkeypatch, tmp_pa
     assert frame.dp.declaration.name == "visits"
 
 
+def test_an_entry_names_the_unit_as_the_ledger_does():
+    frame = trips(budget=ONE, privacy_unit="who", unit="patient", max_rows=2)
+    frame.dp.count(epsilon=0.1)
+    (kept,) = frame.dp.ledger.entries
+    assert (kept.unit, kept.columns) == ("patient", ("who",))
+
+
 def test_a_declaration_made_by_the_function_has_a_name_too():
     frame = pd.DataFrame({"zone": ["A"]})
     dpf.declare(frame, budget=PURE, name="zones")
