@@ -196,11 +196,26 @@ CHANGED = (
 )
 
 
+def check_times(frame, table):
+    """Raise where older versions of Arrow silently write other times than those of the frame."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        held = pa.types.is_dictionary(column.type)
+        plain = column.cast(column.type.value_type) if held else column
+        if (
+            getattr(getattr(frame[name].dtype, "categories", None), "tz", None)
+            and not plain.type.tz
+        ):
+            raise ValueError("the time zone of the categories is lost")
+        if pa.types.is_timestamp(plain.type) and plain.type.unit == "s":
+            plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
+
+
 @pytest.mark.sampled(every=7)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
+        check_times(frame, table)
         pq.write_table(table.replace_schema_metadata(None), path, row_group_size=5)
     except NO_FILE:
         pytest.skip("Parquet cannot hold such values")
