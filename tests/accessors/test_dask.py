@@ -45,6 +45,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_schedulers_agree(scheduler):
     frame = survey()
@@ -112,6 +113,7 @@ def test_errors_of_the_graph_quote_nothing_and_stay_charged():
     assert watched.frame.dp.budget.spent.epsilon == 1
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_warnings_are_not_shown_and_filters_stay(scheduler):
     def loud(part):
@@ -199,6 +201,7 @@ def run(script):
     return done.stdout
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("first", ["dpframe", "dask.dataframe"])
 def test_nothing_is_registered_without_being_asked_for(first):
     script = f"""

@@ -83,6 +83,7 @@ def test_two_million_draws_have_the_law(law, scale):
     assert law_test(law, scale, 2 * 10**6) > FALSE_ALARM
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", QUICK)
 @pytest.mark.parametrize("factor", [0.98, 1.02])
@@ -163,6 +164,7 @@ def forced_test(law, scale, draws, monkeypatch):
     return p_value
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 4.2, 2.0**40])
 def test_settling_everything_exactly_gives_the_same_law(law, scale, monkeypatch):

@@ -167,6 +167,7 @@ def worst_deviation(law, scale, strips, monkeypatch, table=None):
     return worst
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 4.22, 100.1])
 def test_mass_of_some_strips_is_exact(law, scale, monkeypatch):

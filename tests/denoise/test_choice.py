@@ -28,6 +28,7 @@ def error(values, truth):
     return float(np.mean((values - truth) ** 2))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("truth", TRUTHS)
 @pytest.mark.parametrize("edges", [None, PATH])
 def test_the_choice_is_nearly_the_best(truth, edges):

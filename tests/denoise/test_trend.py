@@ -76,6 +76,7 @@ def by_active_sets(y, edges, order, penalty):
     return y - a.T @ dual.x
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("penalty", [0.03, 0.9, 5.0])
 @ORDERS
 @EACH
@@ -156,6 +157,7 @@ def test_penalties_between_nothing_and_all(name, order):
         }
 
 
+@pytest.mark.sampled(every=3)
 @ORDERS
 @pytest.mark.parametrize("sigma", [0.8, 5.0])
 def test_the_penalty_chosen_has_the_smallest_estimated_risk_and_is_near_the_best(order, sigma):

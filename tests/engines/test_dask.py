@@ -157,6 +157,7 @@ def crowd(units=range(12)):
     ).assign(k=lambda frame: frame.index // 5 % 3)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("partitions", [1, 3, 20, 90])
 def test_no_unit_adds_more_than_its_rows(partitions):
     frame = crowd().infer_objects()
@@ -168,6 +169,7 @@ def test_no_unit_adds_more_than_its_rows(partitions):
         assert units == 12
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("partitions", [3, 20])
 def test_no_unit_adds_more_than_its_groups(partitions):
     collection = split(crowd(), partitions)

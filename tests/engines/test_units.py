@@ -98,6 +98,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", list(COLUMNS))
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=70),

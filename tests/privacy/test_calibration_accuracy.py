@@ -50,6 +50,7 @@ def budgets(seed: int) -> list[tuple[float, float]]:
     ]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mu_is_safe_and_within_1e_12_of_the_root(seed: int) -> None:
     for epsilon, delta in budgets(seed):

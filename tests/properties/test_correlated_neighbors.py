@@ -207,6 +207,7 @@ UNIT_ROWS["two true columns at most"] = [
 ]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
     query = UNIT_QUERIES[name]
