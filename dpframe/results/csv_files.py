@@ -69,7 +69,7 @@ class CategoryKind(Part):
     texts: tuple[str, ...]
 
 
-Kind: TypeAlias = PlainKind | IntervalKind | CategoryKind
+LevelKind: TypeAlias = PlainKind | IntervalKind | CategoryKind
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Sidecar(Part):
     format: Literal[1]
     levels: tuple[Label, ...]
     columns: tuple[Label, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[LevelKind, ...]
     certificate: Certificate
 
 
@@ -289,7 +289,7 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     return frame.set_axis(pd.Index(list(columns), tupleize_cols=False), axis=1)
 
 
-def _kind(values: pd.Index) -> Kind:
+def _kind(values: pd.Index) -> LevelKind:
     """Describe a dtype, so that its texts can be read back."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -331,7 +331,7 @@ def _texts(values: pd.Index) -> list[str]:
     return [str(value) for value in values]
 
 
-def _parsed(texts: Sequence[str], kind: Kind) -> pd.Index:
+def _parsed(texts: Sequence[str], kind: LevelKind) -> pd.Index:
     """Read texts back."""
     if isinstance(kind, CategoryKind):
         codes = {text: code for code, text in enumerate(kind.texts)}

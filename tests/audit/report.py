@@ -17,9 +17,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from report_ledger import HEADER, SECTION, ledger_lines  # noqa: E402
 from support.auditing import FALSE_ALARM, LEAST_RATIO, Finding, Game, audit  # noqa: E402
 from support.games import GAMES  # noqa: E402
+from support.ledger_page import HEADER, SECTION, ledger_lines  # noqa: E402
 from support.variants import VARIANTS  # noqa: E402
 
 PAGE = ROOT / "docs" / "audit.md"

@@ -23,14 +23,14 @@ from support.charging import ONE, entry, in_processes
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.privacy.amounts import PrivacyLoss, Spend
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.pots import settled
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-WHOLE = Fraction(gaussian_mu(1, 1e-6)) ** 2
+WHOLE = settled(ONE).pots[1].limit
 SPENT = Fraction(1, 10**14)  # mu^2 of each release
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed

@@ -161,7 +161,11 @@ QUERIES = {
 BOUNDED = {"aggregate", "the worst of an aggregate"}
 
 
-LIMITED = [name for name, (query, *_) in QUERIES.items() if getattr(query, "max_true", None)]
+LIMITED = [
+    name
+    for name, (query, *_) in QUERIES.items()
+    if isinstance(query, dpf.Query) and query.options.max_true
+]
 CASES = [("correlated", name) for name in QUERIES]
 CASES += [(mechanism, name) for mechanism in ("gaussian", "laplace") for name in LIMITED]
 # without groups, the number of rows that are only replaced is public
