@@ -7,7 +7,6 @@ cap is exceeded, whatever the words are.
 """
 
 import numpy as np
-from scipy import sparse
 
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
@@ -163,6 +162,8 @@ def ordered(
     order, bounds, along
         The rows, where those of each label begin and end, and the numbers.
     """
+    from scipy import sparse  # slow to import, and not always needed
+
     n = len(labels)
     bounds = np.arange(n + 1, dtype=index_dtype(n))
     entries = np.zeros(n, np.int8) if along is None else along

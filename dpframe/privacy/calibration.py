@@ -10,8 +10,6 @@ import sys
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy import special
-
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import check_delta, check_epsilon
 from dpframe.privacy.curve import (
@@ -150,6 +148,8 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     >>> round(mu_of_pure(1), 6)
     1.232035
     """
+    from scipy import special  # slow to import, and not always needed
+
     fraction = check_epsilon(epsilon)
     if fraction == 0:
         return 0.0
@@ -187,6 +187,8 @@ def pure_of_mu(mu: float) -> float:
     >>> round(pure_of_mu(1), 6)
     0.806965
     """
+    from scipy import special  # slow to import, and not always needed
+
     mu = check_finite("mu", mu, least=0)
     if mu < _SMALL:
         epsilon = mu / math.sqrt(math.pi / 2)
@@ -211,11 +213,15 @@ def _largest_mu(epsilon: float, delta: float) -> float:
 
 def _mu_without_epsilon(delta: float) -> float:
     """Evaluate the root in mu at epsilon = 0, where delta = erf(mu / sqrt(8))."""
+    from scipy import special  # slow to import, and not always needed
+
     return 2 * math.sqrt(2) * float(special.erfinv(delta))
 
 
 def _mu_below(epsilon: float, delta: float) -> float:
     """Bound the root in mu from below: delta < Phi(-x), and delta decreases in epsilon."""
+    from scipy import special  # slow to import, and not always needed
+
     x = -float(special.ndtri_exp(math.log(delta)))
     reach = math.hypot(x, math.sqrt(2) * math.sqrt(epsilon))
     return max(epsilon / (reach + x) * 2 if x > 0 else reach - x, _mu_without_epsilon(delta))
@@ -250,6 +256,8 @@ def _solve_mu(epsilon: float, delta: float) -> float:
 
 def _solve_epsilon(delta: float, mu: float) -> float:
     """Solve for x a hair on the private side of delta; then epsilon = mu (x + mu / 2)."""
+    from scipy import special  # slow to import, and not always needed
+
     of_rest = delta >= _HALF
     target = math.log1p(-delta) + 2.0**-41 if of_rest else math.log(delta) - 2.0**-41
     # Newton steps from above converge: log delta and log(1 - delta) are concave in x

@@ -11,7 +11,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy import special
 
 from dpframe.errors import CalibrationError
 
@@ -78,6 +77,8 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
 
 def mills(s: float) -> float:
     """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
+    from scipy import special  # slow to import, and not always needed
+
     return math.sqrt(math.pi / 2) * float(special.erfcx(s / math.sqrt(2)))
 
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.accuracy import pair_half_width
@@ -50,7 +49,9 @@ class _Gaussian(Law):
 
     def quantile(self, level: float) -> float:
         """Return that of a normal, `Phi^-1((1 + level) / 2)`."""
-        return float(ndtri((1 + level) / 2))
+        from scipy import special  # slow to import, and not always needed
+
+        return float(special.ndtri((1 + level) / 2))
 
     def sum_half_width(
         self,
@@ -118,7 +119,9 @@ class _Laplace(Law):
 
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
-        return max(float(ndtri((1 + level) / 2)), -math.log1p(-level) / _ROOT2)
+        from scipy import special  # slow to import, and not always needed
+
+        return max(float(special.ndtri((1 + level) / 2)), -math.log1p(-level) / _ROOT2)
 
     def sum_half_width(
         self,
