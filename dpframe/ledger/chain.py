@@ -201,16 +201,13 @@ class Chain:
 
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
-        pots, shares = self.pots, self.shares
-        for entry in entries:
-            pots = pots.plus(entry.loss)
-            shares += entry.spend.amount if entry.spend.kind == "share" else 0
+        shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
         return replace(
             self,
             hashes=(*self.hashes, *hashes),
             entries=(*self.entries, *entries),
-            pots=pots,
-            shares=shares,
+            pots=self.pots.plus(*(entry.loss for entry in entries)),
+            shares=sum(shares, start=self.shares),
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:

@@ -17,7 +17,7 @@ Prices are rounded up and limits down; sums are exact.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -177,18 +177,18 @@ class Pots:
         if not self.sums:
             object.__setattr__(self, "sums", (Fraction(0),) * len(self.pots))
 
-    def plus(self, loss: PrivacyLoss) -> "Pots":
-        """Charge a loss, whether it fits or not."""
+    def plus(self, *losses: PrivacyLoss) -> "Pots":
+        """Charge losses one after the other, whether they fit or not."""
         sums = tuple(
-            None if had is None else _added(pot, had, loss)
+            None if had is None else _filled(pot, had, losses)
             for pot, had in zip(self.pots, self.sums, strict=True)
         )
-        spent = self.spent + loss
-        return replace(
-            self,
-            sums=sums,
-            spent=PrivacyLoss(_short(spent.epsilon), _short(spent.mu_squared), _short(spent.delta)),
+        spent = PrivacyLoss(
+            _total(self.spent.epsilon, (loss.epsilon for loss in losses)),
+            _total(self.spent.mu_squared, (loss.mu_squared for loss in losses)),
+            _total(self.spent.delta, (loss.delta for loss in losses)),
         )
+        return replace(self, sums=sums, spent=spent)
 
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a further loss keeps the promise, decided exactly and from amounts alone."""
@@ -254,12 +254,22 @@ class Pots:
         return Fraction(1) if found is None else found[1] / found[0].limit
 
 
-def _added(pot: Pot, had: Fraction, loss: PrivacyLoss) -> Fraction | None:
-    price = pot.price(loss)
-    if price is None:
-        return None
-    total = _short(had + price)
-    return total if total <= pot.limit else None
+def _filled(pot: Pot, had: Fraction, losses: Iterable[PrivacyLoss]) -> Fraction | None:
+    """Add what losses take of a pot, unless one of them kills it."""
+    for loss in losses:
+        price = pot.price(loss)
+        if price is None:
+            return None
+        had = _short(had + price)
+        if had > pot.limit:
+            return None
+    return had
+
+
+def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
+    for amount in amounts:
+        total = _short(total + amount) if amount else total
+    return total
 
 
 def settled(budget: Budget) -> Pots:

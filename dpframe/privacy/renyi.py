@@ -42,7 +42,7 @@ def renyi_limit(epsilon: float, delta: float, order: Fraction) -> Fraction:
     0.648097
     """
     first = -math.log1p(-float(1 / order))
-    beyond, logs = float(order - 1), (math.log(delta), math.log(order))
+    beyond, logs = _beyond(order), (math.log(delta), math.log(order))
     sizes = epsilon + first + sum(map(abs, logs)) / beyond
     return Fraction(epsilon + first + sum(logs) / beyond - _MARGIN * sizes)
 
@@ -79,7 +79,13 @@ def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
     number = float(epsilon)
     if number <= _SMALL:  # squares of floats would vanish
         return min(epsilon, few_digits(order * epsilon**2 / 2))
-    return min(epsilon, Fraction(_divergence(number, float(order - 1))))
+    divergence = _divergence(number, _beyond(order))
+    return Fraction(divergence) if divergence < number else epsilon  # either is a bound
+
+
+def _beyond(order: Fraction) -> float:
+    """Return order - 1; of integers, which is quick, and exact but for one rounding."""
+    return (order.numerator - order.denominator) / order.denominator
 
 
 def _divergence(epsilon: float, beyond: float) -> float:
@@ -100,7 +106,7 @@ def _log_cosh(y: float) -> float:
 
 def pure_of_divergence(divergence: Fraction, order: Fraction) -> Fraction:
     """Find the largest epsilon for which `divergence_of_pure` is at most a divergence."""
-    low, beyond = below(max(divergence, Fraction(0))), float(order - 1)
+    low, beyond = below(max(divergence, Fraction(0))), _beyond(order)
     # as D(e) <= e and, of randomized response, D(e) >= e - log(2) / (a - 1)
     high = low + math.log(2) / beyond
     for _ in range(_HALVINGS if _TINY < low < _LARGE else 0):

@@ -153,6 +153,7 @@ def test_the_order_of_losses_does_not_matter():
         pots = settled(Budget(8, 1e-6))
         for loss in mixed:
             pots = pots.plus(loss)
+        assert pots == settled(Budget(8, 1e-6)).plus(*losses)
         expected = expected or pots
         assert pots == expected
     assert None not in expected.sums[1:]
