@@ -55,7 +55,6 @@ def best_order(epsilon: float, delta: float) -> Fraction:
     return Fraction(f"{1 + beyond[np.argmax(limit / (1 + beyond))]:.3g}")
 
 
-@lru_cache(maxsize=2**16)
 def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
     """Bound the Renyi divergence of an epsilon-DP mechanism, rounded up.
 
