@@ -8,8 +8,8 @@ canonical JSON with exact fractions as text.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -104,6 +104,8 @@ class Chain:
         What was charged, in order.
     shares
         Sum of the shares of entries that were spent by share.
+    names
+        The entries that have a name, by it.
     protected
         Whom the ledger protects; `None`: no frame was declared with it yet.
     protected_in
@@ -116,6 +118,7 @@ class Chain:
     pots: Pots
     entries: tuple[Entry, ...] = ()
     shares: Fraction = Fraction(0)
+    names: Mapping[str, Entry] = field(default_factory=dict)
     protected: Protected | None = None
     protected_in: int = 0
 
@@ -202,12 +205,14 @@ class Chain:
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
         shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
+        names = {entry.name: entry for entry in entries if entry.name is not None}
         return replace(
             self,
             hashes=(*self.hashes, *hashes),
             entries=(*self.entries, *entries),
             pots=self.pots.plus(*(entry.loss for entry in entries)),
             shares=sum(shares, start=self.shares),
+            names={**self.names, **names} if names else self.names,
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:

@@ -297,9 +297,7 @@ class Ledger:
 
 def _refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
-    if name is None:
-        return
-    first = next((entry for entry in seen.entries if entry.name == name), None)
+    first = None if name is None else seen.names.get(name)
     if first is not None:
         raise AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
