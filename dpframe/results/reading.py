@@ -73,6 +73,9 @@ Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
 
 
+_PLAIN = frozenset({str, int, float, bool})
+
+
 def require(holds: bool, rule: str) -> None:
     """Refuse fields that do not go together."""
     if not holds:
@@ -81,6 +84,8 @@ def require(holds: bool, rule: str) -> None:
 
 def plain(value: Any) -> Any:
     """Write a record as plain JSON."""
+    if value is None or type(value) in _PLAIN:  # most are
+        return value
     if isinstance(value, Part):
         return {name: plain(field) for name, field in vars(value).items()}
     if isinstance(value, Mapping):
