@@ -56,6 +56,14 @@ def preview(
     ------
     CalibrationError, DeclarationError, QueryError, UnknownColumnError
         As `release`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
+    >>> preview(trips, query, epsilon=0.5)[["mechanism", "epsilon", "fits"]].to_dict("list")
+    {'mechanism': ['laplace'], 'epsilon': [0.5], 'fits': [True]}
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration, _, plan = checked_plan(frame, queries, spend, mechanism)
@@ -79,14 +87,14 @@ def _compared(plan: Plan, *, several: bool) -> pd.DataFrame:
     """One row per mechanism."""
     plans = [plan, *plan.others]
     rows = []
-    for each in plans:
-        row: dict[Hashable, float] = {"relative_error": each.error_relative_to(plan)}
-        for name, planned in each.tables.items():
+    for other in plans:
+        row: dict[Hashable, float] = {"relative_error": other.error_relative_to(plan)}
+        for name, planned in other.tables.items():
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True):
                 label = (name, column.name) if several else column.name
                 row[label] = prediction.std_error * column.step
         rows.append(row)
-    index = pd.Index([each.mechanism for each in plans], name="mechanism")
+    index = pd.Index([other.mechanism for other in plans], name="mechanism")
     table = pd.DataFrame(rows, index=index)
     return table.sort_values("relative_error", kind="stable")
 

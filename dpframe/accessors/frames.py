@@ -188,6 +188,7 @@ class PrivateAccessor:
 
     def aggregate(
         self,
+        /,
         by: By = None,
         *,
         where: str | None = None,

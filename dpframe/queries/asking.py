@@ -1,15 +1,12 @@
 """What to compute, as frozen values: counts, sums, means, histograms, units, several at once."""
 
-import math
 from collections.abc import Hashable, Iterator, Mapping
 from types import MappingProxyType
-from typing import get_args
 
 import pandas as pd
 
 from dpframe.arguments import is_label, shown
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
     Aggregate,
@@ -23,13 +20,14 @@ from dpframe.queries.kinds import (
     Mean,
     Objective,
     Query,
-    QueryOptions,
     Sum,
     UnitCount,
 )
+from dpframe.queries.options import read_options
 from dpframe.queries.where import Condition
 
 __all__ = [
+    "NOT_OUTPUTS",
     "aggregate",
     "check_query",
     "count",
@@ -38,6 +36,27 @@ __all__ = [
     "sum",
     "units",
 ]
+
+NOT_OUTPUTS = (
+    "by",
+    "where",
+    "keys",
+    "epsilon",
+    "delta",
+    "mu",
+    "rho",
+    "share",
+    "mechanism",
+    "denoise",
+    "graph",
+    "name",
+    "note",
+    "n_weight",
+    "objective",
+)
+"""Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
+
+_NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 
 def count(by: By = None, *, where: str | None = None, keys: Keys = None) -> Count:
@@ -109,12 +128,19 @@ def sum(
     ------
     QueryError
         If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, sum("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round().tolist()
+    [17.0, 20.0]
     """
     labels = _some(_labels("columns", columns))
     given = _labels("by", by), _condition(where), _kept(keys), labels, _bounds(labels, bounds)
-    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
-    _check_options(options)
-    return Sum(*given, options)
+    return Sum(*given, read_options(max_true, n, n_weight, objective))
 
 
 def mean(
@@ -140,6 +166,15 @@ def mean(
     ------
     QueryError
         If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, mean("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round(1).tolist()
+    [8.5, 20.0]
     """
     labels = _some(_labels("columns", columns))
     groups = _labels("by", by), _condition(where), _kept(keys)
@@ -165,6 +200,14 @@ def histogram(
     ------
     QueryError
         If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5]})
+    >>> released = dpf.release(trips, histogram("fare", [0, 10, 100]), epsilon=1e6)
+    >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
+    [('(0, 10]', 2), ('(10, 100]', 1)]
     """
     labels = _labels("by", by)
     if not is_label(column):
@@ -227,12 +270,13 @@ def aggregate(
     n_weight, objective
         As in `sum`.
     **queries
-        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`.
+        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`. Keywords
+        of `release` cannot be their names.
 
     Raises
     ------
     QueryError
-        If there is nothing to compute, or a query does not fit.
+        If there is nothing to compute, a name is a keyword of `release`, or a query does not fit.
 
     Examples
     --------
@@ -242,15 +286,12 @@ def aggregate(
     labels = _labels("by", by)
     if not queries:
         raise QueryError(
-            "aggregate needs at least one named query, for instance n=dpf.count(); "
-            "by, where, keys, epsilon, delta, mu, rho, share, mechanism, n_weight and objective "
-            "cannot be names."
+            f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
         _check_part(name, query, labels)
     given = labels, _condition(where), _kept(keys), MappingProxyType(dict(queries))
-    options = QueryOptions(n_weight=_n_weight(n_weight), objective=_objective(objective))
-    return Aggregate(*given, options)
+    return Aggregate(*given, read_options(None, None, n_weight, objective))
 
 
 def check_query(query: object, called: str = "") -> Query:
@@ -264,6 +305,11 @@ def check_query(query: object, called: str = "") -> Query:
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
+    if name in NOT_OUTPUTS:
+        raise QueryError(
+            f"{name}= cannot name an output of aggregate: {_NOT_NAMES}. Choose another name; "
+            "amounts and options go to release(...)."
+        )
     if name != name.encode(errors="replace").decode():
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if isinstance(query, UnitCount):
@@ -294,46 +340,6 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         )
 
 
-def _check_options(options: QueryOptions) -> None:
-    """Refuse options that have no meaning together."""
-    others = [name for name in options.given if name != "max_true"]
-    if options.max_true is not None and others:
-        raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
-    if options.n is not None and options.n_weight:
-        raise QueryError(
-            "n= says that the number of rows is public: n_weight= has no meaning then."
-        )
-
-
-def _max_true(value: object) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = as_number(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(number, int) and number >= 1:
-        return number
-    raise QueryError(f"max_true must be a whole number >= 1, got max_true={value!r}.")
-
-
-def _n_weight(value: object) -> float:
-    try:
-        number = float(as_number(value))
-    except (TypeError, OverflowError):
-        number = math.nan
-    if 0 <= number < math.inf:
-        return number
-    raise QueryError(f"n_weight must be a finite number >= 0, got n_weight={value!r}.")
-
-
-def _objective(value: object) -> Objective:
-    for name in get_args(Objective):
-        if isinstance(value, str) and value == name:
-            return name  # type: ignore[no-any-return]
-    raise QueryError(f'objective must be "total" or "worst", got objective={value!r}.')
-
-
 def _condition(where: str | None) -> Condition | None:
     return None if where is None else Condition.parse(where)
 
@@ -356,7 +362,7 @@ def _labels(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
         raise wrong
     try:
-        labels = tuple(given)  # type: ignore[arg-type]  # what is no iterable raises
+        labels = tuple(given)  # type: ignore[arg-type]  # a TypeError if it is not iterable
         repeated = len(set(labels)) != len(labels)
     except TypeError:
         raise wrong from None

@@ -1,6 +1,7 @@
 """Queries as frozen values: what they keep, and what they refuse."""
 
 import dataclasses
+import inspect
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
+from dpframe.queries.asking import NOT_OUTPUTS
 from dpframe.queries.bins import check_bins
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
@@ -229,3 +231,22 @@ def test_parts_of_an_aggregate_keep_their_names_and_order():
 def test_parts_that_do_not_fit_an_aggregate_are_refused(parts, message):
     with pytest.raises(QueryError, match=message):
         dpf.aggregate(by="zone", **parts)
+
+
+def test_names_that_cannot_be_outputs_are_the_keywords_of_the_accessor():
+    taken = inspect.signature(dpf.DPAccessor.aggregate).parameters.values()
+    ordinary = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert set(NOT_OUTPUTS) == {taken.name for taken in taken if taken.kind in ordinary}
+
+
+def test_keywords_of_a_release_are_refused_as_outputs():
+    names = set(NOT_OUTPUTS) - set(inspect.signature(dpf.aggregate).parameters)
+    assert {"epsilon", "denoise", "graph", "name", "note"} < names
+    for name in names:
+        with pytest.raises(QueryError, match=f"{name}= cannot name an output.*graph, name, note"):
+            dpf.aggregate(**{name: dpf.count()})
+
+
+def test_an_output_may_be_called_self():
+    frame = pd.DataFrame({"zone": ["A"]})
+    assert list(frame.dp.aggregate(self=dpf.count(), epsilon=1)) == ["self"]
