@@ -149,7 +149,7 @@ def _down(value: float) -> str:
 
 def section(*parts: str) -> str:
     """Put what was made side by side, as one piece of HTML."""
-    # dollar signs in a label are no formula
+    # dollar signs in a label do not start a formula
     return f'<div class="dpframe tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 

@@ -275,7 +275,7 @@ def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | N
 
 
 def _user() -> str | None:
-    """Name who releases; where the system knows no name, that is no reason to fail."""
+    """Name who releases; a system that knows no name does not stop the release."""
     try:
         return getpass.getuser()
     except Exception:  # which ones differs between systems and versions

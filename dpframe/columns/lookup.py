@@ -149,7 +149,7 @@ def boxed(block: pd.Series) -> list[Any]:
     return items
 
 
-def each(
+def _apply_to_items(
     function: Callable[..., int], items: list[Any], otherwise: int, *arguments: object
 ) -> np.ndarray:
     """Apply a function to each item (and the same arguments); where it raises, use `otherwise`."""
@@ -202,7 +202,7 @@ def _key_finder(keys: AxisKeys, column: pd.Series) -> Finder:
 def _object_finder(keys: list[Any]) -> Finder:
     """Search any Python objects: this is what equality with a key means."""
     places = dict(zip(keys, count()))
-    return lambda block: each(places.get, boxed(block), len(keys), len(keys))
+    return lambda block: _apply_to_items(places.get, boxed(block), len(keys), len(keys))
 
 
 def _category_finder(keys: AxisKeys, categories: pd.Series) -> Finder:

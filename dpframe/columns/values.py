@@ -48,8 +48,8 @@ def numbers(column: pd.Series) -> np.ndarray:
     """View a column as numbers.
 
     Booleans are 0 and 1; integers, decimals and fractions are rounded to the nearest float, those
-    beyond the range of floats to an infinity. What is no real number (missing, text, complex, date,
-    list...) is NaN.
+    beyond the range of floats to an infinity. A value that is not a real number (missing, text,
+    complex, date, list...) is NaN.
 
     Parameters
     ----------

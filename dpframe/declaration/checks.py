@@ -69,7 +69,7 @@ def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds
 def _as_number(value: object) -> float:
     """Read a bound: integers stay exact, everything else becomes a float."""
     number = as_number(value)
-    rounded = float(number)  # raises for an integer beyond all floats, which is no bound
+    rounded = float(number)  # raises for an integer beyond all floats, which cannot be a bound
     return number if isinstance(number, int) else rounded
 
 

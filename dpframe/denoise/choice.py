@@ -99,23 +99,25 @@ def choose(values: object, facts: Facts) -> Choice:
     """
     array = check_values(values)
     tried = {
-        _in_words(method, options): _soberly(
+        _in_words(method, options): _with_tuning_risk(
             denoise_array(array, method, facts, options), method, facts
         )
         for method, options in _VARIANTS
         if _applies(method, facts)
     }
-    usable = {name: each for name, each in tried.items() if math.isfinite(each.risk)}
+    usable = {name: result for name, result in tried.items() if math.isfinite(result.risk)}
     if usable and len(array) >= _FEWEST:
         weights = _weights(usable, facts)
         average = _average(usable, weights)
         gain = facts.variance - average.risk
-        if gain > max(_CLEARLY * _doubt(average.values, array, facts), _WORTH * facts.variance):
+        if gain > max(
+            _CLEARLY * _risk_error(average.values, array, facts), _WORTH * facts.variance
+        ):
             return Choice(tuple(weights), average, tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
 
 
-def _soberly(found: Denoised, method: str, facts: Facts) -> Denoised:
+def _with_tuning_risk(found: Denoised, method: str, facts: Facts) -> Denoised:
     """Raise the risk of a method that was tuned on the values that it is judged by."""
     d = max(len(found.values), 2)
     largest = facts.variance * facts.law.distance(math.log(d)) ** 2
@@ -132,14 +134,14 @@ def _applies(method: str, facts: Facts) -> bool:
     return facts.edges is not None or not METHODS[method].needs_graph
 
 
-def _doubt(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
+def _risk_error(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
     """Return the standard error of the difference between the estimated risks of two results."""
     return 2 * facts.sigma * float(np.linalg.norm(one - other)) / len(one)
 
 
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
     """Weigh results by their estimated risks, those of little weight left out."""
-    risks = np.array([each.risk for each in usable.values()]) / facts.variance
+    risks = np.array([result.risk for result in usable.values()]) / facts.variance
     n = len(next(iter(usable.values())).values)
     weights = np.exp((risks.min() - risks) * n / _TEMPERATURE)
     weights = np.where(weights >= _LIGHT * weights.sum(), weights, 0.0)

@@ -135,21 +135,23 @@ class _Pass:
 
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of each task."""
-        self._cap([each for each in self._tasks if each.task.unit is not None])
-        amounts = sum(len(each.task.terms) * each.outside for each in self._tasks)
-        threads = self._threads if amounts <= self._rows else 1  # each has totals of its own
+        self._cap([prepared for prepared in self._tasks if prepared.task.unit is not None])
+        amounts = sum(len(prepared.task.terms) * prepared.outside for prepared in self._tasks)
+        threads = (
+            self._threads if amounts <= self._rows else 1
+        )  # every thread has totals of its own
         blocks = iter(self._blocks())
         found = in_threads(lambda _: self._some(blocks), range(threads), threads)
         return [reduce(np.add, parts) for parts in zip(*found, strict=True)]
 
     def _some(self, blocks: Iterator[slice]) -> list[np.ndarray]:
         """Add up the blocks that no other thread takes."""
-        sums = [Sums(self._source, each) for each in self._tasks]
+        totals = [Sums(self._source, prepared) for prepared in self._tasks]
         for rows in blocks:
             block = RowBlock(self._source, rows)
-            for each in sums:
-                each.add(block)
-        return [each.totals() for each in sums]
+            for sums in totals:
+                sums.add(block)
+        return [sums.totals() for sums in totals]
 
     def _blocks(self) -> list[slice]:
         """Cut the rows into blocks."""
@@ -164,21 +166,23 @@ class _Pass:
             in_threads(lambda rows: self._find(capped, rows), self._blocks(), self._threads)
 
         def find_units() -> None:
-            for unit in dict.fromkeys(each.task.unit for each in capped):
+            for unit in dict.fromkeys(prepared.task.unit for prepared in capped):
                 units[unit] = Units(self._source.column(unit), self._threads)
 
-        for each in capped:
-            each.capped = np.empty(self._rows, np.min_scalar_type(each.outside))
+        for prepared in capped:
+            prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.outside))
         work = [find_units, find_cells] if capped else []
         in_threads(lambda find: find(), work, min(self._threads, 2))
-        for each in capped:
-            kept = units[each.task.unit].kept(each.capped, each.outside, each.task.caps)
-            each.capped[~kept] = each.outside
-            if any(term.kind == "units" for term in each.task.terms):
-                each.first = units[each.task.unit].first(kept)
+        for prepared in capped:
+            kept = units[prepared.task.unit].kept(
+                prepared.capped, prepared.outside, prepared.task.caps
+            )
+            prepared.capped[~kept] = prepared.outside
+            if any(term.kind == "units" for term in prepared.task.terms):
+                prepared.first = units[prepared.task.unit].first(kept)
 
     def _find(self, capped: list[Prepared], rows: slice) -> None:
         """Find the cells of a block for some tasks."""
         block = RowBlock(self._source, rows)
-        for each in capped:
-            each.capped[rows] = each.find(block)
+        for prepared in capped:
+            prepared.capped[rows] = prepared.find(block)

@@ -1,4 +1,4 @@
-"""A choice within the rows that caps have kept: few ones in each row."""
+"""Limit how many of several boolean columns are true in a row, by a random choice."""
 
 from collections.abc import Sequence
 

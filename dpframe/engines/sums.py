@@ -71,9 +71,9 @@ class Sums:
     def add(self, block: RowBlock) -> None:
         """Add up a block."""
         cells = self._prepared.kept(block)
-        own = _Own(self._prepared, block, cells)
+        terms = _BlockTerms(self._prepared, block, cells)
         for at, term in self._others:
-            np.add.at(self._totals[at], own.cells(term.where), own.amounts(term))
+            np.add.at(self._totals[at], terms.cells(term.where), terms.amounts(term))
         self._flags.add(block.rows, cells != self._prepared.outside)
 
     def totals(self) -> np.ndarray:
@@ -85,7 +85,7 @@ class Sums:
         return self._totals[:, :-1]
 
 
-class _Own:
+class _BlockTerms:
     """What the terms of one task share in one block."""
 
     def __init__(self, prepared: Prepared, block: RowBlock, cells: np.ndarray) -> None:
@@ -118,7 +118,7 @@ class _Own:
         return (~missing).astype(np.int64)
 
     def _chosen(self, most: int) -> dict[Term, np.ndarray]:
-        """Return what each row adds to each sum, with few ones in a row over all of them."""
+        """Return what each row adds to each sum, of which a row has few that are 1."""
         if not self._few:
             for term in sums_of(self._task):
                 if term.grid is not None:

@@ -116,7 +116,9 @@ def locked_file(path: Path, *, new: bool = False) -> Iterator[int]:
     with open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags, 0o644)) as file:
         handle = file.fileno()
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise LedgerError(f"{path} is no file, so that it is no ledger. Choose another path.")
+            raise LedgerError(
+                f"{path} is not a file, so it cannot be a ledger. Choose another path."
+            )
         inode = os.fstat(handle).st_dev, os.fstat(handle).st_ino
         _wait(handle, inode, path)
         try:

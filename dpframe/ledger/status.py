@@ -56,8 +56,8 @@ class BudgetStatus:
     def spent(self) -> PrivacyLoss:
         """Sums of what was spent: pure epsilons, squares of mu, extra deltas.
 
-        They are no promise of their own where amounts were chosen after seeing answers; the budget
-        is one.
+        Where amounts were chosen after seeing answers, these sums promise nothing; the budget
+        does.
         """
         return self.pots.spent
 
@@ -230,7 +230,7 @@ def _still_fits(left: BudgetStatus, digits: int) -> str:
 
 
 def _amounts(loss: PrivacyLoss) -> dict[str, float]:
-    """Give the amounts of a loss; none is no number, for an epsilon of 0 would be a promise."""
+    """Give the amounts of a loss; NaN for none: an epsilon of 0 would be a promise."""
     amounts = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
     return {name: value or float("nan") for name, value in amounts.items()}
 

@@ -255,7 +255,7 @@ def _solve_mu(epsilon: float, delta: float) -> float:
 
 
 def _solve_epsilon(delta: float, mu: float) -> float:
-    """Solve for x a hair on the private side of delta; then epsilon = mu (x + mu / 2)."""
+    """Solve for an x that gives slightly less than delta; then epsilon = mu (x + mu / 2)."""
     from scipy import special  # slow to import, and not always needed
 
     of_rest = delta >= _HALF

@@ -14,7 +14,7 @@ Neighboring = Literal["add_remove", "replace"]
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much of a frame one privacy unit may fill; `None` is no limit.
+    """How much of a frame one privacy unit may fill; `None`: no limit.
 
     Parameters
     ----------

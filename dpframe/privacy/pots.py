@@ -137,7 +137,7 @@ class RenyiPot:
 
 Pot = PurePot | GaussianPot | RenyiPot
 KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
-    each.kind: each for each in (PurePot, GaussianPot, RenyiPot)
+    pot.kind: pot for pot in (PurePot, GaussianPot, RenyiPot)
 }
 """Pots by the name under which a ledger keeps them."""
 
@@ -207,7 +207,7 @@ class Pots:
 
     @property
     def live(self) -> Iterator[tuple[Pot, Fraction]]:
-        """Pots that are not dead, each with what is in it."""
+        """Pots that are not dead, and what is in them."""
         for pot, had in zip(self.pots, self.sums, strict=True):
             if had is not None:
                 yield pot, had
@@ -216,7 +216,9 @@ class Pots:
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot."""
         spares = [NOTHING, *(pot.spare(pot.limit - had) for pot, had in self.live)]
-        return Spare(max(each.mu_squared for each in spares), max(each.epsilon for each in spares))
+        return Spare(
+            max(spare.mu_squared for spare in spares), max(spare.epsilon for spare in spares)
+        )
 
     @property
     def largest(self) -> Spare:
@@ -245,7 +247,7 @@ class Pots:
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The live pot of which the largest part is left, and what is in it."""
         pots = [(pot, had) for pot, had in self.live if pot.limit]
-        return min(pots, key=lambda each: each[1] / each[0].limit, default=None)
+        return min(pots, key=lambda kept: kept[1] / kept[0].limit, default=None)
 
     @property
     def used(self) -> Fraction:
@@ -292,12 +294,12 @@ def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
 def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
     """Give the Renyi pots that have room at all."""
     part = (1 - GAUSSIAN_PART) / _ORDERS
-    each = below(delta * part)
-    if not epsilon or not each:
+    own_delta = below(delta * part)
+    if not epsilon or not own_delta:
         return
     for k in range(_ORDERS):
-        order = best_order(float(exact(epsilon) * _RATIO**k), each)
-        limit = renyi_limit(epsilon, each, order)
+        order = best_order(float(exact(epsilon) * _RATIO**k), own_delta)
+        limit = renyi_limit(epsilon, own_delta, order)
         if limit > 0:
             yield RenyiPot(part, order, limit)
 

@@ -43,7 +43,7 @@ def parse_expression(text: str) -> ast.expr:
     Raises
     ------
     QueryError
-        If the text is no such expression.
+        If the text is not such an expression.
     """
     _check(text)
     quoted: dict[str, str] = {}
@@ -86,7 +86,7 @@ def excerpt(text: str) -> str:
 
 
 def _check(text: object) -> None:
-    """Refuse what is no text of a reasonable size."""
+    """Refuse a condition that is not a text of a reasonable size."""
     if not isinstance(text, str):
         raise QueryError(
             f"where must be a condition as text, such as 'fare > 0', got {type(text).__name__}: "
@@ -119,7 +119,7 @@ def _python(source: str, text: str) -> ast.expr:
         reason = getattr(error, "msg", "not text that Python can read")
     hint = " '@' names a variable: write its value into the text." if "@" in source else ""
     raise QueryError(
-        f"where={excerpt(text)!r} is no condition: {reason}.{hint} {ALLOWED}"
+        f"where={excerpt(text)!r} is not a condition: {reason}.{hint} {ALLOWED}"
     ) from None
 
 

@@ -143,7 +143,7 @@ class Condition:
         >>> Condition.parse("fare > 0 & fare < 10")
         Traceback (most recent call last):
         ...
-        dpframe.errors.QueryError: where: '0 & fare' is no number or text: & and | bind tighter ...
+        dpframe.errors.QueryError: where: '0 & fare' is not a number or text: & and | bind tighter ...
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
@@ -296,8 +296,8 @@ def _value(tree: ast.expr) -> Value:
         ):
             _refuse(
                 tree,
-                "is no number or text: & and | bind tighter than comparisons, ~ and not apply to "
-                "conditions. Put comparisons in parentheses: (a > 0) & (b > 0)",
+                "is not a number or text: & and | bind tighter than comparisons, ~ and not apply "
+                "to conditions. Put comparisons in parentheses: (a > 0) & (b > 0)",
             )
     _refuse_kind(tree)
 
@@ -369,7 +369,7 @@ _FOREIGN: dict[type[ast.AST], str] = {
 def _refuse_kind(tree: ast.expr) -> NoReturn:
     """Refuse a kind of expression that has no place in a condition."""
     if isinstance(tree, ast.Constant) and tree.value is None:
-        _refuse(tree, "is no value to compare with. " + _PRESENT)
+        _refuse(tree, "is not a value to compare with. " + _PRESENT)
     found = _FOREIGN.get(type(tree), "is not part of this language")
     _refuse(tree, f"{found}: conditions look at one row at a time, and this could look at others")
 

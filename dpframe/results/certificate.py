@@ -95,7 +95,7 @@ class Certificate(Part):
     steps
         What this library computed from the release afterwards, without the data.
     digest
-        Checksum over table and certificate, to find mistakes. It is no signature.
+        Checksum over table and certificate, to find mistakes. It is not a signature.
 
     Examples
     --------
@@ -249,19 +249,14 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
 
     The digest is a SHA-256 over index, columns, their names, dtypes, values and the certificate
     itself; beside the certificate, `attrs` must be empty. It shows a mistake, such as a filter, a
-    rounding or a sum with raw data; it is no signature, and does not show that somebody rewrote the
-    digest as well. Steps taken by this library after the release, such as denoising, name the
+    rounding or a sum with raw data. It is not a signature, and does not show that somebody rewrote
+    the digest as well. Steps taken by this library after the release, such as denoising, name the
     digest of the release; it is computed again from the columns that were released.
 
     Parameters
     ----------
     frame
-        A released frame, as it was released or read back from a file.
-
-    Parameters
-    ----------
-    frame
-        A released frame, or one that was made from it here.
+        A released frame, or one that was made from it here; read back from a file or not.
     ledger
         Check also that this ledger was charged for the release: under the same id, at the same
         time, for the same query, mechanism and cost.

@@ -158,7 +158,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     CertificateError
         If there is no certificate beside the file, or table or certificate were changed.
     UnreadableCertificateError
-        If the file beside it is no certificate in a format of this version.
+        If the file beside it is not a certificate in a format of this version.
     FileNotFoundError
         If there is no such file.
 

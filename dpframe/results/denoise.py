@@ -202,8 +202,8 @@ def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoisi
     sizes = [_sizes(column) for column in columns]
     common = set(certificate.common_blocks) if how.across == "rows" else _shared(sizes)
     law = certificate.mechanism.distribution
-    each = zip(columns, sizes, strict=True)
-    return [_facts_of(column, size, common, law, how) for column, size in each]
+    pairs = zip(columns, sizes, strict=True)
+    return [_facts_of(column, size, common, law, how) for column, size in pairs]
 
 
 def _facts_of(

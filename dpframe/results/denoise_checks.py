@@ -165,7 +165,8 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - allowed)
     if unknown:
         raise QueryError(
-            f"{unknown[0]!r} is no option of method={method!r}, which takes {sorted(allowed)!r}."
+            f"{unknown[0]!r} is not an option of method={method!r}, which takes "
+            f"{sorted(allowed)!r}."
         )
     missing = sorted(required - options.keys())
     if missing:

@@ -94,7 +94,7 @@ def _positions(keys: Iterable[object], index: pd.Index) -> np.ndarray:
     unknown = np.flatnonzero(found < 0)
     if len(unknown):
         raise QueryError(
-            f"graph joins keys that are no rows of the release: {len(unknown)} of {len(wanted)} "
+            f"graph joins keys that are not rows of the release: {len(unknown)} of {len(wanted)} "
             f"ends, for instance {wanted[unknown[0]]!r}. Leave out the edges that lead there, or "
             "declare these keys."
         )

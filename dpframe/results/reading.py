@@ -40,7 +40,7 @@ class Part:
 
 
 class Limits:
-    """What a value must satisfy besides its type, beside the type in `Annotated`.
+    """What a value must satisfy in addition to its type; stands after the type in `Annotated`.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Limits:
 
 
 class OneOf:
-    """Some texts that are all there are, beside `str` in `Annotated`."""
+    """The only texts allowed; stands after `str` in `Annotated`."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = list(names)
@@ -128,7 +128,9 @@ def _fault(error: Exception) -> str:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "it"
         return f"{place}: {first['msg']}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else "it is no plain JSON"
+    return (
+        "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
+    )
 
 
 _adapters: dict[type[Part], "TypeAdapter[Any]"] = {}

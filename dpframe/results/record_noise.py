@@ -161,12 +161,12 @@ class ColumnPart(Part):
         counts = self.kind == "count"
         about = {self.column is None, self.bounds is None, counts}
         require(len(about) == 1, "sums and means have a column and bounds, counts have neither")
-        require(not (counts and self.times), "counts are no times")
+        require(not (counts and self.times), "counts are not times")
         in_words = {isinstance(bound, str) for bound in self.bounds or ()}
         require(in_words <= {self.times is not None}, "bounds are texts for times alone")
         require(all(map(_is_in_range, self.bounds or ())), "bounds are in the range of floats")
         exact = self.noise is not None or self.std_error is not None or self.integer
-        require(not (self.is_mean and exact), "a mean is no measured integer")
+        require(not (self.is_mean and exact), "a mean is not a measured integer")
 
     @property
     def is_mean(self) -> bool:

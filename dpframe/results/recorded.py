@@ -40,7 +40,7 @@ def check_recorded(certificate: Claim, ledger: Ledger) -> None:
         If the certificate names another ledger, its release is not in this one, or the entry says
         something else: another time, query, mechanism or cost.
     DeclarationError
-        If it is no ledger.
+        If it is not a ledger.
     """
     if not isinstance(ledger, Ledger):
         raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")

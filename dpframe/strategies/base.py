@@ -139,7 +139,7 @@ class Workload:
         How many of the value sources, all with values 0 and 1, a row has at most; `None`: all of
         them.
     rows_weight
-        Importance of the variance of the number of rows, even if it is no output.
+        Importance of the variance of the number of rows, even if it is not an output.
     worst
         Whether to minimize the worst relative variance of all outputs, in place of their sum.
     known_rows

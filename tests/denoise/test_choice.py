@@ -149,7 +149,7 @@ def test_edges_become_simple():
 @pytest.mark.parametrize(
     ("law", "largest"), [(GAUSSIAN, 2 * math.log(200)), (LAPLACE, math.log(200) ** 2 / 2)]
 )
-def test_methods_that_are_tuned_are_judged_soberly(law, largest):
+def test_methods_that_are_tuned_are_judged_with_their_tuning(law, largest):
     values = TRUTHS["steps"] + NOISE
     facts = Facts(law, SIGMA, lower=0.0, edges=PATH)
     tried = choose(values, facts).tried

@@ -142,5 +142,5 @@ def test_a_made_up_row_is_refused(path, body):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(LedgerError, match="pipe is no file"):
+    with pytest.raises(LedgerError, match="pipe is not a file"):
         Ledger(tmp_path / "pipe")

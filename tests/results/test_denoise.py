@@ -236,9 +236,9 @@ def test_a_series_of_parents_must_be_in_the_order_of_the_rows():
         ({"method": ["auto"]}, "method must be 'auto' or one of"),
         (
             {"method": "simplex", "order": 1},
-            r"'order' is no option of method='simplex'.*\['total'\]",
+            r"'order' is not an option of method='simplex'.*\['total'\]",
         ),
-        ({"method": "auto", "order": 1}, "'order' is no option of method='auto'"),
+        ({"method": "auto", "order": 1}, "'order' is not an option of method='auto'"),
         ({"method": "l1_ball"}, "needs radius="),
         ({"method": "trend_filter"}, "give graph="),
         ({"method": "simplex", "graph": "ordered"}, "takes no graph"),
