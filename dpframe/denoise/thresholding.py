@@ -17,7 +17,7 @@ Threshold: TypeAlias = Literal["sure", "universal"] | float
 
 _HUGE = 1e150  # multiples of sigma beyond it are alike, and below it their squares fit in a float
 _CANDIDATES = 1024
-_AS_INFINITY = 40.0  # scales of noise: exp(-40) is nothing beside 1
+_AS_INFINITY = 40.0  # scales of noise: exp(-40) is negligible next to 1
 
 
 @np.errstate(over="ignore", under="ignore")

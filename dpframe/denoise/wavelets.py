@@ -45,7 +45,7 @@ def tree_wavelets(
         How many spanning trees, at least 1. More cost more time and are more accurate.
     threshold
         "sure" chooses a threshold for each tree; "universal" takes `s sqrt(2 ln d)` for d wavelets,
-        which costs many times more than it gains where noise is small beside the true values.
+        which costs many times more than it gains where noise is small next to the true values.
     seed
         Determines the spanning trees, which have nothing secret about them. At least 0.
 

@@ -167,7 +167,7 @@ def _projected(frame: Frame, labels: Sequence[Hashable]) -> Frame:
 
 
 class _Layer:
-    """What is done with what was made of each partition.
+    """What is done with the partitions, once they are dealt.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class _Layer:
     def _pass_on(
         self, hands: Iterable[Hashable], places: int, function: Callable[..., object]
     ) -> list[Hashable]:
-        """Call a function with the frames at each place of all hands."""
+        """Call a function once for every place, with the frames at that place of all hands."""
         # picking is a task of its own, so that nothing else is sent to where a frame is needed
         return [
             self._add(function, [self._add(getitem, hand, at) for hand in hands], self._asked)

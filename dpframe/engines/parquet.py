@@ -292,7 +292,7 @@ def _completed(batch: Any, file: File, wanted: Any) -> Any:
 
 
 def _of_folders(column: Any) -> pd.Categorical:
-    """View what folders say as numbers where it is one, each by itself, and else as texts."""
+    """View the values in names of folders as numbers where they are, and else as texts."""
     encoded = column.combine_chunks().dictionary_encode()
     found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
     places = {value: place for place, value in enumerate(dict.fromkeys(found))}

@@ -1,6 +1,6 @@
 """Rows of a ledger in an SQLite file that processes, threads and notebooks share.
 
-A connection is opened for each look and each spend, and closed after it, under a lock of our own on
+A connection is opened for every reading and every spend, and closed after it, under our own lock on
 the file. So none is ever carried over a fork, which SQLite does not survive, and a file that was
 moved away is noticed; between uses the file is complete, without a journal beside it.
 

@@ -183,13 +183,13 @@ class Count(Query):
 
 @dataclass(frozen=True, eq=False)
 class _OfColumns(Query):
-    """One statistic of each of some bounded columns."""
+    """One statistic of several bounded columns."""
 
     columns: tuple[Hashable, ...] = ()
     bounds: GivenBounds = None
 
-    def _each(self, statistic: Statistic) -> tuple[Asked, ...]:
-        """Ask for a statistic of each column."""
+    def _statistics(self, statistic: Statistic) -> tuple[Asked, ...]:
+        """Ask for one statistic of every column."""
         return tuple(
             Asked(label, statistic, label, bounds=self._bounds(label)) for label in self.columns
         )
@@ -203,14 +203,14 @@ class _OfColumns(Query):
 
 @dataclass(frozen=True, eq=False)
 class Sum(_OfColumns):
-    """The sum of each of some columns in each group."""
+    """Sums of several columns in each group."""
 
     options: QueryOptions = NO_OPTIONS
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
         """One column for each."""
-        return self._each("sum")
+        return self._statistics("sum")
 
     @property
     def what(self) -> str:
@@ -220,12 +220,12 @@ class Sum(_OfColumns):
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
-    """The mean of each of some columns in each group, over rows where it is present."""
+    """Means of several columns in each group, over the rows where the column is present."""
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
         """One column for each."""
-        return self._each("mean")
+        return self._statistics("mean")
 
     @property
     def what(self) -> str:

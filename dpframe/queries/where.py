@@ -88,7 +88,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """That each of some conditions holds; always true if there are none."""
+    """That some conditions all hold; true if there are none."""
 
     parts: tuple["Node", ...]
 
@@ -143,7 +143,7 @@ class Condition:
         >>> Condition.parse("fare > 0 & fare < 10")
         Traceback (most recent call last):
         ...
-        dpframe.errors.QueryError: where: '0 & fare' is not a number or text: & and | bind tighter ...
+        dpframe.errors.QueryError: where: '0 & fare' is not a number or text: ... bind tighter ...
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
@@ -232,7 +232,7 @@ _RELATIONS: dict[type[ast.cmpop], Literal["==", "<", "<=", ">", ">="]] = {
 
 
 def _compared(tree: ast.Compare) -> Node:
-    """Convert a comparison; a chain of them is that each holds."""
+    """Convert a comparison; a chain holds if all of its comparisons hold."""
     sides = [tree.left, *tree.comparators]
     links = zip(tree.ops, sides, sides[1:], strict=False)
     return _flat(All, (_link(tree, operator, left, right) for operator, left, right in links))

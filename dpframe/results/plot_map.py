@@ -165,7 +165,7 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
 
 
 def _stretch(latitudes: np.ndarray) -> float:
-    """Return how long a degree of latitude is beside one of longitude, at the middle."""
+    """Return the length of a degree of latitude in degrees of longitude, at the middle."""
     middle = (latitudes.min() + latitudes.max()) / 2
     return float(1 / max(np.cos(np.radians(middle)), 0.1))  # no map reaches a pole
 
@@ -184,7 +184,7 @@ def _norm(released: pd.DataFrame, raw: int, values: np.ndarray) -> Any:
 
 
 def _ticks(norm: Any) -> Any:
-    """Return where numbers stand beside the colors, few of them within the noise."""
+    """Return the ticks of the color bar, few of them within the noise."""
     if not hasattr(norm, "linthresh"):
         return None
     from matplotlib import ticker  # optional, and slow to import
