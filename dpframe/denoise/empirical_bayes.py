@@ -43,7 +43,7 @@ _FEW_STEPS = 10  # in pieces: values so far apart share little
 _ROWS = 1 << 14  # values at a time: bounds the memory
 _PRODUCT = 1 << 18  # multiplications in a product of matrices: threads slow larger ones down
 _EXACT = 32  # up to so many values the trace is taken value by value
-_PROBED = 1024  # with more values, it is estimated from this many random signs
+_PROBED = 1024  # random signs in all where values are many, at least one for every value
 _LEAST = 1e-300  # stands for a likelihood of 0, of bins without values
 
 
