@@ -11,6 +11,7 @@ from dpframe.declare import declare
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.asking import aggregate, count, histogram, mean, sum, units
 from dpframe.queries.kinds import Query
 from dpframe.release import release
@@ -24,6 +25,7 @@ from dpframe.results.plot_map import plot_map
 from dpframe.results.to_pandera import schema_of
 
 __all__ = [
+    "EACH_ROW",
     "Budget",
     "BudgetStatus",
     "Certificate",

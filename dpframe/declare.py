@@ -7,15 +7,17 @@ import pandas as pd
 
 from dpframe.arguments import check_text, is_label, shown
 from dpframe.declaration import from_pandera
+from dpframe.declaration.careless import warn_of_budget
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import keep_declaration, kept_declaration
 from dpframe.engines import Frame, engine_for
+from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget
-from dpframe.privacy.neighbors import Caps, Neighboring, check_neighboring
+from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, check_neighboring
 
 __all__ = ["declare"]
 
@@ -28,7 +30,7 @@ def declare(
     *,
     bounds: Mapping[Hashable, object] | None = None,
     keys: Mapping[Hashable, object] | None = None,
-    privacy_unit: Hashable | None = None,
+    privacy_unit: Hashable | EachRow | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
     max_groups: int | None = None,
@@ -56,8 +58,9 @@ def declare(
     keys
         `{column: [groups]}`. A release by that column has exactly these rows, in this order.
     privacy_unit
-        Column that says whom a row belongs to; rows where it is missing are left out. `None`: each
-        row is a unit.
+        Column that says whom a row belongs to; rows where it is missing are left out.
+        `dpf.EACH_ROW`: each row is a person of its own. `None`: the same, but releases warn, for it
+        was not said.
     unit
         Name of the privacy unit; that of the column by default. Frames that share a ledger must
         have one unit: name it where its column is called differently.
@@ -85,12 +88,17 @@ def declare(
     Raises
     ------
     DeclarationError
-        If the facts are contradictory or not usable, or the ledger protects another unit, or under
-        another relation.
+        If the facts are contradictory or not usable, the frame was released, or the ledger protects
+        another unit, or under another relation.
     LedgerError
         If the file of the ledger cannot be used.
     UnknownColumnError
         If a column named by keyword is not in the frame.
+
+    Warns
+    -----
+    DPFrameWarning
+        If the budget has an epsilon above 10, or a delta of 1e-3 or more; once for each frame.
 
     Examples
     --------
@@ -100,11 +108,13 @@ def declare(
     ...     trips,
     ...     keys={"zone": ["A", "B"]},
     ...     bounds={"fare": (0, 100)},
+    ...     privacy_unit=dpf.EACH_ROW,
     ...     budget=dpf.Budget(epsilon=1),
     ... )
     >>> trips.dp.budget.remaining_epsilon
     1.0
     """
+    check_private(frame)
     engine = engine_for(frame)
     declaration = Declaration(
         columns={} if schema is None else from_pandera.facts(schema),
@@ -114,7 +124,8 @@ def declare(
         name=check_text("name", name),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
-    engine.check(frame, named if privacy_unit is None else [*named, privacy_unit])
+    column = declaration.unit_column
+    engine.check(frame, named if column is None else [*named, column])
     if validate:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.")
@@ -124,8 +135,9 @@ def declare(
                 f"{type(frame).__name__}. Validate its parts before, with pandera."
             )
         from_pandera.validate(schema, frame)
-    protected = Protected.of(privacy_unit, declaration.neighboring, unit)
+    protected = Protected.of(column, declaration.neighboring, unit)
     _check_ledger(budget, ledger)
+    warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
         ledger.protect(protected)
     with _DECLARING.held() as again:
@@ -139,18 +151,19 @@ def declare(
         keep_declaration(frame, replace(declaration, ledger=charged))
 
 
-def _caps(privacy_unit: Hashable | None, caps: Caps) -> Caps:
+def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not is_label(privacy_unit):
         raise DeclarationError(
             f"privacy_unit must be the label of one column, got {shown(privacy_unit)}. Where "
             "several columns name a person, combine them into one first."
         )
-    if privacy_unit is None and caps != Caps():
+    rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
+    if rows_alone and caps != Caps():
         raise DeclarationError(
             "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
             "name its column with privacy_unit=."
         )
-    if privacy_unit is not None and caps.rows is None and caps.rows_per_group is None:
+    if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         raise DeclarationError(
             f"privacy_unit={privacy_unit!r} needs a cap on its rows: declare max_rows=, or "
             "max_rows_per_group= (with max_groups= to spend less)."

@@ -10,6 +10,7 @@ __all__ = [
     "CalibrationError",
     "CertificateError",
     "DPFrameError",
+    "DPFrameWarning",
     "DeclarationError",
     "LedgerError",
     "QueryError",
@@ -24,6 +25,10 @@ STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 class DPFrameError(Exception):
     """Base of all errors raised by dpframe."""
+
+
+class DPFrameWarning(UserWarning):
+    """What is asked protects people less than it seems to; judged on public facts alone."""
 
 
 class DeclarationError(DPFrameError, ValueError):

@@ -103,7 +103,7 @@ def declaration_html(declaration: Any) -> str:
     }
     budget = None if ledger is None else ledger.budget
     rows = [
-        ("privacy unit", unit_lines(declaration.privacy_unit, named)),
+        ("privacy unit", unit_lines(declaration.unit_column, named)),
         ("neighbors", declaration.neighboring),
         ("budget", "none: releases are not added up" if budget is None else _budget(budget)),
     ]

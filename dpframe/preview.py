@@ -12,6 +12,7 @@ from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.record import cost
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.release import checked_plan
 from dpframe.strategies import Prediction
@@ -30,6 +31,7 @@ def preview(
     share: float | None = None,
     mechanism: str = "auto",
     compare: bool = False,
+    privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
@@ -41,6 +43,8 @@ def preview(
         As in `release`.
     compare
         Whether to show one row for each mechanism that "auto" would compare.
+    privacy_unit
+        As in `release`.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def preview(
     {'mechanism': ['laplace'], 'epsilon': [0.5], 'fits': [True]}
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration, _, plan = checked_plan(frame, queries, spend, mechanism)
+    declaration, _, plan = checked_plan(frame, queries, spend, mechanism, privacy_unit)
     if compare:
         return _compared(plan, several=isinstance(queries, Mapping))
     rows = []

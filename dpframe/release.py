@@ -16,6 +16,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import check_text
+from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
@@ -26,6 +27,7 @@ from dpframe.plan.record import ledger_of, record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
+from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.asking import check_query
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
@@ -55,6 +57,7 @@ def release(
     graph: object = None,
     name: str | None = None,
     note: str | None = None,
+    privacy_unit: EachRow | None = None,
 ) -> Any:
     """Release a query, or several planned and charged together.
 
@@ -92,6 +95,9 @@ def release(
         refused before anything is charged, so that a job that runs again spends nothing.
     note
         What else to keep with it in the ledger.
+    privacy_unit
+        `dpf.EACH_ROW` says that each row is a person of its own, for a frame that is declared
+        without a unit or not at all.
 
     Returns
     -------
@@ -108,22 +114,29 @@ def release(
     CalibrationError
         If the spend is not usable, or no noise can honor it.
     DeclarationError, QueryError, UnknownColumnError
-        If the queries do not fit what is declared.
+        If the queries do not fit what is declared, or the frame was released.
     ReleaseError
         If reading the frame fails after the amount was charged, for want of memory or because a
         file changed: the amount stays charged.
+
+    Warns
+    -----
+    DPFrameWarning
+        If no privacy unit was said, epsilon is above 10, mu or rho above 2, or delta 1e-3 or more;
+        once for each frame, before anything is charged.
 
     Examples
     --------
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
-    >>> released = release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
+    >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
+    >>> released = release(trips, query, epsilon=0.5, privacy_unit=dpf.EACH_ROW)
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     _check_recorded(declaration_of(frame).ledger, name, note)
-    declaration, engine, plan = checked_plan(frame, queries, spend, mechanism)
+    declaration, engine, plan = checked_plan(frame, queries, spend, mechanism, privacy_unit)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
     entry = _entry(plan, declaration, name, note)
@@ -131,6 +144,7 @@ def release(
         key: record_of(key, planned, plan, declaration, entry)
         for key, planned in plan.tables.items()
     }
+    warn_of_release(frame, declaration, spend)
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
 
@@ -184,7 +198,11 @@ def _reason(error: BaseException) -> str:
 
 
 def checked_plan(
-    frame: Frame, queries: Query | Mapping[str, Query], spend: Spend, mechanism: str
+    frame: Frame,
+    queries: Query | Mapping[str, Query],
+    spend: Spend,
+    mechanism: str,
+    privacy_unit: EachRow | None,
 ) -> tuple[Declaration, Engine, Plan]:
     """Check everything public about a release and plan it, without reading data or spending.
 
@@ -193,7 +211,7 @@ def checked_plan(
     declaration, engine, plan
         What is declared about the frame, the engine that can read it, and the plan.
     """
-    declaration = declaration_of(frame)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
     engine = engine_for(frame)
     asked = _named(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds

@@ -14,7 +14,7 @@ from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
-from dpframe.privacy.neighbors import Neighboring
+from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
 from dpframe.queries.kinds import (
     By,
@@ -49,6 +49,7 @@ class SpendOptions(TypedDict, total=False):
     rho: float | None
     share: float | None
     mechanism: str
+    privacy_unit: EachRow | None
 
 
 class ReleaseOptions(SpendOptions, total=False):
@@ -78,7 +79,7 @@ class PrivateAccessor:
         *,
         bounds: Mapping[Hashable, object] | None = None,
         keys: Mapping[Hashable, object] | None = None,
-        privacy_unit: Hashable | None = None,
+        privacy_unit: Hashable | EachRow | None = None,
         unit: str | None = None,
         max_rows: int | None = None,
         max_groups: int | None = None,
@@ -203,6 +204,7 @@ class PrivateAccessor:
         graph: object = None,
         name: str | None = None,
         note: str | None = None,
+        privacy_unit: EachRow | None = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
         **named: Count | Sum | Mean,
@@ -222,6 +224,7 @@ class PrivateAccessor:
             "graph": graph,
             "name": name,
             "note": note,
+            "privacy_unit": privacy_unit,
         }
         return self._one(query, spend)
 

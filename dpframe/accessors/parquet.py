@@ -64,7 +64,8 @@ def scan_parquet(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pd.DataFrame({"zone": ["A", "B", "A"]}).to_parquet(f"{folder}/trips.parquet")
     ...     trips = scan_parquet(folder)
-    ...     released = trips.dp.count(by="zone", keys=["A", "B", "C"], epsilon=0.5)
+    ...     trips.dp.declare(keys={"zone": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
+    ...     released = trips.dp.count(by="zone", epsilon=0.5)
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """

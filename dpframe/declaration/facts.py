@@ -6,11 +6,12 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from dpframe.arguments import shown
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
 from dpframe.errors import DeclarationError
 from dpframe.html import declaration_html
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.neighbors import NO_CAPS, Caps, Neighboring
+from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
 from dpframe.queries.timescale import Moment
 
 __all__ = [
@@ -54,7 +55,8 @@ class Declaration:
     columns
         Facts by column label.
     privacy_unit
-        Column that says whom a row belongs to; `None`: each row is a unit.
+        Column that says whom a row belongs to; `EACH_ROW`: each row is a unit, on purpose; `None`:
+        each row is a unit, because nothing was said.
     caps
         How much of the frame one unit may fill.
     neighboring
@@ -71,6 +73,11 @@ class Declaration:
     neighboring: Neighboring = "add_remove"
     ledger: Ledger | None = None
     name: str | None = None
+
+    @property
+    def unit_column(self) -> Hashable | None:
+        """The column that says whom a row belongs to; `None`: each row is a unit."""
+        return None if self.privacy_unit is EACH_ROW else self.privacy_unit
 
     def column(self, label: Hashable) -> Column:
         """Return what is declared about a column, which may be nothing."""
@@ -105,6 +112,30 @@ class Declaration:
                 columns.get(label, Column()), missing=check_missing(label, value)
             )
         return replace(self, columns=MappingProxyType(columns))
+
+    def with_unit(self, given: object) -> "Declaration":
+        """Return a declaration for one call, in which each row may be said to be a unit.
+
+        Raises
+        ------
+        DeclarationError
+            If a call says something else, or the frame is declared with a unit.
+        """
+        if given is None:
+            return self
+        if given is not EACH_ROW:
+            raise DeclarationError(
+                f"privacy_unit must be dpf.EACH_ROW in a call, got {shown(given)}. A column that "
+                "names the unit needs caps: declare both with .dp.declare(privacy_unit=..., "
+                "max_rows=...)."
+            )
+        if self.unit_column is not None:
+            raise DeclarationError(
+                f"this frame is declared with privacy_unit={self.unit_column!r}, got "
+                "privacy_unit=dpf.EACH_ROW in a call. Leave it out: all rows of one unit are "
+                "protected together."
+            )
+        return replace(self, privacy_unit=EACH_ROW)
 
     def _repr_html_(self) -> str:
         """Show what is declared as tables in a notebook; all of it is public."""

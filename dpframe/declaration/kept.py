@@ -1,10 +1,11 @@
-"""Where a declaration is kept: on the frame object itself."""
+"""Where a declaration is kept, and what was warned of: on the frame object itself."""
 
 from dpframe.declaration.facts import Declaration
 
-__all__ = ["keep_declaration", "kept_declaration"]
+__all__ = ["keep_declaration", "kept_declaration", "kept_warnings"]
 
 _ATTRIBUTE = "_dpframe_declaration"
+_WARNINGS = "_dpframe_warnings"
 
 
 def keep_declaration(frame: object, declaration: Declaration) -> None:
@@ -20,3 +21,13 @@ def kept_declaration(frame: object) -> Declaration | None:
     """Return the declaration kept on a frame object, if any."""
     declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
     return declaration if isinstance(declaration, Declaration) else None
+
+
+def kept_warnings(frame: object) -> set[str]:
+    """Return the set of what was warned of about a frame object, to be added to."""
+    known = getattr(frame, "__dict__", {}).get(_WARNINGS)
+    if isinstance(known, set):
+        return known
+    found: set[str] = set()
+    object.__setattr__(frame, _WARNINGS, found)
+    return found

@@ -49,6 +49,10 @@ class Engine(Protocol):
         """Tell whether a frame that is not declared shows that it was made of a marked one."""
         ...
 
+    def attrs(self, frame: Frame) -> Mapping[Any, Any]:
+        """Return the `attrs` of the frame, as pandas keeps them: what was said of it."""
+        ...
+
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 

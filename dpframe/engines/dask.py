@@ -7,7 +7,7 @@ computed once, by the scheduler of the user's choice.
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import getitem
@@ -62,6 +62,11 @@ class DaskEngine:
     def is_derived(self, frame: Frame) -> bool:
         """Tell whether the collection is made of a marked one, or of a marked frame of pandas."""
         return is_marked(frame._meta.attrs) or not _DECLARED.isdisjoint(_expressions(frame))
+
+    def attrs(self, frame: Frame) -> Mapping[Any, Any]:
+        """Return the `attrs` of the collection's metadata."""
+        attrs: Mapping[Any, Any] = frame._meta.attrs
+        return attrs
 
     @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:

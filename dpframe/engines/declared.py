@@ -4,8 +4,28 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
+from dpframe.results.certificate import ATTRIBUTE
 
-__all__ = ["declaration_of"]
+__all__ = ["check_private", "declaration_of"]
+
+
+def check_private(frame: Frame) -> None:
+    """Check that a frame was not released.
+
+    Raises
+    ------
+    DeclarationError
+        If it carries a certificate, or no engine can read it.
+    """
+    if ATTRIBUTE not in engine_for(frame).attrs(frame):
+        return
+    raise DeclarationError(
+        "this frame was released by dpframe, for it carries a certificate: it holds noisy answers "
+        "and no private rows, and more noise would protect nobody. Work on it with .dp.interval, "
+        ".dp.combine, .dp.denoise or plain pandas, which cost nothing. pandas also carries attrs "
+        "along, so that a private frame may have got the certificate of a released one that it "
+        f"was made with: then remove it, del frame.attrs[{ATTRIBUTE!r}], and declare the frame."
+    )
 
 
 def declaration_of(frame: Frame) -> Declaration:
@@ -14,8 +34,9 @@ def declaration_of(frame: Frame) -> Declaration:
     Raises
     ------
     DeclarationError
-        If the frame was derived from a declared one, or no engine can read it.
+        If the frame was released, or derived from a declared one, or no engine can read it.
     """
+    check_private(frame)
     engine = engine_for(frame)
     declaration = kept_declaration(frame)
     if declaration is not None:

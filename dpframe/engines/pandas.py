@@ -1,7 +1,8 @@
 """The embedded engine: exact totals of a `pandas.DataFrame`, in one pass over blocks of rows."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,10 @@ class PandasEngine:
     def is_derived(self, frame: pd.DataFrame) -> bool:
         """Tell whether the frame bears the mark of another one."""
         return is_marked(frame.attrs)
+
+    def attrs(self, frame: pd.DataFrame) -> Mapping[Any, Any]:
+        """Return the `attrs` of the frame."""
+        return frame.attrs
 
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""

@@ -6,7 +6,7 @@ once: one pass splits the rows by unit into temporary files, and these are added
 
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -202,6 +202,10 @@ class ParquetEngine:
     def is_derived(self, frame: ParquetFiles) -> bool:
         """Tell whether a file was written from a declared frame of pandas."""
         return is_marked(frame.attrs)
+
+    def attrs(self, frame: ParquetFiles) -> Mapping[Any, Any]:
+        """Return the `attrs` that pandas has written to the files."""
+        return frame.attrs
 
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""

@@ -230,6 +230,7 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
     least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
+        _check_borrowed(spend, delta)
         return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
     mu_squared = least**2 if spend.kind == "mu" else 2 * least
     return Allowance(mu_squared, Fraction(pure_of_mu(math.sqrt(mu_squared) * (1 - 2.0**-52))))
@@ -239,6 +240,15 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     if spend.delta is not None:
         return spend.delta
     return 0.0 if budget is None else below(budget.noise_delta)
+
+
+def _check_borrowed(spend: Spend, delta: float) -> None:
+    """Refuse to spend nothing but a delta that nobody gave for this release."""
+    if spend.amount == 0 and spend.delta is None and delta:
+        raise CalibrationError(
+            f"epsilon must be > 0 where delta is that of the budget, delta={delta:g}, got "
+            "epsilon=0. Give epsilon > 0, or give delta= in the call to spend a delta alone."
+        )
 
 
 def _plan_with(

@@ -88,7 +88,7 @@ def record_of(
         library=_LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
-        privacy_unit=_unit(declaration.privacy_unit, planned.table.caps),
+        privacy_unit=_unit(declaration.unit_column, planned.table.caps),
         neighboring=declaration.neighboring,
         query=_query(name, planned.table, declaration),
         columns=tuple(

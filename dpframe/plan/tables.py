@@ -146,7 +146,7 @@ def table_of(query: Query, declaration: Declaration) -> Table:
     cells = cells_of(query, declaration)
     where, options = query.condition, query.options
     outputs = tuple(_output(asked, declaration) for asked in query.outputs)
-    unit = declaration.privacy_unit
+    unit = declaration.unit_column
     caps = ROW_CAPS if unit is None else query.caps(declaration.caps)
     # the first source is all rows of a cell, whether they are wanted or not
     wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
@@ -217,11 +217,11 @@ def _source(grid: Grid | None, own: Condition | None) -> Source:
 
 def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps: Caps) -> Reach:
     # a row that nothing can leave out is always in the only cell there is
-    always = declaration.privacy_unit is None and where is None and not cells.axes
+    always = declaration.unit_column is None and where is None and not cells.axes
     reach = reach_of(caps, cells.size, always=always)
     if reach is None:
         raise DeclarationError(
-            f"privacy_unit={declaration.privacy_unit!r} needs a cap that bounds its rows: declare "
+            f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
             "max_rows, or max_rows_per_group."
         )
     return reach

@@ -2,14 +2,37 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from enum import Enum
+from typing import Final, Literal, get_args
 
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 
-__all__ = ["NO_CAPS", "ROW_CAPS", "Caps", "Neighboring", "check_neighboring"]
+__all__ = [
+    "EACH_ROW",
+    "NO_CAPS",
+    "ROW_CAPS",
+    "Caps",
+    "EachRow",
+    "Neighboring",
+    "check_neighboring",
+]
 
 Neighboring = Literal["add_remove", "replace"]
+
+
+class EachRow(Enum):
+    """A privacy unit that is named by no column; an enum, so that copies are the same object."""
+
+    EACH_ROW = "each row"
+
+    def __repr__(self) -> str:
+        """Show it as it is written."""
+        return "dpf.EACH_ROW"
+
+
+EACH_ROW: Final = EachRow.EACH_ROW
+"""Says on purpose that each row is a person of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""Warnings of careless amounts and units, judged on public facts, before anything is charged."""
+
+import sys
+import warnings
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import kept_warnings
+from dpframe.errors import DPFrameWarning
+from dpframe.privacy.amounts import Budget, Spend, exact
+
+__all__ = ["warn_of_budget", "warn_of_release"]
+
+MOST = {"epsilon": 10, "mu": 2, "rho": 2}
+"""Amounts above these warn; mu=2 is rho=2, and (11, 1e-6)-DP."""
+
+LEAST_DELTA = Fraction(1, 1000)
+"""A delta from here on warns."""
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_NO_UNIT = (
+    "no privacy unit is declared for this frame, so each row is taken for a person of its own: "
+    "somebody with ten rows is protected ten times less. Declare privacy_unit=, the column that "
+    "says whom a row belongs to, or say privacy_unit=dpf.EACH_ROW if that is what is meant."
+)
+
+
+def warn_of_budget(frame: object, budget: Budget | None) -> None:
+    """Warn of a budget that protects nobody, once for each frame and amount.
+
+    Raises
+    ------
+    DPFrameWarning
+        If Python's filters turn it into an error.
+    """
+    if budget is not None:
+        whole = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
+        _warn(frame, _of_amounts(whole, "budget: "))
+
+
+def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> None:
+    """Warn of an amount that protects nobody, and of a unit that was never said.
+
+    Raises
+    ------
+    DPFrameWarning
+        If Python's filters turn it into an error.
+    """
+    found = _of_amounts(spend, "")
+    if declaration.privacy_unit is None:
+        found["privacy_unit"] = _NO_UNIT
+    _warn(frame, found)
+
+
+def _of_amounts(spend: Spend, where: str) -> dict[str, str]:
+    """Say what is wrong with an amount, by the name of its parameter."""
+    found: dict[str, str] = {}
+    most = MOST.get(spend.kind)
+    if most is not None and spend.amount > most:
+        found[spend.kind] = (
+            f"{where}{spend.kind}={float(spend.amount):g} is too large to protect anybody. Choose "
+            f"{spend.kind} <= {most}; common choices of epsilon lie between 0.01 and 10."
+        )
+    if spend.delta is not None and exact(spend.delta) >= LEAST_DELTA:
+        found["delta"] = (
+            f"{where}delta={spend.delta:g} is too large: with it, one person in "
+            f"{int(1 / exact(spend.delta)):,} may be published as they are. Choose delta far below "
+            "one over the number of people, 1e-6 for instance."
+        )
+    return found
+
+
+def _warn(frame: object, found: dict[str, str]) -> None:
+    """Warn of what was not warned of yet; what a filter makes an error is to be warned of again."""
+    known = kept_warnings(frame)
+    for name in _unknown(found, known):
+        warnings.warn(found[name], DPFrameWarning, stacklevel=_callers_level())
+        known.add(name)
+
+
+def _unknown(found: Iterable[str], known: set[str]) -> list[str]:
+    return [name for name in found if name not in known]
+
+
+def _callers_level() -> int:
+    """Count how far up the line is that called the package."""
+    level, frame = 0, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
