@@ -138,6 +138,7 @@ def test_flights_are_published(tmp_path):
     assert len(list((tmp_path / "made").glob("*.parquet"))) == 3
 
 
+@pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning")
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

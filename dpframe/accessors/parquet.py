@@ -61,11 +61,12 @@ def scan_parquet(
     --------
     >>> import tempfile
     >>> import pandas as pd
+    >>> import dpframe as dpf
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pd.DataFrame({"zone": ["A", "B", "A"]}).to_parquet(f"{folder}/trips.parquet")
     ...     trips = scan_parquet(folder)
-    ...     trips.dp.declare(keys={"zone": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
-    ...     released = trips.dp.count(by="zone", epsilon=0.5)
+    ...     zones = ["A", "B", "C"]
+    ...     released = trips.dp.count("zone", keys=zones, epsilon=0.5, privacy_unit=dpf.EACH_ROW)
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """

@@ -27,15 +27,17 @@ _NO_UNIT = (
 )
 
 
-def warn_of_budget(frame: object, budget: Budget | None) -> None:
+def warn_of_budget(frame: object, budget: object) -> None:
     """Warn of a budget that protects nobody, once for each frame and amount.
+
+    What is no budget is left to those who refuse it.
 
     Raises
     ------
     DPFrameWarning
         If Python's filters turn it into an error.
     """
-    if budget is not None:
+    if isinstance(budget, Budget):
         whole = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
         _warn(frame, _of_amounts(whole, "budget: "))
 

@@ -48,7 +48,8 @@ class PandasEngine:
 
     def attrs(self, frame: pd.DataFrame) -> Mapping[Any, Any]:
         """Return the `attrs` of the frame."""
-        return frame.attrs
+        attrs: Mapping[Any, Any] = frame.attrs
+        return attrs
 
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""

@@ -238,7 +238,7 @@ def _histogram_errors(rng: np.random.Generator, d: int) -> pd.DataFrame:
     """Return errors of all methods on one data set, by epsilon, from releases of a frame."""
     bins = rng.choice(d, RECORDS, p=rng.dirichlet(np.full(d, 1 / d)))
     frame = pd.DataFrame({"bin": bins})
-    frame.dp.declare(keys={"bin": range(d)}, neighboring="replace")
+    frame.dp.declare(keys={"bin": range(d)}, neighboring="replace", privacy_unit=dpf.EACH_ROW)
     truth = np.bincount(bins, minlength=d)
     rows = {
         (epsilon, d): {

@@ -69,7 +69,8 @@ def private_frame(d: int, cells: int) -> pd.DataFrame:
     columns = {f"q{j}": rows % d == j for j in range(d)}
     frame = pd.DataFrame({"cell": rows, **columns})
     facts: dict[str, Any] = {name: pa.Column(bool) for name in columns}
-    frame.dp.declare(pa.DataFrameSchema(facts), keys={"cell": range(cells)})
+    schema = pa.DataFrameSchema(facts)
+    frame.dp.declare(schema, keys={"cell": range(cells)}, privacy_unit=dpf.EACH_ROW)
     return frame
 
 

@@ -33,7 +33,8 @@ def answered(columns: dict[str, Any], missing: dict[str, float] | None = None) -
     """Declare an empty frame in one group: previews read no data."""
     frame = pd.DataFrame({name: [] for name in ("group", *columns)})
     facts = {name: pa.Column(**about) for name, about in columns.items()}
-    frame.dp.declare(pa.DataFrameSchema(facts), keys={"group": ["all"]}, missing=missing)
+    schema = pa.DataFrameSchema(facts)
+    frame.dp.declare(schema, keys={"group": ["all"]}, missing=missing, privacy_unit=dpf.EACH_ROW)
     return frame
 
 

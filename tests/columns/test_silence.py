@@ -296,5 +296,10 @@ def test_contexts_with_filters_of_their_own(monkeypatch):
 
 def test_a_release_warns_of_nothing(recwarn):
     frame = pd.DataFrame({"zone": pd.Series([Loud("A")], dtype=object)})
-    dpf.release(frame, dpf.count(by="zone", keys=["A"], where="zone == 'A'"), epsilon=1)
+    dpf.release(
+        frame,
+        dpf.count(by="zone", keys=["A"], where="zone == 'A'"),
+        epsilon=1,
+        privacy_unit=dpf.EACH_ROW,
+    )
     assert not recwarn

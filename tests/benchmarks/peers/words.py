@@ -27,7 +27,7 @@ trips = pd.DataFrame(
 public = {"bounds": {"value": (0, 50)}, "keys": {"key": range(10)}}
 ask = {"by": "key", "n": dpf.count(), "total": dpf.sum("value"), "epsilon": 1, "delta": 1e-6}
 
-trips.dp.declare(**public)  # each row its own unit
+trips.dp.declare(**public, privacy_unit=dpf.EACH_ROW)
 by_rows = trips.dp.aggregate(**ask)
 
 trips.dp.declare(**public, privacy_unit="unit", max_groups=5, max_rows_per_group=2)
