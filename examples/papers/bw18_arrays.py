@@ -20,7 +20,7 @@ from bw18_common import (
 )
 from checks import Checks
 
-import dpframe  # noqa: F401  (registers df.dp)
+import dpframe
 from dpframe.denoise.shrinkage import james_stein
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import CalibrationError
@@ -238,7 +238,7 @@ def _histogram_errors(rng: np.random.Generator, d: int) -> pd.DataFrame:
     """Return errors of all methods on one data set, by epsilon, from releases of a frame."""
     bins = rng.choice(d, RECORDS, p=rng.dirichlet(np.full(d, 1 / d)))
     frame = pd.DataFrame({"bin": bins})
-    frame.dp.declare(keys={"bin": range(d)}, neighboring="replace", privacy_unit=dpf.EACH_ROW)
+    frame.dp.declare(keys={"bin": range(d)}, neighboring="replace", privacy_unit=dpframe.EACH_ROW)
     truth = np.bincount(bins, minlength=d)
     rows = {
         (epsilon, d): {
