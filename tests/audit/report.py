@@ -60,7 +60,7 @@ groups = np.arange(50_000)
 
 def released(rows):
     frame = pd.DataFrame({{"group": groups.repeat(rows)}})
-    frame.dp.declare(keys={{"group": groups}})
+    frame.dp.declare(keys={{"group": groups}}, privacy_unit=dpf.EACH_ROW)
     return frame.dp.count("group", epsilon=1, mechanism="laplace")["count"]
 
 

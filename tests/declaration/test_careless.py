@@ -160,7 +160,7 @@ def test_rows_are_one_unit_for_a_ledger_said_or_not():
 
 
 def test_each_row_is_itself_wherever_it_goes():
-    assert pickle.loads(pickle.dumps(dpf.EACH_ROW)) is dpf.EACH_ROW
+    assert pickle.loads(pickle.dumps(dpf.EACH_ROW)) is dpf.EACH_ROW  # noqa: S301
     assert copy.deepcopy([dpf.EACH_ROW])[0] is dpf.EACH_ROW
     assert repr(dpf.EACH_ROW) == "dpf.EACH_ROW"
 
@@ -206,14 +206,10 @@ def test_thresholds_are_as_documented():
         (dpf.Budget(10, 0.0009), []),
     ],
 )
-@pytest.mark.parametrize("by_ledger", [False, True])
-def test_large_budgets_are_warned_of_when_they_are_declared(
-    budget, expected, declare, by_ledger, kind, heard
-):
+def test_large_budgets_are_warned_of_when_they_are_declared(budget, expected, declare, kind, heard):
     frame = kind(rows())
-    given = {"ledger": dpf.Ledger(budget=budget)} if by_ledger else {"budget": budget}
     for _ in range(2):
-        declare(frame, **given, **ROW)
+        declare(frame, budget=budget, **ROW)
     found = [one for one in heard if one.category is DPFrameWarning]
     assert [one.filename for one in found] == [__file__] * len(expected)
     for one, start in zip(found, expected, strict=True):
