@@ -131,7 +131,7 @@ def test_previews_take_each_row_and_warn_of_nothing():
 
 @pytest.mark.parametrize("given", ["driver", 7, "each row", True])
 def test_calls_take_no_other_unit(given):
-    with pytest.raises(DeclarationError, match="must be dpf.EACH_ROW in a call"):
+    with pytest.raises(DeclarationError, match=r"must be dpf\.EACH_ROW in a call"):
         rows().dp.count(epsilon=1, privacy_unit=given)
 
 
