@@ -99,6 +99,7 @@ def frame_of(rows=6):
     return frame
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("place", ["totals", "noise", "threads"])
 def test_errors_of_the_engine_are_replaced(error, place, monkeypatch):

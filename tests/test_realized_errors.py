@@ -171,7 +171,7 @@ def mean_squares(table, queries, mechanism, answers):
     return pd.DataFrame(sums) / 8
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("b", ["far", "near"])
 @pytest.mark.parametrize("joint", [False, True])
 def test_shared_noise_beats_independent_noise_by_the_predicted_factor(table, joint, b):

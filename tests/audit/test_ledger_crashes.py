@@ -150,7 +150,7 @@ def check(path: Path, killed: int) -> int:
     return len(before)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @kills_and_ways
 @pytest.mark.parametrize("act", [spend, release])
 def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):

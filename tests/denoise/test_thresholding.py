@@ -130,6 +130,7 @@ def laplace_cases():
     yield rng.laplace(size=200) * np.exp(rng.normal(0, 6, size=200))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("y", list(laplace_cases()), ids=lambda y: f"{y.size}")
 def test_the_laplace_minimum_is_that_of_brute_force(y):
     found = soft_threshold(y, 1.0, law=LAPLACE)

@@ -179,6 +179,7 @@ def test_totals_are_those_of_the_oracle(frame, task):
     np.testing.assert_array_equal(found, oracle(frame, task))
 
 
+@pytest.mark.full
 @given(frames(), frames(), st.lists(tasks(), min_size=1, max_size=3), st.sampled_from([1, 3]))
 @settings(max_examples=150)
 def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, threads):

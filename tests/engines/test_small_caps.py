@@ -59,6 +59,7 @@ def kept_in_cells(frame, mask):
     return [tuple(counts[unit, cell] for cell in range(CELLS)) for unit in units]
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_units_keep_what_caps_allow_and_no_less(caps):
     seen = [set() for _ in SHAPES]
@@ -73,6 +74,7 @@ def test_units_keep_what_caps_allow_and_no_less(caps):
         assert found <= allowed(shape, caps)
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 @pytest.mark.parametrize("dtype", ["int64", "object", "category"])
 def test_totals_of_small_frames_are_what_caps_allow(caps, dtype):

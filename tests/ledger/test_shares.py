@@ -36,6 +36,7 @@ def trips(**declared) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [7, 12, 100])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -52,6 +53,7 @@ def test_shares_of_one_kind_are_equal_and_fill_their_pot_exactly(budget, n, kind
         ledger.status().share(Fraction(1, 10**9))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_shares_of_any_kinds_fit_in_any_order_up_to_one(budget):
     source = random.Random(1)

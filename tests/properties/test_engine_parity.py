@@ -165,7 +165,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=11)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -210,7 +210,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=11)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

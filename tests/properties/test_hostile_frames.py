@@ -349,7 +349,7 @@ def check_movement(plan, one, other):
     assert moved <= plan.loss.mu_squared + plan.loss.epsilon  # one of them is 0
 
 
-@pytest.mark.sampled(every=12)
+@pytest.mark.sampled(every=20)
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

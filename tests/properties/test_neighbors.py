@@ -132,7 +132,7 @@ def planned(query, mechanism, neighboring, caps=None, **facts):
     return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -180,7 +180,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
     query, tables = UNIT_QUERIES[name], CELLS.get(name, [by_g])
@@ -216,6 +216,7 @@ def neighbors(draw):
     return crowd, *frames
 
 
+@pytest.mark.full
 @given(
     neighbors(),
     st.sampled_from(list(UNIT_QUERIES)),

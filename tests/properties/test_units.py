@@ -63,6 +63,7 @@ def plans(caps):
     return [planned(dpf.units("g"), *options, caps) for options in found]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("caps", UNIT_CAPS, ids=str)
 def test_one_unit_moves_counts_of_units_as_far_as_claimed(caps):
     made = plans(caps)
@@ -89,6 +90,7 @@ def test_the_scale_is_that_of_the_groups_that_a_unit_can_be_counted_in(caps):
             assert 0 <= claimed / moved - 1 < Fraction(1, 10**9)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_a_unit_counts_in_any_groups_that_its_caps_allow(caps):
     groups = ["A", "A", "A", "B", "C", "Z"]

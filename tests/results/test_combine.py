@@ -88,6 +88,7 @@ def test_errors_of_combinations_match_what_they_realize(trips, mechanism):
     assert abs(spread / (1.4 * predicted) - 1) > TOLERANCE
 
 
+@pytest.mark.full
 def test_noise_shared_by_all_rows_is_counted_once(trips):
     frame = trips.copy()
     frame.attrs.clear()

@@ -103,11 +103,13 @@ def assert_comes_back(frame, folder):
     return back
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_all_kinds_come_back(name, tmp_path):
     assert_comes_back(released(KEYS[name]), tmp_path)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_several_columns_come_back(name, tmp_path):
     private = pd.DataFrame({"key": [0], "paid": [True], "fare": [3.0]})

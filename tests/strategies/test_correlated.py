@@ -158,6 +158,7 @@ OUTPUTS = {
 }
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("weight", [0, 2])
 @pytest.mark.parametrize("caps", [ROW_CAPS, Caps(5, 3, 2)])
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
