@@ -296,6 +296,8 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 def _entry_of(read: dict[str, Any]) -> Entry:
     spend, loss = read["spend"], read["loss"]
+    if any(text.startswith("-") for text in loss.values()):
+        raise ValueError  # what is spent is never given back
     return Entry(
         read["release_id"],
         read["released_at"],

@@ -7,6 +7,7 @@ were chosen, is said in `dpframe.privacy.pots`.
 
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ import pandas as pd
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
+    CalibrationError,
     DeclarationError,
     LedgerError,
 )
@@ -217,6 +219,7 @@ class Ledger:
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
+        _refuse_gains(entry.loss)
         _refuse_repeated(entry.name, seen)
         left = BudgetStatus.of(seen)
         if entry.spend.kind == "share":
@@ -293,6 +296,16 @@ class Ledger:
 
     def _where(self) -> str:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+
+
+def _refuse_gains(loss: PrivacyLoss) -> None:
+    """Refuse a loss that would give something back."""
+    parts = (loss.epsilon, loss.mu_squared, loss.delta)
+    if not all(isinstance(part, Fraction) and part >= 0 for part in parts):
+        raise CalibrationError(
+            "the loss of an entry must have exact fractions >= 0 as epsilon, mu_squared and delta: "
+            "what is spent is never given back."
+        )
 
 
 def _refuse_repeated(name: str | None, seen: Chain) -> None:

@@ -51,6 +51,7 @@ NOT_OUTPUTS = (
     "graph",
     "name",
     "note",
+    "privacy_unit",
     "n_weight",
     "objective",
 )

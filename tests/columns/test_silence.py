@@ -255,6 +255,8 @@ class Slow(str):
         return str.__eq__(self, other)
     __hash__ = str.__hash__
 
+from scipy import special  # adds a filter of its own when it is loaded
+
 frame = pd.DataFrame({"zone": pd.Series([Slow("A")] * 9, dtype=object)})
 before = list(warnings.filters)
 try:

@@ -11,7 +11,7 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, pure, status
 
 import dpframe as dpf
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
@@ -273,3 +273,21 @@ def test_the_head_covers_budget_and_entries():
     assert len(before) == 64
     assert ledgers[0].path is None
     assert repr(ledgers[0]) == f"<Ledger in memory: {ONE}, 1 releases>"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        PrivacyLoss(epsilon=Fraction(-9, 10)),
+        PrivacyLoss(mu_squared=Fraction(-1)),
+        PrivacyLoss(delta=Fraction(-1, 10**9)),
+        PrivacyLoss(epsilon=0.5),
+        PrivacyLoss(epsilon=float("nan")),
+    ],
+)
+def test_nothing_is_given_back(loss):
+    ledger = Ledger(budget=ONE)
+    ledger.charge(entry(pure(0.75)))
+    with pytest.raises(CalibrationError, match="never given back"):
+        ledger.charge(entry(loss))
+    assert ledger.status().spent.epsilon == Fraction(3, 4)
