@@ -202,7 +202,7 @@ def checked_plan(
     queries: Query | Mapping[str, Query],
     spend: Spend,
     mechanism: str,
-    privacy_unit: EachRow | None,
+    privacy_unit: EachRow | None = None,
 ) -> tuple[Declaration, Engine, Plan]:
     """Check everything public about a release and plan it, without reading data or spending.
 
