@@ -150,7 +150,7 @@ def check(path: Path, killed: int) -> int:
     return len(before)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=7)
 @kills_and_ways
 @pytest.mark.parametrize("act", [spend, release])
 def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
@@ -197,6 +197,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
     assert created > 0
 
 
+@pytest.mark.sampled(every=3)
 @ways
 @pytest.mark.parametrize(
     ("processes", "shares"), [(2, 200), pytest.param(8, 10_000, marks=pytest.mark.audit)]

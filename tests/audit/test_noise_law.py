@@ -77,6 +77,7 @@ def law_test(law, scale, draws, most=500, true_scale=None):
 QUICK = [0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40]
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", QUICK)
 def test_two_million_draws_have_the_law(law, scale):
@@ -194,6 +195,7 @@ def tail_test(law, tries):
     return accepted, stats.kstest(uniform, "uniform").pvalue, sign
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_tail_draws_have_the_law_of_the_tail(law):
     assert min(tail_test(law, 10_000)) > FALSE_ALARM

@@ -169,6 +169,7 @@ def test_risks_are_unbiased_and_not_with_a_wrong_sigma(name):
     assert abs(bias_of_risk(project, truth, noise, 1.2 * s)) > STANDARD_ERRORS
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_the_risk_of_consistent_values_is_unbiased_for_any_noise(kind):
     truth, s = TRUTHS["consistent"] + np.eye(12)[3], 2.0  # need not be consistent itself

@@ -139,6 +139,7 @@ def test_the_risk_is_unbiased(estimator, spread):
     assert abs(z_score(estimator, truth, 1.0)) < FALSE_ALARM
 
 
+@pytest.mark.sampled(every=3)
 @each
 def test_the_risk_under_a_wrong_sigma_is_biased(estimator):
     # the test above can fail: a sigma 10 % too large shows
@@ -159,6 +160,7 @@ def losses(d, prior_variance, draws=20_000):
     )
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("d", "variance"), [(5, 1.0), (9, 0.4)])
 def test_the_mean_squared_error_under_a_prior_is_that_of_balle_and_wang(d, variance):
     # Theorem 11 with (d - 2) / d in place of its square: d (1 - ((d - 2) / d) / (1 + w^2))

@@ -194,6 +194,7 @@ def test_the_minimum_of_whole_numbers_is_that_of_brute_force(counts, sigma):
     assert found.risk == pytest.approx(min([*risks.values(), sigma**2]), rel=1e-12)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("d", [8, 1_000])
 def test_the_chosen_threshold_is_nearly_as_good_as_the_best(law, d):

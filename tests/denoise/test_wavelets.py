@@ -148,6 +148,7 @@ def divergence(estimate, y, step=1e-5):
     )
 
 
+@pytest.mark.sampled(every=5)
 @EACH
 @pytest.mark.parametrize("trees", [1, 4])
 def test_the_risk_is_that_of_stein_with_the_derivative_of_the_average(name, trees):

@@ -40,6 +40,7 @@ def keep(units, cells, cell_count, caps):
     return kept_rows(column, np.array(cells, np.uint16), cell_count, caps)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("rounds", [0, 1024])
 @pytest.mark.parametrize("words", list(WORDS))
 @given(rows=rows_drawn, caps=caps_drawn)

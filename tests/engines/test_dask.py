@@ -44,6 +44,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(
     ("dtype", "partitions"),
     [*((dtype, 3) for dtype in CYCLES), *itertools.product(["object", "int64"], [1, 20])],
@@ -157,7 +158,7 @@ def crowd(units=range(12)):
     ).assign(k=lambda frame: frame.index // 5 % 3)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("partitions", [1, 3, 20, 90])
 def test_no_unit_adds_more_than_its_rows(partitions):
     frame = crowd().infer_objects()

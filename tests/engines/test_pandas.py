@@ -191,6 +191,7 @@ def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, 
         np.testing.assert_array_equal(total, np.zeros((len(task.terms), task.cells.size)))
 
 
+@pytest.mark.full
 @given(frames(), frames(), tasks())
 @settings(max_examples=200)
 def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added, task):

@@ -75,6 +75,7 @@ def refused(path: Path, expected: tuple[object, ...]) -> bool:
 DAMAGES = [flipped, cut, lengthened, overwritten, blanked, shifted]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_refused_or_means_the_same(path, damage):
     whole, expected, source, found = path.read_bytes(), Ledger(path).entries, random.Random(8), 0
@@ -88,6 +89,7 @@ def test_a_damaged_file_is_refused_or_means_the_same(path, damage):
     assert not refused(path, expected)
 
 
+@pytest.mark.full
 def test_every_bit_that_says_how_to_read_the_file(path):
     whole, expected, found = path.read_bytes(), Ledger(path).entries, 0
     for bit in range(8 * HEADER):
@@ -99,6 +101,7 @@ def test_every_bit_that_says_how_to_read_the_file(path):
     assert found > HEADER
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_ledger_at_work_is_refused_or_goes_on(path, damage):
     whole, source = path.read_bytes(), random.Random(9)

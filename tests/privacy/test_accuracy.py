@@ -149,7 +149,7 @@ def test_half_widths_of_discrete_laplace_noises_cover_at_least_the_level(level):
     assert min(without) < level - 1e-4
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=10)
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99, 0.999])
 @pytest.mark.parametrize("weights", [(1,), (1, 1, 1), (1, 0.5, 0.25), (1, 1, 2, 0.3)])
 def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):

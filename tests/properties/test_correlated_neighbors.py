@@ -173,7 +173,7 @@ PUBLIC = {"counts", "counts with n known roughly", "sums", "means", "aggregate o
 UNSHARED = {"add_remove": {"one true column at most"}, "replace": {*PUBLIC, *LIMITED}}
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize(("mechanism", "name"), CASES)
 def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighboring):
@@ -211,7 +211,7 @@ UNIT_ROWS["two true columns at most"] = [
 ]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
     query = UNIT_QUERIES[name]
@@ -242,6 +242,7 @@ SPREAD = [Caps(None, 2, 1), Caps(3, None, 1), Caps(None, 4, 1), Caps(5, 5, 1), C
 CELLS = list(itertools.product("ABC", (0, 1)))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("caps", SPREAD, ids=str)
 def test_units_with_one_row_in_some_bins_move_them_as_far_as_claimed(caps):
     plan = planned(dpf.count(["g", "h"]), "correlated", "add_remove", caps=caps)

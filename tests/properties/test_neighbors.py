@@ -180,7 +180,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
     query, tables = UNIT_QUERIES[name], CELLS.get(name, [by_g])
