@@ -89,7 +89,9 @@ def noise_for_the_other_relation(patch):
 
 def units_taken_for_rows(patch):
     reach_of = sensitivity.reach_of
-    patch.setattr(tables, "reach_of", lambda caps, cells: reach_of(ROW_CAPS, cells))
+    patch.setattr(
+        tables, "reach_of", lambda caps, cells, *, always: reach_of(ROW_CAPS, cells, always=always)
+    )
 
 
 def noise_used_twice(patch):
