@@ -30,7 +30,7 @@ class Engine(Protocol):
         ...
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
-        """Check that each label names exactly one column of the frame.
+        """Check that every label names exactly one column of the frame.
 
         Raises
         ------
@@ -57,7 +57,7 @@ class Engine(Protocol):
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
         `totals[t, c] = sum over kept rows i in cell c of term_t(i), modulo 2**64`: an int64 array
-        of shape (terms, cells) for each task. What a row adds depends on its own values; which rows
+        of shape (terms, cells) per task. What a row adds depends on its own values; which rows
         are kept of a unit depends on the rows of that unit and on fresh randomness. Nothing is
         raised or warned of because of private values, and the frame is not changed.
 
@@ -84,7 +84,7 @@ def is_marked(attrs: Mapping[Any, Any]) -> bool:
 
 
 def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:
-    """Check that each wanted label is among the labels exactly once."""
+    """Check that every wanted label is among the labels exactly once."""
     found = Counter(labels)
     for label in wanted:
         if label not in found:

@@ -50,7 +50,7 @@ class FrameReader:
         return self._columns[label]
 
     def positions(self, axis: Axis, rows: slice) -> np.ndarray:
-        """Return the position of each row of a block on an axis, in a new array."""
+        """Return the positions of a block's rows on an axis, in a new array."""
         return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
 
     def _prepared(self, axis: Axis, finders: Finders) -> Finder:
@@ -65,7 +65,7 @@ class FrameReader:
 
 
 class RowBlock:
-    """Views of one block of rows, each computed once.
+    """Views of one block of rows, none computed twice.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class RowBlock:
         return len(range(self.rows.start, self.rows.stop))
 
     def position(self, axis: Axis) -> np.ndarray:
-        """Return the position of each row on an axis: int64, not to be written to."""
+        """Return the positions of the rows on an axis: int64, not to be written to."""
         name = _name(axis)
         if name not in self._positions:
             self._positions[name] = self._source.positions(axis, self.rows)

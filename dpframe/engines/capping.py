@@ -1,6 +1,6 @@
 """Caps on what one privacy unit may add: rows beyond a cap are dropped uniformly at random.
 
-Rows are ordered by unit in linear time, then each unit that exceeds a cap keeps a random sample of
+Rows are ordered by unit in linear time, then a unit that exceeds a cap keeps a random sample of
 what it has, drawn without replacement. A sample depends on how many rows the unit has and on fresh
 random words, never on other units: adding a unit does not change the law of what others keep. No
 cap is exceeded, whatever the words are.
@@ -19,18 +19,18 @@ _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of
 def kept_rows(
     units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
 ) -> np.ndarray:
-    """Choose the rows that are kept of each privacy unit.
+    """Choose the rows to keep of every privacy unit.
 
-    First at most `caps.rows_per_group` rows of each cell, then at most `caps.groups` cells, then at
+    First at most `caps.rows_per_group` rows per cell, then at most `caps.groups` cells, then at
     most `caps.rows` rows, each time a uniformly random choice among what is left of the unit. A
     stage that the others imply is skipped.
 
     Parameters
     ----------
     units
-        Privacy unit of each row, below `unit_count`; rows of unit `unit_count` are dropped.
+        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` are dropped.
     cells
-        Cell of each row, below `cell_count`; rows of cell `cell_count` are dropped.
+        Cells of the rows, below `cell_count`; rows of cell `cell_count` are dropped.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _cap_groups(
         kept = _sample(pairs, caps.rows_per_group)
     if caps.groups is not None:
         chosen = _sample(np.searchsorted(pairs, bounds), caps.groups)
-        single = len(chosen) == len(kept)  # one row in each pair
+        single = len(chosen) == len(kept)  # one row per pair
         kept &= chosen if single else np.repeat(chosen, np.diff(pairs))
     before = np.zeros(len(order) + 1, bounds.dtype)
     np.cumsum(kept, out=before[1:])
@@ -101,7 +101,7 @@ def _cap_groups(
 
 
 def _pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Bounds of the rows of each unit and cell, for rows in order of unit and cell."""
+    """Return the bounds of the units' rows in a cell, for rows in order of unit and cell."""
     ordered = cells[order]
     first = np.ones(len(order) + 1, bool)  # the end counts as one
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:-1])
@@ -110,7 +110,7 @@ def _pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np
 
 
 def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
-    """Keep at most some random places of each segment [bounds[i], bounds[i + 1]), as a mask."""
+    """Keep at most some random places per segment [bounds[i], bounds[i + 1]), as a mask."""
     sizes = np.diff(bounds)
     kept = np.ones(bounds[-1], bool)
     over = (sizes > most).nonzero()[0]
@@ -148,19 +148,19 @@ def ordered(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order rows by label, equal ones as they come.
 
-    A counting sort, written as the transposition of a sparse matrix with one entry in each row.
+    A counting sort, written as the transposition of a sparse matrix with one entry per row.
 
     Parameters
     ----------
     labels
-        Label of each row, below `label_count`.
+        Labels of the rows, below `label_count`.
     along
-        Numbers, one for each row, that are wanted in the same order.
+        Numbers, one per row, that are wanted in the same order.
 
     Returns
     -------
     order, bounds, along
-        The rows, where those of each label begin and end, and the numbers.
+        The rows, where those of a label begin and end, and the numbers.
     """
     from scipy import sparse  # slow to import, and not always needed
 

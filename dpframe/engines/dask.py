@@ -1,6 +1,6 @@
 """The engine of Dask collections: totals are made where the partitions are, and then added up.
 
-Without privacy units each partition is totaled by itself. With them, rows are dealt into buckets
+Without privacy units a partition is totaled by itself. With them, rows are dealt into buckets
 first, all rows of a unit into one, because caps need them together. Both are one graph, which is
 computed once, by the scheduler of the user's choice.
 """
@@ -52,7 +52,7 @@ class DaskEngine:
         return list(frame.columns)
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
-        """Check that each label names exactly one column; nothing is computed."""
+        """Check that every label names exactly one column; nothing is computed."""
         check_labels(self.columns(frame), columns)
 
     def mark(self, frame: Frame) -> None:
@@ -70,7 +70,7 @@ class DaskEngine:
 
     @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
-        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each.
+        """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task.
 
         Errors of the collection's own graph pass through to `release`, which shows nothing of
         them; its warnings are not shown, because private values may be what it warns of.
@@ -120,7 +120,7 @@ class _Job:
         Tasks with one privacy unit, or none.
     ranges, buckets_per_range
         The buckets that rows are dealt into: their ranges in the first round, and the buckets of
-        each range in the second.
+        a range in the second.
     """
 
     tasks: tuple[Task, ...]
@@ -142,7 +142,7 @@ def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
     job = _Job(tuple(tasks), *_rounds(frame.npartitions))
     first = _totaled if job.unit is None else _dealt
-    # pure=False: no key is ever used twice, for what a cap keeps is drawn anew each time
+    # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
     needed = _projected(frame, labels_of(tasks))
     parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
@@ -157,7 +157,7 @@ def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
 
 
 def _rounds(partitions: int) -> tuple[int, int]:
-    """Choose the numbers of ranges and of buckets in each: about as many as partitions in all."""
+    """Choose the numbers of ranges and of buckets per range: in all, about one per partition."""
     if partitions**2 <= _MOST_HANDS:
         return partitions, 1
     ranges = math.isqrt(partitions - 1) + 1
@@ -186,7 +186,7 @@ class _Layer:
         self._asked = asked
 
     def gather(self, hands: list[Hashable], ranges: int, buckets_per_range: int) -> list[Hashable]:
-        """Return keys of the totals of each bucket, from what was dealt of each partition."""
+        """Return keys of the totals of the buckets, from what was dealt of the partitions."""
         if buckets_per_range == 1:
             return self._pass_on(hands, ranges, _totaled_together)
         size = math.isqrt(len(hands) - 1) + 1
@@ -226,7 +226,7 @@ def _added(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
 
 @silent
 def _totaled(part: pd.DataFrame, job: _Job) -> list[np.ndarray]:
-    """Total a partition in which each row is a unit, in one thread: Dask has its own."""
+    """Total a partition in which every row is a unit, in one thread: Dask has its own."""
     return totals_of([part], job.tasks, threads=1)
 
 

@@ -1,4 +1,4 @@
-"""Sums of boolean columns in a single cell, which need only the number of True in each column."""
+"""Sums of boolean columns in a single cell, which need only the number of True per column."""
 
 from collections.abc import Iterable
 
@@ -39,7 +39,7 @@ class Flags:
 
 
 def _count_true(table: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
-    """Count the True in each column of a table, in all rows or in those kept."""
+    """Count the True per column of a table, in all rows or in those kept."""
     if table.strides[0] == table.itemsize or table.shape[1] < _WIDE:
         chosen = table.T if kept is None else (column & kept for column in table.T)
         return np.array([np.count_nonzero(column) for column in chosen], np.int64)

@@ -35,7 +35,7 @@ class PandasEngine:
         return list(frame.columns)
 
     def check(self, frame: pd.DataFrame, columns: Iterable[Hashable]) -> None:
-        """Check that each label names exactly one column of the frame."""
+        """Check that every label names exactly one column of the frame."""
         check_labels(self.columns(frame), columns)
 
     def mark(self, frame: pd.DataFrame) -> None:
@@ -52,7 +52,7 @@ class PandasEngine:
         return attrs
 
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
-        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
+        """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         return totals_of([frame], tasks)
 
@@ -74,7 +74,7 @@ def totals_of(
     Returns
     -------
     list of numpy.ndarray
-        For each task the totals of all parts, modulo 2**64: int64 of shape (terms, cells).
+        The totals of all parts by task, modulo 2**64: int64 of shape (terms, cells).
     """
     lookups = [CellLookup(task.cells) for task in tasks]
     finders: Finders = {}
@@ -140,7 +140,7 @@ class _Pass:
         self._tasks = [Prepared(task, find) for task, find in zip(tasks, lookups, strict=True)]
 
     def totals(self) -> list[np.ndarray]:
-        """Add up the terms of each task."""
+        """Add up the terms of the tasks."""
         self._cap([prepared for prepared in self._tasks if prepared.task.unit is not None])
         amounts = sum(len(prepared.task.terms) * prepared.outside for prepared in self._tasks)
         threads = (
@@ -165,7 +165,7 @@ class _Pass:
         return [slice(start, min(start + self._size, self._rows)) for start in starts]
 
     def _cap(self, capped: list[Prepared]) -> None:
-        """Choose the rows that are kept of each unit, for tasks with units."""
+        """Choose the rows to keep of every unit, for tasks with units."""
         units: dict[Hashable, Units] = {}
 
         def find_cells() -> None:

@@ -41,7 +41,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _BUCKET_ROWS = 1 << 21
 _MOST_BATCH_ROWS = 2**31 - 1
-_MOST_BUCKETS = 500  # each is an open file
+_MOST_BUCKETS = 500  # a bucket is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
 
@@ -192,7 +192,7 @@ class ParquetEngine:
         return list(frame.columns)
 
     def check(self, frame: ParquetFiles, columns: Iterable[Hashable]) -> None:
-        """Check that each label names exactly one column of the files as they are now."""
+        """Check that every label names exactly one column of the files as they are now."""
         frame.refresh()
         check_labels(frame.columns, columns)
 
@@ -208,7 +208,7 @@ class ParquetEngine:
         return frame.attrs
 
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
-        """Add up every term of the tasks in every cell: int64 of shape (terms, cells) each."""
+        """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         totals: dict[int, np.ndarray] = {}
         for unit in dict.fromkeys(task.unit for task in tasks):
@@ -220,7 +220,7 @@ class ParquetEngine:
 
 
 def _totals_of_rows(frame: ParquetFiles, tasks: list[Task]) -> list[np.ndarray]:
-    """Add up tasks for which each row is a unit, batch by batch."""
+    """Add up tasks for which every row is a unit, batch by batch."""
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
     return totals_of(map(frame.view, tables), tasks)
 
@@ -247,7 +247,7 @@ def _bucketed(
     needed: list[str],
     count: int,
 ) -> Iterator[tuple[Any, np.ndarray]]:
-    """Read tables with the bucket of each row, -1 if it fails the condition or has no unit."""
+    """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit."""
     for table in frame.tables(_texts_of(tasks), max(frame.batch_rows, count * _SLICE_ROWS)):
         yield table.select(needed), _buckets(frame.view(table), tasks[0].unit, where, count)
 

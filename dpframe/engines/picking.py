@@ -12,12 +12,12 @@ __all__ = ["keep_few"]
 def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
     """Set ones to zero, in place, until every row has at most so many over all columns.
 
-    Which ones stay is a uniformly random choice in each row.
+    Which ones stay is a uniformly random choice in every row.
 
     Parameters
     ----------
     columns
-        Integers 0 and 1, one array for each column.
+        Integers 0 and 1, one array per column.
     most
         How many ones a row may have.
     """

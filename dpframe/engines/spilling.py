@@ -29,7 +29,7 @@ def split_tables(
     Parameters
     ----------
     parts
-        `pyarrow.Table`s with the same columns, each with the bucket of its rows: int64 below
+        `pyarrow.Table`s with the same columns, and the buckets of their rows: int64 below
         `count`, or -1 for rows that are left out.
     count
         Number of buckets. As many files are open at once.
@@ -40,7 +40,7 @@ def split_tables(
     Yields
     ------
     Iterator of pyarrow.Table
-        The rows of each bucket that has some, in the order they came in. Dictionaries are decoded.
+        The rows of every bucket that has some, in the order they came in. Dictionaries are decoded.
     """
     with tempfile.TemporaryDirectory(prefix="dpframe-", dir=folder) as made:
         files = [Path(made, f"{bucket}.arrow") for bucket in range(count)]
@@ -49,7 +49,7 @@ def split_tables(
 
 
 def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
-    """Write the rows of each bucket to its file."""
+    """Write the rows of every bucket to its file."""
     with ExitStack() as stack:
         writers: dict[int, Any] = {}
         for table, buckets in parts:

@@ -30,7 +30,7 @@ class Prepared:
         self.capped = np.empty(0, np.int8)
         """Cells of all rows, where caps drop some."""
         self.first = np.empty(0, bool)
-        """One kept row of each unit, where units are counted."""
+        """One kept row per unit, where units are counted."""
         self._lookup = lookup
 
     def find(self, block: RowBlock) -> np.ndarray:
@@ -103,10 +103,10 @@ class _BlockTerms:
         return self._cells[where]
 
     def amounts(self, term: Term) -> np.ndarray | int:
-        """Return what each row adds to a term, one number if all add the same."""
+        """Return what the rows add to a term, one number if all add the same."""
         if term.grid is None:
             if term.kind != "units" or self._task.unit is None:
-                return 1  # each row is a unit
+                return 1  # every row is a unit
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
             return self._chosen(self._task.most)[term]
@@ -118,7 +118,7 @@ class _BlockTerms:
         return (~missing).astype(np.int64)
 
     def _chosen(self, most: int) -> dict[Term, np.ndarray]:
-        """Return what each row adds to each sum, of which a row has few that are 1."""
+        """Return what every row adds to the sums, few of which are 1 for a row."""
         if not self._few:
             for term in sums_of(self._task):
                 if term.grid is not None:

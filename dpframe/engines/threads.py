@@ -34,7 +34,7 @@ def in_threads(
     Parameters
     ----------
     function
-        Called once for each item.
+        Called once per item.
     items
         What to work on, in a copy of the caller's context: silent if it is.
     threads
@@ -53,7 +53,7 @@ def in_threads(
     context = copy_context()
 
     def quiet(item: _Item) -> _Result:
-        with np.errstate(all="ignore"):  # each thread has a state of its own
+        with np.errstate(all="ignore"):  # a thread has a state of its own
             return function(item)
 
     if threads == 1:

@@ -30,7 +30,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depen
 _WORD = 64
 
 _Codes = tuple[np.ndarray, int]
-"""Unit of each row, and the number of units, which stands for none."""
+"""Units of the rows, and the number of units, which stands for none."""
 
 
 class Units:
@@ -39,7 +39,7 @@ class Units:
     Parameters
     ----------
     column
-        The privacy unit of each row.
+        The privacy units of the rows.
     threads
         How many groups are worked on at once.
     """
@@ -59,7 +59,7 @@ class Units:
         self._rows = [order[at] for at in groups]
 
     def kept(self, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
-        """Choose the rows that are kept of each unit; see `kept_rows`."""
+        """Choose the rows to keep of every unit; see `kept_rows`."""
         kept = np.empty(self._length, bool)
 
         def keep(group: int) -> None:
@@ -70,7 +70,7 @@ class Units:
         return kept
 
     def first(self, kept: np.ndarray) -> np.ndarray:
-        """Mark the first kept row of each unit, so that units can be counted."""
+        """Mark the first kept row of every unit, so that units can be counted."""
         marked = np.zeros(self._length, bool)
 
         def mark(group: int) -> None:
@@ -82,7 +82,7 @@ class Units:
 
 
 def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
-    """Mark the first kept row of each unit."""
+    """Mark the first kept row of every unit."""
     rows = np.flatnonzero(kept)[::-1]
     first = np.full(unit_count + 1, -1)
     first[units[rows]] = rows  # the last one written is the first row
@@ -94,7 +94,7 @@ def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
 def _labeled(
     column: pd.Series, groups: int
 ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], _Codes]]:
-    """Label each row with a group, about so many in all, and mark it with a number of its unit.
+    """Label every row with a group, about so many in all, and with a number of its unit.
 
     What comes third makes codes of the rows and the marks of one group.
     """
@@ -159,14 +159,14 @@ def _range(found: np.ndarray) -> tuple[int, int] | None:
 
 
 def unit_codes(column: pd.Series) -> _Codes:
-    """Give a number to each privacy unit of a column.
+    """Give a number to every privacy unit of a column.
 
     Rows are of one unit when the keys of their values are equal in a dict; see `identity`.
 
     Returns
     -------
     codes, count
-        Unit of each row, int32 where that is enough, below `count`; it is `count` for rows whose
+        Units of the rows, int32 where that is enough, below `count`; `count` for rows whose
         unit is missing or cannot be hashed.
     """
     column = values.dense(column)
