@@ -80,7 +80,7 @@ def check_law(law: object) -> Law:
 def check_edges(edges: object, n: int) -> np.ndarray:
     """Return the edges of a simple graph on n nodes as an (m, 2) array of positions.
 
-    Each row is sorted, no edge comes twice, and an edge from a node to itself is left out.
+    Rows are sorted, no edge comes twice, and an edge from a node to itself is left out.
 
     Raises
     ------

@@ -72,9 +72,9 @@ class _Bins(NamedTuple):
     """The histogram of the values, and the part of the grid that it sees."""
 
     counts: np.ndarray  # values by row and part
-    flat: np.ndarray  # of each value: its bin in the raveled counts
-    start: np.ndarray  # of each row: where its window begins among the stored points
-    place: np.ndarray  # of each stored point: the multiple of the step
+    flat: np.ndarray  # of a value: its bin in the raveled counts
+    start: np.ndarray  # of a row: where its window begins among the stored points
+    place: np.ndarray  # of a stored point: the multiple of the step
     allowed: np.ndarray  # stored points that may have weight
     offsets: np.ndarray  # of the points of a window from their row
     kernel: np.ndarray  # likelihood by point of the window and part, as a share of its peak
@@ -107,7 +107,7 @@ def empirical_bayes(
     values
         The noisy values, shape (n,).
     sigma
-        Standard deviation of the noise in each value, in their units.
+        Standard deviation of the noise in a value, in the units of the values.
     law
         Law of the noise. The scale of Laplace noise is `sigma / sqrt(2)`, or that of the discrete
         law, `1 / (2 asinh(1 / (sqrt(2) sigma)))`, where truths and values are whole.
@@ -341,12 +341,12 @@ def _em_step(bins: _Bins, state: _State, directions: np.ndarray) -> tuple[_State
 
 
 def _windows(weights: np.ndarray, bins: _Bins, rows: slice) -> np.ndarray:
-    """Weights that each row sees, along a new last axis."""
+    """Weights that the rows see, along a new last axis."""
     return sliding_window_view(weights, len(bins.kernel), axis=-1)[..., bins.start[rows], :]
 
 
 def _scatter(totals: np.ndarray, start: np.ndarray, parts: np.ndarray) -> None:
-    """Add what each point of each window gets, shape (..., window, rows), to the stored points."""
+    """Add what the points of the windows get, shape (..., window, rows), to the stored points."""
     for k in range(parts.shape[-2]):
         totals[..., start + k] += parts[..., k, :]
 
@@ -373,7 +373,7 @@ def _risk(values: np.ndarray, grid: PriorGrid, most_steps: int, variance: float)
 
 
 def _directions(bins: _Bins) -> np.ndarray:
-    """Directions in which values move, summed in bins: each value, or signs that are at random."""
+    """Directions in which values move, summed in bins: every value, or random signs."""
     n = len(bins.flat)
     wanted = max(_PROBED // n, 1)
     # pseudorandom and always the same: the risk is a function of the values

@@ -28,7 +28,7 @@ class Facts(NamedTuple):
     law
         The law of the noise.
     own
-        Standard deviation of the noise that each value has for itself.
+        Standard deviation of the noise that a value has for itself.
     common
         Standard deviation of the noise that all values share.
     lower

@@ -225,11 +225,11 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
     Parameters
     ----------
     values
-        n noisy values y, one for each node.
+        n noisy values y, one per node.
     sigma
         Standard deviation of their noise.
     parents
-        For each node the position of its parent, -1 for a root; of shape (n,). There may be several
+        The positions of the nodes' parents, -1 for a root; of shape (n,). There may be several
         roots.
 
     Returns
@@ -361,8 +361,8 @@ def _check_parents(parents: object, n: int) -> np.ndarray:
         return np.empty(0, np.intp)
     if array.shape != (n,) or array.dtype.kind not in "iu":
         raise QueryError(
-            f"parents must be {n} integers, one for each value, got {array.dtype} of shape "
-            f"{array.shape}. Give the position of the parent of each node, -1 for a root."
+            f"parents must be {n} integers, one per value, got {array.dtype} of shape "
+            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root."
         )
     if array.min() < -1 or array.max() >= n:
         raise QueryError(
@@ -377,7 +377,7 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
     n = parents.size
     ancestor = np.append(parents, -1)  # -1 reads the last element: roots stay where they are
     depths = (ancestor >= 0).astype(np.intp)
-    for _ in range(n.bit_length()):  # each round doubles the step
+    for _ in range(n.bit_length()):  # a round doubles the step
         if (ancestor < 0).all():
             break
         depths += depths[ancestor]
@@ -386,7 +386,7 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
     if circular.size:
         raise QueryError(
             f"parents must lead from every node to a root, and from {circular[:5].tolist()} they "
-            "lead around in a circle. Give the root of each tree the parent -1."
+            "lead around in a circle. Give the root of every tree the parent -1."
         )
     order = np.argsort(depths[:n], kind="stable")
     return np.split(order, np.cumsum(np.bincount(depths[:n]))[:-1])

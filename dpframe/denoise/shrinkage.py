@@ -52,8 +52,9 @@ def james_stein(
     values
         The noisy values, shape (d,).
     sigma
-        Standard deviation of the noise in each value, in their units. Where values share a common
-        noise term, only that of their differences counts, and only `toward="mean"` makes sense.
+        Standard deviation of the noise in a value, in the units of the values. Where values share a
+        common noise term, only that of their differences counts, and only `toward="mean"` makes
+        sense.
     toward
         "mean" or "zero".
     positive_part
@@ -110,7 +111,7 @@ def gaussian_prior(
 ) -> Denoised:
     """Return the posterior mean of the true values under a Gaussian prior.
 
-    With y the d values, s = `sigma`, and a prior N(m, w^2) on each true value:
+    With y the d values, s = `sigma`, and a prior N(m, w^2) on every true value:
 
         h(y) = m + w^2 / (w^2 + s^2) (y - m)
 
@@ -122,7 +123,7 @@ def gaussian_prior(
     values
         The noisy values, shape (d,).
     sigma
-        Standard deviation of the noise in each value, in their units.
+        Standard deviation of the noise in a value, in the units of the values.
     mean
         m, known from elsewhere than these values.
     variance
@@ -191,7 +192,7 @@ def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
     changes
         `h(y) - y`, of either sign, shape (d,), not empty.
     sigma
-        Standard deviation of the noise in each value; the noise is independent.
+        Standard deviation of the noise in a value; the noise is independent.
     slope
         `q`, the divergence of h at y divided by d: the mean of the derivatives `d h_i / d y_i`. For
         a law of noise other than the Gaussian, a number with the same expectation as

@@ -33,8 +33,8 @@ def soft_threshold(
     values
         The noisy values, shape (d,), most of them with a true value near zero.
     sigma
-        Standard deviation of the noise in each value, in their units, whatever its law. The scale
-        of Laplace noise is `b = s / sqrt(2)`.
+        Standard deviation of the noise in a value, in the units of the values, whatever its law.
+        The scale of Laplace noise is `b = s / sqrt(2)`.
     threshold
         A number >= 0 in the units of the values, or how to choose it:
 

@@ -53,7 +53,7 @@ def trend_filter(
     values
         The noisy values of the nodes, shape (n,).
     sigma
-        Standard deviation s of the Gaussian noise in each value, in their units.
+        Standard deviation s of the Gaussian noise in a value, in the units of the values.
     edges
         Pairs of positions of neighbors, shape (m, 2). Nodes need not be connected; one that has no
         neighbor keeps its value.
@@ -164,7 +164,7 @@ class _Graph:
     order: int
     pairs: np.ndarray
     components: int
-    labels: np.ndarray  # the component of each node
+    labels: np.ndarray  # the components of the nodes
     matrix: Any
 
 
@@ -179,7 +179,7 @@ def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
 
 
 def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return how many connected components there are, and that of each node."""
+    """Return the number of connected components, and the components of the nodes."""
     from scipy import sparse  # slow to import
     from scipy.sparse import csgraph
 
@@ -189,7 +189,7 @@ def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def _means(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return for each node the mean over the nodes with its label."""
+    """Return the means over the nodes with the same label, by node."""
     means: np.ndarray = (np.bincount(labels, x) / np.bincount(labels))[labels]
     return means
 

@@ -37,14 +37,14 @@ def tree_wavelets(
     values
         The noisy values of the nodes, shape (n,).
     sigma
-        Standard deviation of the Gaussian noise in each value, in their units.
+        Standard deviation of the Gaussian noise in a value, in the units of the values.
     edges
         Pairs of positions of neighbors, shape (m, 2). Nodes need not be connected; one that has no
         neighbor keeps its value.
     trees
         How many spanning trees, at least 1. More cost more time and are more accurate.
     threshold
-        "sure" chooses a threshold for each tree; "universal" takes `s sqrt(2 ln d)` for d wavelets,
+        "sure" chooses a threshold per tree; "universal" takes `s sqrt(2 ln d)` for d wavelets,
         which costs many times more than it gains where noise is small next to the true values.
     seed
         Determines the spanning trees, which have nothing secret about them. At least 0.
@@ -129,7 +129,7 @@ def _removed(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Genera
 
 
 class Wavelets(NamedTuple):
-    """Orthonormal wavelets of a spanning forest, one for each of its edges.
+    """Orthonormal wavelets of a spanning forest, one per edge.
 
     Nodes stand in an order in which each wavelet is about neighboring places. It cuts those from
     `start` to `stop` in two parts, A with the a places before `middle` and B with the other b, and
@@ -137,16 +137,16 @@ class Wavelets(NamedTuple):
     """
 
     order: np.ndarray
-    """The node at each place, shape (n,)."""
+    """The nodes at the places, shape (n,)."""
     start: np.ndarray
-    """First place of each wavelet, shape (w,)."""
+    """First places of the wavelets, shape (w,)."""
     middle: np.ndarray
     """First place of its second part."""
     stop: np.ndarray
     """The place after its last."""
 
     def analyze(self, values: np.ndarray) -> np.ndarray:
-        """Return the inner product of values of the nodes with each wavelet, shape (w,)."""
+        """Return the inner products of values of the nodes with the wavelets, shape (w,)."""
         sums = np.concatenate([[0.0], np.cumsum(values[self.order])])
         first, second = self._heights()
         before, after = sums[self.middle] - sums[self.start], sums[self.stop] - sums[self.middle]
@@ -163,7 +163,7 @@ class Wavelets(NamedTuple):
         return values
 
     def _heights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far each wavelet is above zero before its middle, and below after it."""
+        """Return how far the wavelets are above zero before their middles, and below after them."""
         a, b = self.middle - self.start, self.stop - self.middle
         return np.sqrt(b / (a * (a + b))), np.sqrt(a / (b * (a + b)))
 
@@ -198,9 +198,9 @@ def spanning_tree_wavelets(n: int, pairs: np.ndarray, rng: np.random.Generator) 
 def _preorder(
     n: int, pairs: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Draw a spanning forest, and lay it out so that each subtree takes neighboring places.
+    """Draw a spanning forest, and lay it out so that every subtree takes neighboring places.
 
-    Returns the node at each place, the size of its subtree, and where each tree starts and stops.
+    Returns the nodes by place, the sizes of their subtrees, and where the trees start and stop.
     """
     parents, visited = _forest(n, pairs, rng)
     sizes = [1] * (n + 1)
@@ -226,7 +226,7 @@ def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[i
     from scipy.sparse import csgraph
 
     m = len(pairs)
-    # the edges to the root weigh most, so that it gets one of them for each component
+    # the edges to the root weigh most, so that it gets one of them per component
     weights = np.concatenate([rng.permutation(m) + 1.0, np.full(n, m + 1.0)])
     lower = np.concatenate([pairs[:, 0], np.arange(n)])
     upper = np.concatenate([pairs[:, 1], np.full(n, n)])
@@ -238,13 +238,13 @@ def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[i
 
 
 def _cut(order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Cut each range of places at its most balanced edge, and return the middles.
+    """Cut every range of places at its most balanced edge, and return the middles.
 
     A range is a tree in preorder. A subtree of it is moved to its front, in place.
     """
     lengths = stop - start
     first = np.cumsum(lengths) - lengths
-    own = np.repeat(np.arange(len(start)), lengths)  # the range that each place is in
+    own = np.repeat(np.arange(len(start)), lengths)  # the range that a place is in
     offset = np.arange(lengths.sum()) - first[own]
     place = start[own] + offset
     size, node = sizes[place], order[place]
