@@ -1,7 +1,7 @@
 """What every strategy is given, and what it answers.
 
 A workload names sources of rows and the outputs wanted from them. A design measures integer
-combinations of their totals, one noise scale for each block, and turns the measured integers into
+combinations of their totals, one noise scale per block, and turns the measured integers into
 estimates. Neither knows frames.
 """
 
@@ -34,7 +34,7 @@ Need: TypeAlias = tuple[int, Literal["value", "rows", "units"]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows that contribute together: each present row adds 1 to `rows` and an integer to `value`.
+    """Rows that contribute together: a present row adds 1 to `rows` and an integer to `value`.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class Dimension:
     size
         Number of its groups.
     ordered
-        Whether they are bins in increasing order, so that positions next to each other are
-        neighbors. The groups of a column of keys are all alike.
+        Whether they are bins in increasing order, so that adjacent positions are neighbors.
+        The groups of a column of keys are all alike.
     """
 
     size: int
@@ -101,7 +101,7 @@ class Domain:
     dimensions
         The grouping columns, the last one varying fastest.
     chosen
-        Position of each cell in the product (row-major); `None` for the whole product.
+        Positions of the cells in the product (row-major); `None` for the whole product.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Outputs wanted for each of several disjoint cells.
+    """Outputs wanted for several disjoint cells.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Values of one output in grid units, and what the noise of each block does to them.
+    """Values of one output in grid units, and what the noise of the blocks does to them.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class Estimate:
         One per cell.
     loadings
         By block, the standard deviation that its noise gives the values, with a sign, one for all
-        cells or one for each. Blocks are independent, so the covariance of two outputs in
+        cells or one per cell. Blocks are independent, so the covariance of two outputs in
         a cell is the sum of the products of their loadings.
     """
 
@@ -225,7 +225,7 @@ class Design(Protocol):
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """Relative noise scale of each block; 0 for a block that no neighbor moves."""
+        """Relative noise scales of the blocks; 0 for a block that no neighbor moves."""
 
     @property
     def common(self) -> frozenset[int]:
@@ -233,7 +233,7 @@ class Design(Protocol):
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Blocks whose noise is drawn together in every cell, by position; each block is in one."""
+        """Groups of blocks, by position, that have their noise drawn together; they share none."""
 
     @property
     def extra(self) -> int:
@@ -250,7 +250,7 @@ class Design(Protocol):
         """Combine totals, one integer per cell, into the int64 blocks to measure, mod 2**64."""
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
-        """Return the error of each output from the deviation of the noise of each block."""
+        """Return the errors of the outputs from the noise deviations of the blocks."""
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
-        """Turn the measured blocks into estimates of each output."""
+        """Turn the measured blocks into estimates of the outputs."""

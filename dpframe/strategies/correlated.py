@@ -143,7 +143,7 @@ def _parts(
 
 
 def _weights(workload: Workload, readings: Sequence[Reading | Quotient]) -> dict[int, float]:
-    """Weight of each block's variance in the sum of the outputs' relative variances."""
+    """Return the weights of the blocks' variances in the sum of the outputs' relative variances."""
     weights: dict[int, float] = {}
     for reading, factor in _parts(workload, readings):
         for k, weight in reading.weights.items():
@@ -152,7 +152,7 @@ def _weights(workload: Workload, readings: Sequence[Reading | Quotient]) -> dict
 
 
 def _demands(workload: Workload, readings: Sequence[Reading | Quotient]) -> list[Demand]:
-    """Say what each linear part of an output asks of the blocks, relative to its width."""
+    """Say what every linear part of an output asks of the blocks, relative to its width."""
     demands: list[Demand] = [
         {k: factor * weight**2 for k, weight in reading.weights.items()}
         for reading, factor in _parts(workload, readings)

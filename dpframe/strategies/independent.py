@@ -1,4 +1,4 @@
-"""Measure every total on its own, each with independent noise.
+"""Measure every total on its own, with independent noise.
 
 A mean is measured as two integers, the sum of values centered between the bounds, `2 x - (l + u)`,
 and the number of rows. Centering halves the reach of the sum at least; the two together cost as

@@ -77,7 +77,7 @@ class Reading:
         return Reading({**self.weights, block: weight})
 
     def loadings(self, deviations: Mapping[int, float]) -> dict[int, float]:
-        """Return what the noise of each block does to the reading."""
+        """Return what the noise of the blocks does to the reading."""
         return {k: weight * deviations[k] for k, weight in self.weights.items()}
 
     def of(self, measured: Mapping[int, np.ndarray]) -> np.ndarray:
@@ -101,7 +101,7 @@ class Quotient:
     def loadings(
         self, deviations: Mapping[int, float]
     ) -> tuple[Mapping[int, float], Mapping[int, float]]:
-        """Return what the noise of each block does to the sum and to the number of rows."""
+        """Return what the noise of the blocks does to the sum and to the number of rows."""
         return self.centered.loadings(deviations), self.rows.loadings(deviations)
 
 
@@ -116,9 +116,9 @@ class LinearDesign:
     blocks
         What is measured.
     scales
-        Relative noise scale of each block.
+        Relative noise scales of the blocks.
     readings
-        One for each output, and one for each extra output.
+        One per output, and one per extra output.
     """
 
     workload: Workload
@@ -161,7 +161,7 @@ class LinearDesign:
         return [block.of(totals) for block in self.blocks]
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
-        """Return the error of each output, for the worst mean there can be."""
+        """Return the errors of the outputs, for the worst mean there can be."""
         own = self._deviations(deviations)
         return [_predict(reading, own) for reading in self.readings]
 
@@ -174,7 +174,7 @@ class LinearDesign:
         return [_decode(reading, blocks, own) for reading in self.readings]
 
     def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
-        """Deviation of the noise of each block, and of a public number of rows."""
+        """Return the noise deviations of the blocks, and that of a public number of rows."""
         known = self.workload.known_rows
         return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
 
@@ -233,7 +233,7 @@ def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint 
 
 
 def move_alone(workload: Workload, blocks: Sequence[Block], norm: Norm) -> tuple[float, ...]:
-    """Return how far a neighbor can move each block, in the norm, where only that block counts."""
+    """Return how far a neighbor can move a block, in the norm, where only that block counts."""
 
     @cache  # many blocks have the same corners
     def distance(moved: tuple[tuple[int, ...], ...]) -> float:

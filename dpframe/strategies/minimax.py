@@ -28,9 +28,9 @@ def worst_scales(
     Parameters
     ----------
     reach
-        `h_k`, how far one row moves each block.
+        `h_k`, how far one row moves a block.
     demands
-        What each output asks. An output reads block n and at most one other.
+        What the outputs ask. An output reads block n and at most one other.
     n
         The block of the number of rows.
     neighboring

@@ -26,7 +26,7 @@ def ratio(
     centered, rows
         Measured `T` and `N`, one per cell.
     loadings
-        What the noise of each block does to `T` and to `N`.
+        What the noise of the blocks does to `T` and to `N`.
     bounds
         `(l, u)`, what a value can be.
     """
