@@ -72,7 +72,7 @@ class Law(ABC):
         return self.name
 
     def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
-        """Draw the noise of a group in each of `size` cells, one int64 array per coordinate.
+        """Draw the noise of a group in `size` cells, one int64 array per coordinate.
 
         Parameters
         ----------
@@ -175,11 +175,11 @@ class Law(ABC):
             By block: what its noise adds to the standard deviation of the sum, `|c_b| sd(Y_b)`, or
             the root of the sum of the squares of several such parts.
         scales
-            Scale of each Y_b; a block without one has a noise that is not of integers.
+            Scales of the Y_b; a block without one has noise that is not of integers.
         level
             Confidence level.
         largest
-            The largest part of each block, where loadings are made of several; `None`: they are
+            The largest parts of the blocks, where loadings are made of several; `None`: they are
             not.
         """
 

@@ -32,7 +32,7 @@ class EachRow(Enum):
 
 
 EACH_ROW: Final = EachRow.EACH_ROW
-"""Says on purpose that each row is a person of its own."""
+"""Says on purpose that every row is a person of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Caps:
     groups
         At most this many groups.
     rows_per_group
-        At most this many rows in each group.
+        At most this many rows per group.
     """
 
     rows: int | None = None

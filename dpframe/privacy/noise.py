@@ -97,7 +97,7 @@ def _random_bits(n: int) -> int:
 def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndarray:
     """Draw `size` independent integers of the rounded Gaussian or the discrete Laplace law.
 
-    The laws are exact. Gaussian: `P(Y = k) = P(k - 1/2 <= scale * Z < k + 1/2)` for each integer k,
+    The laws are exact. Gaussian: `P(Y = k) = P(k - 1/2 <= scale * Z < k + 1/2)` for integers k,
     where Z has density `exp(-z**2 / 2) / sqrt(2 pi)`. Laplace: `P(Y = k)` is proportional to
     `exp(-|k| / scale)`. What does not fit in an int64, with scales near 2**60, wraps modulo 2**64:
     a post-processing like any other.
@@ -191,7 +191,7 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
 
 
 def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Draw once for each place of `out`; return the places where the draw was rejected."""
+    """Draw once per place of `out`; return the places where the draw was rejected."""
     cell, place = random_words(out.size, np.uint16), random_words(out.size)
     strip = table.strip.take(cell).astype(np.int64)
     _round_block(table.curve, scales, strip, place, out)

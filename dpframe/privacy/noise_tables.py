@@ -130,10 +130,10 @@ class StripTable:
     free
         Number of free cells.
     strip
-        Strip of each of the 2**16 cells, int16.
+        Strips of the 2**16 cells, int16.
     bottom
-        Lower edge of each cell that is not free, float64: infinite for a spare cell, which is above
-        any curve, and NaN for the last cell, which stands for |z| >= reach.
+        Lower edges of the cells that are not free, float64: infinite for a spare cell, which is
+        above any curve, and NaN for the last cell, which stands for |z| >= reach.
     """
 
     curve: Curve
@@ -154,7 +154,7 @@ def strip_table(curve: Curve) -> StripTable:
     strips = np.arange(curve.reach << STRIP_BITS)
     free = np.floor(curve.heights((strips + 1) * width) - MARGIN).clip(0).astype(np.int64)
     cells = np.ceil(curve.heights(strips * width) + MARGIN).astype(np.int64)
-    # the strip of -z for each z: ~k is -k - 1
+    # the strips of -z: ~k is -k - 1
     strips, free, cells = np.r_[strips, ~strips], np.tile(free, 2), np.tile(cells, 2)
     tested = cells - free
 

@@ -1,6 +1,6 @@
 """Pots: what fits in a budget when amounts and mechanisms are chosen after seeing answers.
 
-Each pot has a limit and a price for every loss. Its sum runs over all that was charged, in order.
+A pot has a limit and a price for every loss. Its sum runs over all that was charged, in order.
 A release fits if, with all before it, at least one pot is within its limit; a pot that a charge
 carries over its limit is dead for ever. So a pot is a privacy filter (Rogers, Roth, Ullman and
 Vadhan 2016) with a part of delta of its own, and the parts add up to at most the delta:
@@ -144,7 +144,7 @@ KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pots:
-    """The pots of a ledger, settled when it is made, and what is in each.
+    """The pots of a ledger, settled when it is made, and what is in them.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Pots:
     discovery
         Largest sum of extra deltas.
     sums
-        What is in each pot; `None` where it is dead. Empty pots if not given.
+        What is in the pots; `None` for a dead one. Empty pots if not given.
     spent
         All losses added up.
 

@@ -11,7 +11,7 @@ __all__ = ["below", "root_below", "round_up"]
 
 
 def round_up(value: float, holds: Callable[[float], bool]) -> float:
-    """Increase a number, by an ulp and then twice as much each time, until a predicate holds.
+    """Increase a number, by an ulp and then by doubling steps, until a predicate holds.
 
     Parameters
     ----------

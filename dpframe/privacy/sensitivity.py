@@ -144,7 +144,7 @@ def movement(
     Parameters
     ----------
     footprints
-        What one row can add; together they name each coordinate at most once.
+        What one row can add; together they name a coordinate at most once.
     scales
         One noise scale per coordinate. A scale of 0 marks a coordinate that no neighbor moves.
     norm
@@ -186,7 +186,7 @@ def _distance(
     b: int,
 ) -> Fraction:
     """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
-    # columns of one kind look the same: each kind is worked out once
+    # columns of one kind look the same: a kind is worked out once
     kinds = Counter(
         (part.corners, tuple(scales[k] for k in part.coordinates))
         for part in footprints
@@ -254,7 +254,7 @@ def _length(moved: int, scale: Fraction, norm: Norm) -> Fraction:
 
 
 class Filling(NamedTuple):
-    """How many cells of each kind a pair of units fills.
+    """How many cells of every kind a pair of units fills.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Filling(NamedTuple):
 
 
 class Rests(NamedTuple):
-    """Where the rests of a pair of units lie; each number is 0 or 1.
+    """Where the rests of a pair of units lie; the numbers are 0 or 1.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class Rests(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether each rest there is lies in one place, and no other does."""
+        """Whether every rest there is lies in one place, and no other does."""
         mine, theirs = self.on_theirs + self.together, self.on_mine + self.together
         return mine <= self.mine and theirs <= self.theirs
 
