@@ -61,7 +61,7 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 
 def count(by: By = None, *, where: str | None = None, keys: Keys = None) -> Count:
-    """Describe the number of rows in each group.
+    """Describe the number of rows per group.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def sum(
     n_weight: float = 0.0,
     objective: Objective = "total",
 ) -> Sum:
-    """Describe the sum of one or several columns in each group.
+    """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
     declared.
@@ -116,7 +116,7 @@ def sum(
         How many of the columns, all boolean, are true in a row at most. Of more, a uniformly random
         choice is kept.
     n
-        The number of rows of each group, where it is public: a number, or a series on the groups;
+        The number of rows per group, where it is public: a number, or a series on the groups;
         or a pair of it and its variance, where it is an estimate that was published before.
     n_weight
         Importance of an accurate number of rows, relative to that of a column. Correlated noise
@@ -152,7 +152,7 @@ def mean(
     keys: Keys = None,
     bounds: GivenBounds = None,
 ) -> Mean:
-    """Describe the mean of one or several columns in each group.
+    """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
 
@@ -185,7 +185,7 @@ def mean(
 def histogram(
     column: Hashable, bins: object, by: By = None, *, where: str | None = None, keys: Keys = None
 ) -> Histogram:
-    """Describe the number of rows in each bin of a numeric column, in each group.
+    """Describe the number of rows per bin of a numeric column, by group.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def histogram(
 
 
 def units(by: By = None, *, where: str | None = None, keys: Keys = None) -> UnitCount:
-    """Describe the number of distinct privacy units in each group.
+    """Describe the number of distinct privacy units per group.
 
     With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
     `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by

@@ -1,4 +1,4 @@
-"""The kinds of queries, as frozen values. Each says itself what it asks for; facts come later.
+"""The kinds of queries, as frozen values. A query says what it asks for; facts come later.
 
 A new kind is one class here: what it does not say, Python refuses to leave out.
 """
@@ -120,7 +120,7 @@ class Query(ABC):
     @property
     @abstractmethod
     def what(self) -> str:
-        """What is computed in each group, in words."""
+        """What is computed per group, in words."""
 
     @property
     def condition(self) -> Condition | None:
@@ -168,7 +168,7 @@ class Query(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Count(Query):
-    """The number of rows in each group."""
+    """The number of rows per group."""
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
@@ -203,13 +203,13 @@ class _OfColumns(Query):
 
 @dataclass(frozen=True, eq=False)
 class Sum(_OfColumns):
-    """Sums of several columns in each group."""
+    """Sums of several columns per group."""
 
     options: QueryOptions = NO_OPTIONS
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
-        """One column for each."""
+        """One output per column."""
         return self._statistics("sum")
 
     @property
@@ -220,11 +220,11 @@ class Sum(_OfColumns):
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
-    """Means of several columns in each group, over the rows where the column is present."""
+    """Means of several columns per group, over the rows where the column is present."""
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
-        """One column for each."""
+        """One output per column."""
         return self._statistics("mean")
 
     @property
@@ -235,7 +235,7 @@ class Mean(_OfColumns):
 
 @dataclass(frozen=True, eq=False)
 class Histogram(Query):
-    """The number of rows in each bin of a numeric column, in each group."""
+    """The number of rows per bin of a numeric column, by group."""
 
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex = field(kw_only=True)
@@ -258,7 +258,7 @@ class Histogram(Query):
 
 @dataclass(frozen=True, eq=False)
 class UnitCount(Query):
-    """The number of distinct privacy units in each group."""
+    """The number of distinct privacy units per group."""
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
@@ -271,7 +271,7 @@ class UnitCount(Query):
         return "units"
 
     def caps(self, declared: Caps) -> Caps:
-        """Keep one row of a unit in each group: it is in no more groups than it may have rows."""
+        """Keep one row of a unit per group: it is in no more groups than it may have rows."""
         limits = [cap for cap in (declared.groups, declared.rows) if cap is not None]
         return Caps(groups=min(limits, default=None), rows_per_group=1)
 
@@ -285,7 +285,7 @@ class Aggregate(Query):
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
-        """One column for each query, under its own condition unless all have the same."""
+        """One column per query, under its own condition unless all have the same."""
         shared = self._shared
         return tuple(
             replace(asked, name=name, where=None if shared is not None else part.where)

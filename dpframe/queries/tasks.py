@@ -1,7 +1,7 @@
 """What an engine is asked to add up: public cells, integer terms, caps. Frozen and free of data.
 
-A task is one pass over a frame: each row that passes the condition falls in at most one cell, and
-adds one integer to each term of that cell. The answer of an engine is an int64 array of shape
+A task is one pass over a frame: a row that passes the condition falls in at most one cell, and
+adds one integer to every term of that cell. The answer of an engine is an int64 array of shape
 (terms, cells), modulo 2**64.
 """
 
@@ -110,12 +110,12 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An integer that each row of a cell adds to a total.
+    """An integer that the rows of a cell add to a total.
 
     Parameters
     ----------
     kind
-        "rows": 1; "units": 1 for one of the kept rows of each unit; "valid": 1 if the column holds
+        "rows": 1; "units": 1 for one of a unit's kept rows; "valid": 1 if the column holds
         a usable number, else 0; "sum": the column's grid integer.
     column, grid
         The column and its grid, for "valid" and "sum". Where the grid has a fill, every row is
@@ -139,7 +139,7 @@ class Task:
     cells
         The groups. Rows in none of them are left out.
     terms
-        What to add up in each cell.
+        What to add up per cell.
     where
         Rows that do not satisfy this condition are left out, before caps are applied.
     unit
