@@ -65,7 +65,7 @@ def declare(
         Name of the privacy unit; that of the column by default. Frames that share a ledger must
         have one unit: name it where its column is called differently.
     max_rows, max_groups, max_rows_per_group
-        Caps on one unit in one query: rows in all, groups, rows in each group. Rows beyond are
+        Caps on one unit in one query: rows in all, groups, rows per group. Rows beyond are
         dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
     neighboring
         "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
@@ -98,7 +98,7 @@ def declare(
     Warns
     -----
     DPFrameWarning
-        If the budget has an epsilon above 10, or a delta of 1e-3 or more; once for each frame.
+        If the budget has an epsilon above 10, or a delta of 1e-3 or more; once per frame.
 
     Examples
     --------

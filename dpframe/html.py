@@ -57,7 +57,7 @@ def budget_html(status: Any) -> str:
     ----------
     status
         The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
-        `remaining_share`, and `releases`, a frame with a row for each release.
+        `remaining_share`, and `releases`, a frame with one row per release.
     """
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'

@@ -42,7 +42,7 @@ def preview(
     queries, epsilon, delta, mu, rho, share, mechanism
         As in `release`.
     compare
-        Whether to show one row for each mechanism that "auto" would compare.
+        Whether to show one row per mechanism that "auto" would compare.
     privacy_unit
         As in `release`.
 
@@ -54,7 +54,7 @@ def preview(
         the cell where `per` says "1 / rows" (means, for the worst they can be); the cost of the
         whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it. With
         `compare`, one row per mechanism, the one chosen first: `relative_error`, the root mean
-        square of all errors relative to the chosen one's, and the standard error of each output.
+        square of all errors relative to the chosen one's, and the standard errors of the outputs.
 
     Raises
     ------

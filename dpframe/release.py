@@ -86,8 +86,8 @@ def release(
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`.
     denoise
-        Add a denoised column beside each count and sum, at no privacy cost: "auto" or the name of a
-        method, see `dpframe.denoised`.
+        Add a denoised column beside every count and sum, at no privacy cost: "auto" or the name of
+        a method, see `dpframe.denoised`.
     graph
         Which groups are neighbors, for `denoise`.
     name
@@ -123,7 +123,7 @@ def release(
     -----
     DPFrameWarning
         If no privacy unit was said, epsilon is above 10, mu or rho above 2, or delta 1e-3 or more;
-        once for each frame, before anything is charged.
+        once per frame, before anything is charged.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
 def _denoisings(
     plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
 ) -> dict[Hashable, Denoising]:
-    """Check how each table is to be denoised, before anything is charged."""
+    """Check how the tables are to be denoised, before anything is charged."""
     if method is None:
         if graph is not None:
             raise QueryError('graph is for denoising: give denoise="auto" as well.')
@@ -344,7 +344,7 @@ def _released(
 
 
 def _loadings(estimate: Estimate, step: float) -> dict[str, float | Packed]:
-    """Return what the noise of each block does to a column, in its units."""
+    """Return what the noise of the blocks does to a column, in its units."""
     return {
         str(block): pack(np.multiply(loading, step)) for block, loading in estimate.loadings.items()
     }

@@ -1,1 +1,1 @@
-"""The `.dp` accessor on each kind of frame: one-line delegations, without state of their own."""
+"""The `.dp` accessors on frames: one-line delegations, without state of their own."""

@@ -119,7 +119,7 @@ class PrivateAccessor:
         keys: Keys = None,
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
-        """Release the number of rows in each group; see `dpframe.count` and `dpframe.release`."""
+        """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
         return self._one(asking.count(by, where=where, keys=keys), spend)
 
     def sum(
@@ -136,7 +136,7 @@ class PrivateAccessor:
         objective: Objective = "total",
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
-        """Release sums of columns in each group; see `dpframe.sum` and `dpframe.release`."""
+        """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
         query = asking.sum(
             columns,
             by,
@@ -160,7 +160,7 @@ class PrivateAccessor:
         bounds: GivenBounds = None,
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
-        """Release means of columns in each group; see `dpframe.mean` and `dpframe.release`."""
+        """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
         return self._one(asking.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
 
     def histogram(
@@ -173,7 +173,7 @@ class PrivateAccessor:
         keys: Keys = None,
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
-        """Release the number of rows in each bin; see `dpframe.histogram` and `dpframe.release`."""
+        """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
         return self._one(asking.histogram(column, bins, by, where=where, keys=keys), spend)
 
     def units(
@@ -184,7 +184,7 @@ class PrivateAccessor:
         keys: Keys = None,
         **spend: Unpack[ReleaseOptions],
     ) -> pd.DataFrame:
-        """Release the number of units in each group; see `dpframe.units` and `dpframe.release`."""
+        """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
         return self._one(asking.units(by, where=where, keys=keys), spend)
 
     def aggregate(

@@ -30,7 +30,7 @@ def scan_parquet(
 ) -> ParquetScan:
     """Open Parquet files as a private frame that may be larger than memory.
 
-    Rows are read when something is released, each time anew.
+    Rows are read anew whenever something is released.
 
     Parameters
     ----------

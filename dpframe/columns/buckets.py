@@ -37,12 +37,12 @@ _LAST_ZONED = (datetime.datetime(9998, 12, 31) - times.EPOCH) // times.MICROSECO
 
 
 def unit_buckets(column: pd.Series, count: int) -> np.ndarray:
-    """Give each row the bucket of its privacy unit.
+    """Give every row the bucket of its privacy unit.
 
     Parameters
     ----------
     column
-        Privacy unit of each row, of any dtype.
+        Privacy units of the rows, of any dtype.
     count
         Number of buckets.
 

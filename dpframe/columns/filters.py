@@ -54,7 +54,7 @@ _EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
 
 
 def keep(condition: Condition, frame: pd.DataFrame) -> np.ndarray:
-    """Evaluate a condition on each row.
+    """Evaluate a condition on every row.
 
     Numbers are compared as floats, True is 1, and a number beyond the range of floats is infinite;
     arithmetic on anything but numbers gives NaN. A text constant that is an ISO date or timestamp

@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 Finder = Callable[[pd.Series], np.ndarray]
-"""From a block of a column to the int64 position of each of its rows, in a new array."""
+"""From a block of a column to the int64 positions of its rows, in a new array."""
 
-_MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for each block: beyond, a dict is quicker
+_MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for every block: beyond, a dict is quicker
 _MANY_TEXTS = 1 << 12  # beyond, large blocks are
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
 class CellLookup:
-    """Finds the cell of each row, the extra cell `cells.size` for rows in none.
+    """Finds the cells of rows, the extra cell `cells.size` for rows in none.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class CellLookup:
         Parameters
         ----------
         position
-            From an axis to the position on it of each row.
+            From an axis to the positions of the rows on it.
         length
             Number of rows.
         """
@@ -152,7 +152,7 @@ def boxed(block: pd.Series) -> list[Any]:
 def _apply_to_items(
     function: Callable[..., int], items: list[Any], otherwise: int, *arguments: object
 ) -> np.ndarray:
-    """Apply a function to each item (and the same arguments); where it raises, use `otherwise`."""
+    """Apply a function to all items (and the same arguments); where it raises, use `otherwise`."""
     try:
         found = map(function, items, *map(repeat, arguments))
         return np.fromiter(found, np.int64, len(items))

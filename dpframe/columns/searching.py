@@ -16,16 +16,16 @@ import pandas as pd
 __all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "hashed", "search_of"]
 
 Search = Callable[[np.ndarray], np.ndarray]
-"""From an array to the int64 position of each value among the keys, their number if in none."""
+"""From an array to the int64 positions of its values among the keys; their number: not there."""
 
 SMALL_TABLE = 1 << 20
 """A table of this many positions is always worth its memory."""
 
 SPARSE = 8
-"""Beyond, a table may have this many places for each used one."""
+"""Beyond, a table may have this many places per used one."""
 
 _Places = tuple[np.ndarray, np.ndarray]
-"""Keys, unique, in the dtype of a search, and the place of each."""
+"""Keys, unique, in the dtype of a search, and their places."""
 
 _TIMES = frozenset((np.datetime64, np.timedelta64))
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
@@ -151,7 +151,7 @@ def _integer_search(places: _Places, size: int) -> Search:
         return places
 
     if span == size and np.array_equal(keys.view(np.uint64) - origin, np.arange(size)):
-        return offsets  # each key is one more than the one before
+        return offsets  # keys that follow one another
     table = np.full(span + 1, size)
     table[offsets(keys)] = positions
     return lambda numbers: table.take(offsets(numbers))

@@ -67,7 +67,7 @@ def silent(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
         filters = _filters()
         if filters and filters[0] == _FILTER:
             return context.run(function, *args, **kwargs)
-        filters.insert(0, _FOR_NOW)  # each call has one of its own
+        filters.insert(0, _FOR_NOW)  # a call has one of its own
         try:
             return context.run(function, *args, **kwargs)
         finally:

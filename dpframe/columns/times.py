@@ -35,7 +35,7 @@ _LAST_ZONED = (datetime(9998, 12, 31) - EPOCH) // MICROSECOND
 
 
 def wall_times(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """View a column as what a clock on the wall showed, in the time zone of each value.
+    """View a column as what a clock on the wall showed, in the time zones of the values.
 
     Parameters
     ----------

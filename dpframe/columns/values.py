@@ -162,7 +162,7 @@ class Coded(NamedTuple):
     values
         The values, some of which may be equal; no more than the column has rows.
     codes
-        int64 position of the value of each row, -1 where there is none.
+        int64 positions of the rows' values, -1 where there is none.
     """
 
     values: pd.Series
@@ -227,7 +227,7 @@ def _compact(values: pd.Series, codes: np.ndarray) -> Coded:
 
 
 def spread(view: np.ndarray, codes: np.ndarray, absent: object) -> np.ndarray:
-    """Give each row the view of its distinct value, and `absent` where its code is -1."""
+    """Give every row the view of its distinct value, and `absent` where its code is -1."""
     extended = np.append(view, np.array([absent], dtype=view.dtype))
     return np.asarray(extended[codes])
 
@@ -303,7 +303,7 @@ def _number(value: object) -> float:
             return _nearest(value)  # type: ignore[arg-type]
     except STOPS:
         raise
-    except BaseException:  # as `contained` does, without one more call for each value
+    except BaseException:  # as `contained` does, without one more call per value
         return math.nan
     return math.nan
 

@@ -28,7 +28,7 @@ _NO_UNIT = (
 
 
 def warn_of_budget(frame: object, budget: object) -> None:
-    """Warn of a budget that protects nobody, once for each frame and amount.
+    """Warn of a budget that protects nobody, once per frame and amount.
 
     What is no budget is left to those who refuse it.
 

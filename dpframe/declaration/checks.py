@@ -132,7 +132,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         got = shown(value) if is_data(value) else f"{again[:5]!r} more than once"
         raise DeclarationError(
             f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
-            "each group there can be once, whatever the data hold."
+            "every group there can be once, whatever the data hold."
         )
     return keys
 

@@ -114,7 +114,7 @@ class Declaration:
         return replace(self, columns=MappingProxyType(columns))
 
     def with_unit(self, given: object) -> "Declaration":
-        """Return a declaration for one call, in which each row may be said to be a unit.
+        """Return a declaration for one call, which may say that every row is a unit.
 
         Raises
         ------

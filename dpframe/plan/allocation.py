@@ -22,7 +22,7 @@ def scale_designs(
 ) -> list[tuple[float, ...]]:
     """Return noise scales for every block of every design.
 
-    They are the relative scales of the designs, times a factor for each design that shares the
+    They are the relative scales of the designs, times a factor per design that shares the
     allowance, times the smallest common factor, up to a few ulps, for which the total movement is
     at most the allowance.
 
@@ -68,7 +68,7 @@ def scale_designs(
 
 
 def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
-    """Return the variance of all outputs wanted, each relative to the range of what a row adds.
+    """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
 
     The number of rows counts with its weight, once more where it is an output itself.
     """

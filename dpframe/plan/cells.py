@@ -42,7 +42,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if cells.size > MOST_GROUPS:
         raise QueryError(
             f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
-            "Name the combinations wanted: keys=frame with one column for each."
+            "Name the combinations wanted: keys=frame with one column per name in by."
         )
     return cells
 

@@ -65,7 +65,7 @@ def _number(what: str, value: object) -> float:
 
 
 def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
-    """Read a series with one number for each group, its levels in any order if they are named."""
+    """Read a series with one number per group, its levels in any order if they are named."""
     dtype = rows.dtype
     if getattr(dtype, "kind", "O") not in "iuf":
         raise QueryError(f"n must be a series of numbers, got dtype {dtype}.")
@@ -78,7 +78,7 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
         missing = cells.index
     if len(missing) or not index.is_unique:
         raise QueryError(
-            f"n must be a series with each group of by={by!r} once in its index; "
+            f"n must be a series with every group of by={by!r} once in its index; "
             + (f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice.")
         )
     found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)

@@ -43,9 +43,9 @@ class TablePlan:
     design
         What is measured and how it is decoded.
     scales
-        Noise scale of each measured block: sigma of a Gaussian, b of a Laplace.
+        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
     deviations
-        Standard deviation of the rounded noise of each block.
+        Standard deviations of the rounded noise of the blocks.
     """
 
     table: Table
@@ -59,7 +59,7 @@ class TablePlan:
         return self.table.outputs + (self.table.rows_column,) * self.design.extra
 
     def predictions(self) -> list[Prediction]:
-        """Return the error of each output column."""
+        """Return the errors of the output columns."""
         return self.design.predict(self.deviations)
 
 
@@ -341,7 +341,7 @@ def _deviations(law: Law, design: Design, scales: Sequence[float]) -> tuple[floa
 
 
 def _score(plan: Plan) -> float:
-    """Predicted variance of all outputs, each relative to the range of what a row adds."""
+    """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
     return sum(
         relative_variance(planned.table.workload, planned.predictions())
         for planned in plan.tables.values()

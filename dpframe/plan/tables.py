@@ -193,7 +193,7 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
-    """Terms that total the values, the rows and the units of each source."""
+    """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
     for at, (column, grid, own) in enumerate(sources):
         if grid is None:
