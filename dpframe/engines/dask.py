@@ -1,6 +1,6 @@
 """The engine of Dask collections: totals are made where the partitions are, and then added up.
 
-Without privacy units a partition is totaled by itself. With them, rows are dealt into buckets
+Without privacy units a partition is totaled by itself. With them, rows are split into buckets
 first, all rows of a unit into one, because caps need them together. Both are one graph, which is
 computed once, by the scheduler of the user's choice.
 """
@@ -35,7 +35,7 @@ from dpframe.queries.tasks import Task
 __all__ = ["DaskEngine"]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
-_MOST_HANDS = 4096  # rows of more pairs of a partition and a bucket are dealt in two rounds
+_MOST_PIECES = 4096  # pairs of a partition and a bucket; rows of more are split in two rounds
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
 
@@ -119,7 +119,7 @@ class _Job:
     tasks
         Tasks with one privacy unit, or none.
     ranges, buckets_per_range
-        The buckets that rows are dealt into: their ranges in the first round, and the buckets of
+        The buckets that rows are split into: their ranges in the first round, and the buckets of
         a range in the second.
     """
 
@@ -141,7 +141,7 @@ class _Job:
 def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
     job = _Job(tuple(tasks), *_rounds(frame.npartitions))
-    first = _totaled if job.unit is None else _dealt
+    first = _totaled if job.unit is None else _split_by_range
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
     needed = _projected(frame, labels_of(tasks))
@@ -158,7 +158,7 @@ def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
 
 def _rounds(partitions: int) -> tuple[int, int]:
     """Choose the numbers of ranges and of buckets per range: in all, about one per partition."""
-    if partitions**2 <= _MOST_HANDS:
+    if partitions**2 <= _MOST_PIECES:
         return partitions, 1
     ranges = math.isqrt(partitions - 1) + 1
     return ranges, -(-partitions // ranges)
@@ -172,7 +172,7 @@ def _projected(frame: Frame, labels: Sequence[Hashable]) -> Frame:
 
 
 class _Layer:
-    """What is done with the partitions, once they are dealt.
+    """What is done with the partitions, once they are totaled or split.
 
     Parameters
     ----------
@@ -185,14 +185,17 @@ class _Layer:
         self.graph: dict[Hashable, Any] = {}
         self._asked = asked
 
-    def gather(self, hands: list[Hashable], ranges: int, buckets_per_range: int) -> list[Hashable]:
-        """Return keys of the totals of the buckets, from what was dealt of the partitions."""
+    def gather(self, splits: list[Hashable], ranges: int, buckets_per_range: int) -> list[Hashable]:
+        """Return keys of the totals of the buckets, from the keys of the split partitions."""
         if buckets_per_range == 1:
-            return self._pass_on(hands, ranges, _totaled_together)
-        size = math.isqrt(len(hands) - 1) + 1
-        groups = [hands[start : start + size] for start in range(0, len(hands), size)]
-        again = zip(*(self._pass_on(group, ranges, _dealt_again) for group in groups), strict=True)
-        totals = (self._pass_on(dealt, buckets_per_range, _totaled_together) for dealt in again)
+            return self._regroup(splits, ranges, _totaled_together)
+        size = math.isqrt(len(splits) - 1) + 1
+        groups = [splits[start : start + size] for start in range(0, len(splits), size)]
+        again = [self._regroup(group, ranges, _split_by_bucket) for group in groups]
+        totals = (
+            self._regroup(split, buckets_per_range, _totaled_together)
+            for split in zip(*again, strict=True)
+        )
         return list(itertools.chain(*totals))
 
     def total(self, keys: list[Hashable]) -> None:
@@ -202,13 +205,13 @@ class _Layer:
             keys = [self._add(_added, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
         self.graph[self.name] = (_added, keys)
 
-    def _pass_on(
-        self, hands: Iterable[Hashable], places: int, function: Callable[..., object]
+    def _regroup(
+        self, splits: Iterable[Hashable], places: int, function: Callable[..., object]
     ) -> list[Hashable]:
-        """Call a function once for every place, with the frames at that place of all hands."""
+        """Call a function once for every place, with the frames at that place of all splits."""
         # picking is a task of its own, so that nothing else is sent to where a frame is needed
         return [
-            self._add(function, [self._add(getitem, hand, at) for hand in hands], self._asked)
+            self._add(function, [self._add(getitem, split, at) for split in splits], self._asked)
             for at in range(places)
         ]
 
@@ -237,8 +240,8 @@ def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndar
 
 
 @silent
-def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
-    """Deal the rows of a partition that can matter, in their needed columns, into ranges."""
+def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
+    """Split the rows of a partition that can matter, in their needed columns, into ranges."""
     labels = labels_of(job.tasks)
     places = {label: place for place, label in enumerate(part.columns)}
     # pandas 2.3 takes rows of sparse times wrongly
@@ -251,8 +254,8 @@ def _dealt(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
 
 
 @silent
-def _dealt_again(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
-    """Deal the rows of one range into its buckets."""
+def _split_by_bucket(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
+    """Split the rows of one range into its buckets."""
     frame = _stacked(frames)
     rows = np.arange(len(frame))
     places = job.buckets(frame, rows) // job.ranges

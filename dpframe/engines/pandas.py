@@ -69,7 +69,7 @@ def totals_of(
     tasks
         What to add up.
     threads
-        How many to use; `None` for as many as pay.
+        How many to use; `None` for as many as are worth starting.
 
     Returns
     -------

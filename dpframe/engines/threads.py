@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def thread_count(rows: int) -> int:
-    """Return how many threads pay for a number of rows, on the processors that there are."""
+    """Return how many threads are worth starting for a number of rows, on this machine."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

@@ -1,4 +1,4 @@
-"""The privacy units of a column: whose row each row is, in groups that fit in a processor's cache.
+"""The privacy units of a column: rows by unit, in groups that fit in a processor's cache.
 
 All rows of a unit are in one group, in their order, so that groups can be worked on one by one and
 several at once. Which units share a group does not matter to any of them.
@@ -96,7 +96,7 @@ def _labeled(
 ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], _Codes]]:
     """Label every row with a group, about so many in all, and with a number of its unit.
 
-    What comes third makes codes of the rows and the marks of one group.
+    The third result makes codes of the rows and the marks of one group.
     """
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
     if dtype is not None:
