@@ -164,7 +164,7 @@ def _first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
         first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
     except STOPS:
         raise
-    except BaseException:  # a zone that nobody knows
+    except BaseException:  # an unknown zone
         return wall
     return np.asarray(wall - asked + first.view(np.int64))
 

@@ -1,4 +1,4 @@
-"""Calls of what private values bring along: what they raise is contained."""
+"""Calls of functions on private values: what they raise is contained."""
 
 from collections.abc import Callable
 from typing import Any

@@ -38,8 +38,8 @@ __all__ = [
 Finder = Callable[[pd.Series], np.ndarray]
 """From a block of a column to the int64 positions of its rows, in a new array."""
 
-_MOST_TEXTS = 1 << 18  # Arrow hashes its keys anew for every block: beyond, a dict is quicker
-_MANY_TEXTS = 1 << 12  # beyond, large blocks are
+_MOST_TEXTS = 1 << 18  # keys; above, a dict is quicker: Arrow hashes its keys anew for every block
+_MANY_TEXTS = 1 << 12  # keys; above, large blocks are quicker, for the same reason
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 

@@ -16,13 +16,13 @@ import pandas as pd
 __all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "hashed", "search_of"]
 
 Search = Callable[[np.ndarray], np.ndarray]
-"""From an array to the int64 positions of its values among the keys; their number: not there."""
+"""From an array to the int64 positions of its values among the keys; `len(keys)`: not a key."""
 
 SMALL_TABLE = 1 << 20
 """A table of this many positions is always worth its memory."""
 
 SPARSE = 8
-"""Beyond, a table may have this many places per used one."""
+"""A larger table is worth it with at most this many positions per key."""
 
 _Places = tuple[np.ndarray, np.ndarray]
 """Keys, unique, in the dtype of a search, and their places."""
@@ -158,7 +158,7 @@ def _integer_search(places: _Places, size: int) -> Search:
 
 
 def hashed(keys: np.ndarray) -> pd.Index:
-    """Build an index and its hash table, which pandas would do at the first search: in a race."""
+    """Build an index and its hash table now: pandas would do it at the first search, in a race."""
     index = pd.Index(keys)
     index.get_indexer(keys[:1])
     return index

@@ -9,13 +9,13 @@ from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["silence_thread", "silent"]
 
-_Asked = ParamSpec("_Asked")
-_Answer = TypeVar("_Answer")
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
 
 _SILENT = ContextVar("dpframe_silent", default=False)
 
 
-class _AsksTheThread(type):
+class _SilentThreads(type):
     """Lets a category hold every warning of a silent thread, and none of the others."""
 
     def __subclasscheck__(cls, category: type) -> bool:
@@ -23,20 +23,20 @@ class _AsksTheThread(type):
         return _SILENT.get()
 
 
-class _Hidden(Warning, metaclass=_AsksTheThread):
+class _Hidden(Warning, metaclass=_SilentThreads):
     """Every warning of a silent thread."""
 
 
-class _HiddenForNow(_Hidden):
+class _HiddenInCall(_Hidden):
     """The same, where other filters came before ours."""
 
 
-# filters as `warnings` keeps them; directly, for to add one by its functions makes Python forget
-# which warnings were shown before
-_FILTER, _FOR_NOW = (("ignore", None, kind, None, 0) for kind in (_Hidden, _HiddenForNow))
+# Filters as `warnings` keeps them. They are added directly: adding one by its functions would make
+# Python forget which warnings were shown before.
+_FILTER, _CALL_FILTER = (("ignore", None, kind, None, 0) for kind in (_Hidden, _HiddenInCall))
 
 
-def silent(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
+def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
     """Make a function hide the warnings of its thread until it returns, and those of no other.
 
     `warnings.catch_warnings` swaps the filters of all threads. Here one filter asks whether the
@@ -59,7 +59,7 @@ def silent(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
     """
 
     @wraps(function)
-    def quiet(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
+    def quiet(*args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
         if _SILENT.get():
             return function(*args, **kwargs)
         context = copy_context()
@@ -67,12 +67,12 @@ def silent(function: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
         filters = _filters()
         if filters and filters[0] == _FILTER:
             return context.run(function, *args, **kwargs)
-        filters.insert(0, _FOR_NOW)  # a call has one of its own
+        filters.insert(0, _CALL_FILTER)  # every call adds one of its own
         try:
             return context.run(function, *args, **kwargs)
         finally:
             with suppress(ValueError):  # somebody has reset them
-                filters.remove(_FOR_NOW)
+                filters.remove(_CALL_FILTER)
 
     return quiet
 

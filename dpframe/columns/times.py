@@ -295,7 +295,7 @@ def _clock_of_ticks(ticks: np.ndarray, unit: str, zone: tzinfo | str | None) -> 
 
 
 def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
-    """Microseconds to add to UTC in a time zone; 0 in a zone that nobody knows."""
+    """Microseconds to add to UTC in a time zone; 0 in an unknown zone."""
     asked = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
     try:
         local = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC").tz_convert(zone)

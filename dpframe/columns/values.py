@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
-_HOLDS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds, in those of others
+_FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds that a kind holds
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
 
@@ -242,7 +242,7 @@ def dense(column: pd.Series) -> pd.Series:
     kept, fill = column.dtype.subtype, column.dtype.fill_value
     if kept.kind in "mM":
         fill = kept.type("NaT") if pd.isna(fill) else np.array(fill, kept)
-    elif np.asarray(fill).dtype.kind not in _HOLDS.get(kept.kind, ""):
+    elif np.asarray(fill).dtype.kind not in _FILLS.get(kept.kind, ""):
         kept = np.dtype(object)
     filled = np.full(len(column), fill, kept)
     filled[column.array.sp_index.to_int_index().indices] = column.array.sp_values

@@ -27,7 +27,7 @@ def warn(text="the cell holds 42"):
 
 def others():
     """The filters, without ours."""
-    return [one for one in warnings.filters if one not in (silence._FILTER, silence._FOR_NOW)]
+    return [one for one in warnings.filters if one not in (silence._FILTER, silence._CALL_FILTER)]
 
 
 def in_thread(function):
@@ -292,7 +292,7 @@ def test_contexts_with_filters_of_their_own(monkeypatch):
     def look():
         return list(own), list(warnings.filters)
 
-    assert look() == ([silence._FOR_NOW, *own], before)
+    assert look() == ([silence._CALL_FILTER, *own], before)
     assert len(own) == 1
 
 
