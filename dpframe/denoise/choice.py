@@ -19,18 +19,18 @@ _TUNED: dict[str, float] = {
 """Squares of the largest of n noises by which the risk of a method seems smaller than it is."""
 
 _FEWEST = 8
-"""Values below which nothing can be learned from the others."""
+"""With fewer values, nothing can be learned from the others."""
 
 _TEMPERATURE = 4.0
 """Of the weights, in variances of the noise (Leung and Barron 2006)."""
 
-_LIGHT = 0.01
-"""Weight below which a method is left out."""
+_LEAST_WEIGHT = 0.01
+"""A method of less weight is left out."""
 
-_CLEARLY = 2.0
+_LEAST_ERRORS = 2.0
 """Standard errors by which the estimated gain over nothing must exceed zero."""
 
-_WORTH = 0.01
+_LEAST_GAIN = 0.01
 """Part of the variance of the noise that must be expected to go."""
 
 _VARIANTS: tuple[tuple[str, Options], ...] = (
@@ -111,7 +111,8 @@ def choose(values: object, facts: Facts) -> Choice:
         average = _average(usable, weights)
         gain = facts.variance - average.risk
         if gain > max(
-            _CLEARLY * _risk_error(average.values, array, facts), _WORTH * facts.variance
+            _LEAST_ERRORS * _risk_error(average.values, array, facts),
+            _LEAST_GAIN * facts.variance,
         ):
             return Choice(tuple(weights), average, tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
@@ -144,7 +145,7 @@ def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:
     risks = np.array([result.risk for result in usable.values()]) / facts.variance
     n = len(next(iter(usable.values())).values)
     weights = np.exp((risks.min() - risks) * n / _TEMPERATURE)
-    weights = np.where(weights >= _LIGHT * weights.sum(), weights, 0.0)
+    weights = np.where(weights >= _LEAST_WEIGHT * weights.sum(), weights, 0.0)
     kept = zip(usable, (weights / weights.sum()).tolist(), strict=True)
     return {name: weight for name, weight in kept if weight}
 

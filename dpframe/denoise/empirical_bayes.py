@@ -226,7 +226,7 @@ def fit_prior(
         Steps after which EM stops anyway.
     """
     bins = _bins(values, grid, parts)
-    state, steps = _climb(bins, np.zeros((0, *bins.counts.shape)), gain, most_steps)
+    state, steps = _run_em(bins, np.zeros((0, *bins.counts.shape)), gain, most_steps)
     known = state.weights > 0
     return Prior(bins.place[known] * grid.step, state.weights[known], steps)
 
@@ -297,7 +297,7 @@ def _bins(values: np.ndarray, grid: PriorGrid, parts: int | None) -> _Bins:
     return _Bins(counts, flat, start, place, allowed, window * grid.step, kernel, kernel * slope)
 
 
-def _climb(
+def _run_em(
     bins: _Bins, directions: np.ndarray, gain: float | None, most_steps: int
 ) -> tuple[_State, int]:
     """Take steps of EM from flat weights, and say how many."""
@@ -356,7 +356,7 @@ def _risk(values: np.ndarray, grid: PriorGrid, most_steps: int, variance: float)
     grid = grid._replace(step=grid.step if grid.step <= _COARSE else _SPACING)
     bins = _bins(np.sort(values), grid, None)
     directions = _directions(bins)
-    state, _ = _climb(bins, directions, None, most_steps)
+    state, _ = _run_em(bins, directions, None, most_steps)
     n, spread, alone, through = len(values), 0.0, 0.0, np.zeros(len(directions))
     first = bins.kernel * bins.offsets[:, None]
     second = first * bins.offsets[:, None]

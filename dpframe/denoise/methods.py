@@ -188,7 +188,7 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     """
     known = METHODS[method]
     array = check_values(values)
-    drifts = known.drifts and not _anchored(options)
+    drifts = known.drifts and not _fixes_place(options)
     try:
         found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
     except OverflowError:
@@ -202,6 +202,6 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     return Denoised(estimates, risk, found.chosen)
 
 
-def _anchored(options: Options) -> bool:
-    """Whether options tie a method that would drift to a place."""
+def _fixes_place(options: Options) -> bool:
+    """Whether options fix the place of a method that would drift."""
     return options.get("toward") == "zero" or options.get("mean") is not None

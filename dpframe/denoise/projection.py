@@ -156,7 +156,7 @@ def l1_ball(values: object, sigma: float, *, radius: float) -> Denoised:
         return Denoised(noisy.copy(), _risk(noisy, noisy, sigma, noisy.size), {})
     shrunk = _share(sizes, radius)
     df = max(int(np.count_nonzero(shrunk)) - 1, 0)
-    signed = np.where(noisy < 0, -shrunk, shrunk) + 0.0  # adding 0.0 makes -0.0 plain
+    signed = np.where(noisy < 0, -shrunk, shrunk) + 0.0  # adding 0.0 turns -0.0 into 0.0
     return Denoised(signed, _risk(noisy, signed, sigma, df), {})
 
 
@@ -313,7 +313,7 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
         )
     raised = np.argsort(-remainders, kind="stable")[: int(total) - least]
     floors[raised] += 1
-    return Denoised(floors + 0.0, math.nan, {})  # adding 0.0 makes -0.0 plain
+    return Denoised(floors + 0.0, math.nan, {})  # adding 0.0 turns -0.0 into 0.0
 
 
 def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> float:

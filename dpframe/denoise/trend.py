@@ -21,7 +21,7 @@ _SMALLEST, _LARGEST, _POINTS = 0.05, 30.0, 24  # penalties in units of sigma, ev
 _RATIO = (_LARGEST / _SMALLEST) ** (1 / (_POINTS - 1))
 
 _LOOSE, _TIGHT = 1e-6, 1e-16  # duality gaps per value
-_BEYOND = 10  # how many times the best penalty is tried at least, once all points are
+_BEYOND = 10  # multiples of the best penalty are tried up to this one, after all points
 _MOST = 100  # penalties: the last of them is above 1e10
 _STEPS, _PATIENCE = 60, 3
 _DAMPING = 1e-13  # for duals that many solutions share, in cycles
