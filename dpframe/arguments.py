@@ -52,7 +52,7 @@ def check_text(argument: str, given: object) -> str | None:
 
 
 def visible(text: str) -> str:
-    r"""Escape what a terminal would obey in place of showing it.
+    r"""Escape what a terminal would obey instead of showing it.
 
     These are control characters and escape sequences, marks that change the direction of writing,
     ends of lines, and halves of characters.

@@ -49,7 +49,7 @@ def declare(
     Parameters
     ----------
     frame
-        The private frame. The declaration is kept on this very object: not on copies, filters or
+        The private frame. The declaration is kept on this object: not on copies, filters or
         merges of it.
     schema
         A pandera `DataFrameModel` or `DataFrameSchema`: checks become bounds and keys.
@@ -59,8 +59,8 @@ def declare(
         `{column: [groups]}`. A release by that column has exactly these rows, in this order.
     privacy_unit
         Column that says whom a row belongs to; rows where it is missing are left out.
-        `dpf.EACH_ROW`: each row is a person of its own. `None`: the same, but releases warn, for it
-        was not said.
+        `dpf.EACH_ROW`: each row is a person of its own. `None`: the same, but releases warn,
+        because it was not declared.
     unit
         Name of the privacy unit; that of the column by default. Frames that share a ledger must
         have one unit: name it where its column is called differently.
@@ -82,8 +82,8 @@ def declare(
     name
         What the ledger calls this frame.
     validate
-        Run the schema on the frame as pandera would. Its errors show private values: for the
-        curator's eyes.
+        Run the schema on the frame as pandera would. Its errors show private values: they are
+        for the curator alone.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def declare(
         if not isinstance(frame, pd.DataFrame):
             raise DeclarationError(
                 "validate=True runs a schema on a pandas.DataFrame in memory, got a "
-                f"{type(frame).__name__}. Validate its parts before, with pandera."
+                f"{type(frame).__name__}. Validate its parts first, with pandera."
             )
         from_pandera.validate(schema, frame)
     protected = Protected.of(column, declaration.neighboring, unit)
@@ -143,7 +143,7 @@ def declare(
     with _DECLARING.held() as again:
         if again:
             raise DeclarationError(
-                "a frame is being declared by this very thread, which a signal has interrupted. "
+                "a frame is being declared by this thread, which a signal has interrupted. "
                 "Declare this one after the signal was handled."
             )
         charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)

@@ -1,4 +1,4 @@
-"""The only door: charge the ledger, total the integers, draw the noise, decode.
+"""The only way to a release: charge the ledger, total the integers, draw the noise, decode.
 
 Everything that can be known beforehand is checked before the ledger is charged; the ledger is
 charged before any private total is computed; noise is drawn last.
@@ -77,7 +77,7 @@ def release(
     mu
         The release is mu-GDP.
     rho
-        The release is mu-GDP with `mu = sqrt(2 rho)`, hence rho-zCDP.
+        The release is mu-GDP with `mu = sqrt(2 rho)`, which implies rho-zCDP.
     share
         Part of the declared budget, in (0, 1]; shares may add up to 1. It costs
         `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
@@ -168,19 +168,19 @@ def release(
 
 
 def _after_charge(measure: Callable[[], dict[Hashable, pd.DataFrame]]) -> dict[Hashable, Any]:
-    """Do what follows the charge; of an error, nothing is shown that could quote private values."""
+    """Do what follows the charge; an error shows nothing that could quote private values."""
     try:
         return measure()
     except STOPS as stop:
-        stop.__context__ = None  # what was being handled when it came
+        stop.__context__ = None  # the error that was being handled, if any
         raise stop from None
     except BaseException as error:
         reason = _reason(error)
-    # out here the new error has no context
+    # outside of the handler, the new error has no context
     raise ReleaseError(
         f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged, for it is not known what was read by then. The cause is not "
-        "shown, since it may quote private values: read the frame by itself to see it, mend it, "
+        "The amount stays charged, since it is not known what was read by then. The cause is not "
+        "shown, because it may quote private values: read the frame by itself to see it, fix it, "
         "and release again."
     ) from None
 

@@ -12,7 +12,7 @@ __all__ = ["ParquetScan", "scan_parquet"]
 class ParquetScan(ParquetFiles):
     """Parquet files as one private frame: declare it, and release from it, through `.dp`.
 
-    It holds no rows. What is declared is kept on this very object, not on copies.
+    It holds no rows. What is declared is kept on this object, not on copies.
     """
 
     @property

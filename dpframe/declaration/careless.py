@@ -43,7 +43,7 @@ def warn_of_budget(frame: object, budget: object) -> None:
 
 
 def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> None:
-    """Warn of an amount that protects nobody, and of a unit that was never said.
+    """Warn of an amount that protects nobody, and of a unit that was never declared.
 
     Raises
     ------

@@ -100,7 +100,7 @@ def _column(label: Hashable, column: Any) -> Column:
 
 
 def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what a column's metadata say in the place of its checks."""
+    """Return what a column's metadata say instead of its checks."""
     own = (metadata or {}).get(_METADATA, {})
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
         raise DeclarationError(

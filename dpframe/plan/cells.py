@@ -48,7 +48,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
 
 
 def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -> Declaration:
-    """Put keys given in the call in the place of declared ones."""
+    """Replace declared keys by those given in the call."""
     if given is None:
         return declaration
     if isinstance(given, Mapping):

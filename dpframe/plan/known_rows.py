@@ -1,4 +1,4 @@
-"""Numbers of rows that are public: given by whoever asks, and not measured."""
+"""Numbers of rows that are public: given with the query, and not measured."""
 
 import math
 from collections.abc import Hashable

@@ -252,7 +252,7 @@ def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
         return _grid_of_times(label, fill, lower, upper)
     if isinstance(fill, pd.Timestamp | pd.Timedelta):
-        raise _unfit(label, fill, lower)
+        raise _wrong_kind(label, fill, lower)
     return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill)
 
 
@@ -266,7 +266,7 @@ def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) 
     missing = None
     if fill is not None:
         if not isinstance(fill, type(lower)) or _naive(fill) != _naive(lower):
-            raise _unfit(label, fill, lower)
+            raise _wrong_kind(label, fill, lower)
         missing = counted(fill)
     return Grid.for_bounds(
         counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks
@@ -277,7 +277,7 @@ def _naive(moment: Moment) -> bool:
     return getattr(moment, "tzinfo", None) is None
 
 
-def _unfit(label: Hashable, fill: object, lower: object) -> DeclarationError:
+def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
     return DeclarationError(
         f"missing[{label!r}]={fill!r} must be of the kind of its bounds, such as {lower!r}."
     )

@@ -209,7 +209,7 @@ class Law(ABC):
 
     @abstractmethod
     def charge(self, moved: Fraction) -> PrivacyLoss:
-        """Return what noise costs that is enough for movement up to `moved`."""
+        """Return the cost of noise that is enough for movement up to `moved`."""
 
     @abstractmethod
     def of_sum(self, terms: int) -> "Law":

@@ -48,7 +48,7 @@ class _Gaussian(Law):
         return math.sqrt(sum((2 * k - 1) * self._beyond(sigma, k - 1) for k in range(1, 40)))
 
     def quantile(self, level: float) -> float:
-        """Return that of a normal, `Phi^-1((1 + level) / 2)`."""
+        """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
         from scipy import special  # slow to import, and not always needed
 
         return float(special.ndtri((1 + level) / 2))

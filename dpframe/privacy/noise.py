@@ -170,7 +170,7 @@ def _part(scales: np.ndarray, places: Any) -> np.ndarray:
 
 
 def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
-    """Draw in blocks; in the place of rejected draws put spare ones, or draw again."""
+    """Draw in blocks; replace rejected draws by spare ones, or draw again."""
     # draws of one scale are alike: a few too many cost less than a second round
     spare = 0 if scales.ndim else _SPARE
     out = np.empty(size + spare, np.int64)

@@ -2,7 +2,7 @@
 
 A pot has a limit and a price for every loss. Its sum runs over all that was charged, in order.
 A release fits if, with all before it, at least one pot is within its limit; a pot that a charge
-carries over its limit is dead for ever. So a pot is a privacy filter (Rogers, Roth, Ullman and
+carries over its limit is dead from then on. So a pot is a privacy filter (Rogers, Roth, Ullman and
 Vadhan 2016) with a part of delta of its own, and the parts add up to at most the delta:
 
 - pure, no delta: sums epsilon, and no Gaussian loss fits. Limit: the budget's epsilon;
@@ -41,7 +41,7 @@ GAUSSIAN_PART = Fraction(4, 5)
 
 _ORDERS = 6
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
-_WAY_BACK = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
+_MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
 
 
@@ -316,7 +316,7 @@ def _mu_squared_of_pure(epsilon: Fraction) -> Fraction:
 
 
 def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:
-    return exact(pure_of_mu(root_below(mu_squared * (1 - _WAY_BACK))))
+    return exact(pure_of_mu(root_below(mu_squared * (1 - _MARGIN))))
 
 
 def _short(total: Fraction) -> Fraction:

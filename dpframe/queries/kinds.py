@@ -1,6 +1,6 @@
 """The kinds of queries, as frozen values. A query says what it asks for; facts come later.
 
-A new kind is one class here: what it does not say, Python refuses to leave out.
+A new kind is one class here; Python refuses one that leaves out what a query must say.
 """
 
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
 Statistic: TypeAlias = Literal["count", "sum", "mean"]
-"""What an output says about its rows: how many there are, or what their values come to."""
+"""What an output says about its rows: their number, or the sum or mean of their values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryOptions:
-    """What is said about all outputs of a query together; see `dpframe.sum`."""
+    """Options for all outputs of a query together; see `dpframe.sum`."""
 
     max_true: int | None = None
     n: KnownRows = None
@@ -80,14 +80,14 @@ class QueryOptions:
 
     @property
     def given(self) -> list[str]:
-        """The names of those that say something."""
-        said = {
+        """The names of the options that are given."""
+        given = {
             "max_true": self.max_true is not None,
             "n": self.n is not None,
             "n_weight": self.n_weight != 0,
             "objective": self.objective != "total",
         }
-        return [name for name, is_said in said.items() if is_said]
+        return [name for name, is_given in given.items() if is_given]
 
     @property
     def words(self) -> str:
@@ -101,7 +101,7 @@ class QueryOptions:
 
 
 NO_OPTIONS = QueryOptions()
-"""Nothing is said."""
+"""No option is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Query(ABC):
 
     @property
     def options(self) -> QueryOptions:
-        """What is said about all outputs together."""
+        """Options for all outputs together."""
         return NO_OPTIONS
 
     def caps(self, declared: Caps) -> Caps:

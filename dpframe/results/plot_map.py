@@ -52,7 +52,7 @@ def plot_map(
     ax
         Matplotlib axes to draw on, two of them for two panels; new ones by default.
     denoised
-        Whether to draw denoised values in place of released ones. By default the two stand side by
+        Whether to draw denoised values instead of released ones. By default the two stand side by
         side if the frame holds both.
 
     Returns

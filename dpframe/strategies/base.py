@@ -141,7 +141,7 @@ class Workload:
     rows_weight
         Importance of the variance of the number of rows, even if it is not an output.
     worst
-        Whether to minimize the worst relative variance of all outputs, in place of their sum.
+        Whether to minimize the worst relative variance of all outputs, instead of their sum.
     known_rows
         The number of rows of every cell and the variance of that number, if they are public.
     has_units
@@ -233,7 +233,7 @@ class Design(Protocol):
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of blocks, by position, that have their noise drawn together; they share none."""
+        """Groups that partition the blocks, by position; the noise of a group is drawn together."""
 
     @property
     def extra(self) -> int:
