@@ -290,7 +290,7 @@ class DPAccessor(PrivateAccessor):
 
     @property
     def covariance(self) -> pd.DataFrame:
-        """Covariance of the columns within each row; see `dpframe.covariance`."""
+        """Covariance of the columns within a row; see `dpframe.covariance`."""
         return intervals.covariance(self._frame)
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def denoised(
     across: Across | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """Add a denoised column `<column>_denoised` beside each released column.
+    """Add a denoised column `<column>_denoised` beside every released column.
 
     It is computed from what was released and from the known law of its noise alone, so it costs no
     privacy (Balle and Wang 2018, section 4). It is no longer unbiased, and has no standard error;
@@ -106,7 +106,7 @@ def denoised(
 
 
 def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
-    """Return what each denoised column was made with, and what was tried.
+    """Return what the denoised columns were made with, and what was tried.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each denoised column and method tried: `estimated_gain`, the part of the mean
+        One row per denoised column and method tried: `estimated_gain`, the part of the mean
         squared error of the noise that is expected to be removed, and whether it was `chosen`. Of
         several chosen, "average" is what their average is expected to gain. A method without an
         estimate has a missing gain.
@@ -221,7 +221,7 @@ def _facts_of(
 
 
 def _sizes(column: ColumnPart) -> dict[str, float]:
-    """Return what the noise of each block does to a value, the same in all rows."""
+    """Return what the noise of the blocks does to a value, the same in all rows."""
     return {
         block: float(np.max(np.abs(loading), initial=0.0))
         for block, loading in column.deviations.items()

@@ -18,7 +18,7 @@ _FORMS = (
 
 
 def is_ordered(index: pd.Index) -> bool:
-    """Whether the innermost keys are bins, which have an order that everybody knows."""
+    """Whether the innermost keys are bins, which have a known order."""
     level = index.levels[-1] if isinstance(index, pd.MultiIndex) else index
     return isinstance(level.dtype, pd.IntervalDtype)
 

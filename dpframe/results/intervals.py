@@ -73,7 +73,7 @@ def interval(
     Returns
     -------
     DataFrame
-        Columns `<column>_low` and `<column>_high` for each released column.
+        Columns `<column>_low` and `<column>_high` per released column.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _bars(
 
 
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the covariance of the columns within each row.
+    """Return the covariance of the columns within a row.
 
     Different rows are independent, but for blocks that all rows share, which the certificate names
     as `common_blocks`; `combine` takes them into account.
@@ -142,8 +142,8 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each row and column of the release, one column for each of its columns. Columns
-        of times count in seconds.
+        One row per row and column of the release, one column per column. Columns of times count
+        in seconds.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _shown_error(column: ColumnPart, rows: int) -> np.ndarray:
 
 
 def _std_error(column: ColumnPart) -> np.ndarray:
-    """Return the standard error of a column, one number or one for each row."""
+    """Return the standard error of a column, one number or one per row."""
     error = np.zeros(())
     with np.errstate(over="ignore"):  # bounds can be near the largest float
         for loading in column.deviations.values():

@@ -32,9 +32,9 @@ def plot(
 ) -> Any:
     """Draw a released column with its error bars, as bars, as a histogram, or beside its denoising.
 
-    `bars` has one series for each outer key where there are two levels of keys or more. `histogram`
+    `bars` has one series per outer key where there are two levels of keys or more. `histogram`
     stands on the numbers that the bins of the innermost key cover, so that wide bins are wide; its
-    heights are the released values, not densities. More than four groups get a panel each.
+    heights are the released values, not densities. More than four groups get panels of their own.
     `denoised` draws the released values faintly and the denoised ones over them; rows too many to
     be labeled are sorted by the denoised value. `auto` draws a histogram over bins, with the
     denoised values if there are any; else `denoised` if there are any, and else `bars`.
@@ -57,7 +57,7 @@ def plot(
     Returns
     -------
     matplotlib.axes.Axes or array of them
-        The axes; an array, one for each group in order, where groups have panels of their own.
+        The axes; an array, one per group in order, where groups have panels of their own.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _group_count(index: pd.Index) -> int:
 
 
 def _bins(index: pd.Index) -> pd.IntervalIndex | None:
-    """Return the innermost keys if they are intervals of an axis, each with a finite end."""
+    """Return the innermost keys if they are intervals of an axis, with a finite end."""
     labels = list(index.get_level_values(-1).unique())
     if not all(isinstance(label, pd.Interval) for label in labels):
         return None
@@ -251,7 +251,7 @@ def _denoised(cells: pd.DataFrame, name: str, ax: Any) -> Any:
 
 
 def _histogram(cells: pd.DataFrame, name: str, ax: Any) -> Any:
-    """Draw a line of steps for each group, with an error band, on the axis of the bins."""
+    """Draw a line of steps per group, with an error band, on the axis of the bins."""
     tables = {str(part): _wide(cells[part], cells.index) for part in cells}
     groups = list(tables["value"].columns)
     bins = pd.IntervalIndex(list(tables["value"].index))
@@ -273,7 +273,7 @@ def _histogram(cells: pd.DataFrame, name: str, ax: Any) -> Any:
 
 
 def _edges(bins: pd.IntervalIndex) -> tuple[np.ndarray, np.ndarray]:
-    """Return finite edges, a stub for each open end, and the step between them that a bin is."""
+    """Return finite edges, a stub per open end, and the step between them that a bin is."""
     left, right = np.asarray(bins.left, np.float64), np.asarray(bins.right, np.float64)
     finite = np.isfinite(left) & np.isfinite(right)
     ends = _finite_ends(bins)
@@ -291,7 +291,7 @@ def _finite_ends(bins: pd.IntervalIndex) -> tuple[float, float]:
 
 
 def _panels(groups: int, ax: Any) -> Any:
-    """Return the axes given, one for all groups, or one for each of many groups."""
+    """Return the axes given, one for all groups, or one per group if there are many."""
     if ax is not None:
         return np.array([ax])
     if groups <= _MOST_OVERLAID:
@@ -328,7 +328,7 @@ def _draw_steps(
 
 
 def _label_ends(axes: Any, bins: pd.IntervalIndex, edges: np.ndarray) -> None:
-    """Write an infinity at the end of each stub, and numbers at finite places only."""
+    """Write an infinity at the end of a stub, and numbers at finite places only."""
     first, last = _finite_ends(bins)
     if (first, last) == (edges[0], edges[-1]):
         return

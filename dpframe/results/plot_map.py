@@ -16,7 +16,7 @@ from dpframe.results.plot import locate, pyplot
 __all__ = ["Coords", "plot_map"]
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
-"""Two numbers for each key: a frame of two columns indexed by the key, or a dict."""
+"""Two numbers per key: a frame of two columns indexed by the key, or a dict."""
 
 _AREA = 42.0  # of a new panel, in square inches
 
@@ -42,7 +42,7 @@ def plot_map(
     released
         A released frame.
     coords
-        Two numbers (x, y) for each key, in a frame of two columns indexed by the key, or in a dict.
+        Two numbers (x, y) per key, in a frame of two columns indexed by the key, or in a dict.
         Columns named `lon` and `lat` are drawn with the proportions of a map. More places than keys
         may be there.
     column
@@ -117,7 +117,7 @@ def _positions(
 
 
 def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
-    """Return (x, y) of each key, and whether they are degrees of longitude and latitude."""
+    """Return (x, y) by key, and whether they are degrees of longitude and latitude."""
     if isinstance(coords, pd.DataFrame):
         keys, rows, names = list(coords.index), coords.to_numpy(), list(coords.columns)
     elif isinstance(coords, Mapping):
