@@ -137,7 +137,7 @@ def test_the_reason_is_one_of_a_few(error, words, monkeypatch):
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_what_stops_a_program_passes_without_what_was_being_handled(stop, monkeypatch):
+def test_what_stops_a_program_passes_without_its_context(stop, monkeypatch):
     monkeypatch.setattr(engine.PandasEngine, "totals", raising(lambda: stop(7)))
     with pytest.raises(stop) as caught:
         frame_of().dp.count("k", share=1)
@@ -251,6 +251,6 @@ def test_errors_of_partitions_are_replaced(error, scheduler):
     assert len(collection.dp.ledger.entries) == 1
 
 
-def test_threads_raise_what_the_door_replaces():
+def test_threads_raise_what_a_release_replaces():
     with pytest.raises(Panic):
         threads.in_threads(raising(lambda: Panic(SECRET)), range(3), 2)

@@ -163,7 +163,7 @@ PLACES = {
 @pytest.mark.parametrize("command", ["show", "verify", "ledger"])
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "csv", "ledger"])
 @pytest.mark.parametrize("what", PLACES)
-def test_files_of_anything_are_refused_in_one_line(tmp_path, capsys, command, suffix, what):
+def test_files_of_any_content_are_refused_in_one_line(tmp_path, capsys, command, suffix, what):
     path = tmp_path / f"odd.{suffix}"
     PLACES[what](path)
     # any bytes may be a table of texts, which has no certificate
@@ -196,7 +196,7 @@ def test_a_missing_package_is_named(released, tmp_path, capsys, monkeypatch):
 EVIL = "red\x1b[31m\u202e\x9b2J\x07\r\n  digest        sha256:fine\u2028"
 
 
-def test_a_terminal_is_never_commanded(tmp_path, capsys):
+def test_control_characters_are_escaped_in_a_terminal(tmp_path, capsys):
     trips = pd.DataFrame({EVIL: [EVIL, "B"]})
     frame = dpf.release(trips, dpf.count(EVIL, keys=[EVIL, "B"]), epsilon=1)
     path = written(frame, tmp_path, "parquet")
@@ -213,7 +213,7 @@ def test_a_terminal_is_never_commanded(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_terminals_of_any_encoding_are_told(tmp_path, encoding):
+def test_terminals_of_any_encoding_get_an_answer(tmp_path, encoding):
     frame = dpf.release(
         pd.DataFrame({"zone": [0]}), dpf.count("zone", keys=["\u0141\u00f3d\u017a"]), epsilon=1
     )
@@ -266,7 +266,7 @@ def test_a_missing_ledger_is_not_created(tmp_path, capsys):
     assert "none.ledger" in capsys.readouterr().err
 
 
-def test_commands_that_there_are_not_are_refused(capsys):
+def test_unknown_commands_are_refused(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["sign", "trips.parquet"])
     assert stopped.value.code == UNREADABLE

@@ -87,7 +87,7 @@ def test_whether_a_release_fits(frame):
     assert bare.dp.preview(dpf.count(), epsilon=50)["fits"].all()
 
 
-def test_several_queries_have_a_row_for_each_column(frame):
+def test_several_queries_have_a_row_per_column(frame):
     table = frame.dp.preview({"n": dpf.count("zone"), "all": QUERY}, share=0.5)
     expected = [("n", "count"), ("all", "n"), ("all", "s"), ("all", "m")]
     assert list(table.index) == expected

@@ -52,7 +52,7 @@ class Law(ABC):
     curve
         The density that one coordinate is drawn from.
     memoryless
-        Whether a value below all truths says the same of each, however far below it lies.
+        Whether likelihood ratios of truths are the same for all values below these truths.
     companion
         Scale of the Laplace variable V with `E[W h(W)] = Var(W) E[h'(W + V)]` for noise W, in
         standard deviations of W; 0 where V is 0 (Stein's identity).

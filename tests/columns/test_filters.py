@@ -1,4 +1,4 @@
-"""Conditions on frames: the verdict on a row is a matter of its values, in any company."""
+"""Conditions on frames: whether a row satisfies one depends on its own values alone."""
 
 import math
 import operator
@@ -100,7 +100,7 @@ def test_true_is_one():
     assert verdict("flag", flag=pd.Series([True, None], dtype="boolean")) == [True, False]
 
 
-def test_arithmetic_never_warns_and_gives_no_truth_it_has_not():
+def test_arithmetic_never_warns_and_comparisons_with_nan_are_false():
     x = pd.Series([0.0, -8.0, math.inf, 1e308])
     assert verdict("1 / x > 0", x=x) == [True, False, False, True]
     assert verdict("x ** (1 / 3) >= 0", x=x) == [True, False, True, True]
@@ -284,7 +284,7 @@ COLUMNS = st.one_of(
 
 
 @given(COLUMNS, cells, st.sampled_from(CONDITIONS), st.booleans())
-def test_a_hostile_row_changes_dtypes_but_no_verdict(values, hostile, text, categorical):
+def test_a_hostile_row_changes_dtypes_but_no_other_answer(values, hostile, text, categorical):
     clean = pd.Series(values)
     if categorical:
         clean = clean.astype("category")

@@ -54,7 +54,7 @@ def loud():
 
 
 @pytest.mark.parametrize("action", ["error", "always", "default", "once", "module"])
-def test_nothing_is_heard_of_what_is_silent(action):
+def test_warnings_of_silent_calls_are_not_shown(action):
     with warnings.catch_warnings(record=True) as heard:
         warnings.resetwarnings()
         warnings.simplefilter(action)
@@ -76,7 +76,7 @@ def test_the_filters_stay_as_they_are():
         assert warnings.filters == before
 
 
-def test_another_thread_is_heard_meanwhile():
+def test_warnings_of_another_thread_are_shown_meanwhile():
     @silent
     def meanwhile():
         return in_thread(warn)
@@ -105,7 +105,7 @@ def test_two_that_end_in_another_order_than_they_began_leave_no_trace():
     assert warnings.filters == before
 
 
-def test_a_thread_that_restores_the_filters_lets_no_cell_out(monkeypatch):
+def test_a_thread_that_restores_the_filters_shows_no_cell(monkeypatch):
     """`catch_warnings` of another thread begins before a release, and ends within it."""
     entered, inside, left = threading.Event(), threading.Event(), threading.Event()
 
@@ -185,7 +185,7 @@ def interrupted(work, stop):
     return False
 
 
-def test_any_moment_is_good_for_ctrl_c():
+def test_ctrl_c_is_safe_at_any_moment():
     before, stop = others(), 1
     while interrupted(silent(int), stop):
         stop += 1
@@ -208,7 +208,7 @@ class Loud(str):
 
 
 def test_releases_in_threads_beside_one_that_swaps_filters():
-    """Neither is a cell heard, nor does a warning of others get lost."""
+    """No cell is shown, and no warning of others is lost."""
     cells = np.empty(50, object)
     cells[:] = [Loud("A"), Loud("B")] * 25
     frame = pd.DataFrame({"zone": pd.Series(cells, dtype=object)})

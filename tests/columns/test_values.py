@@ -169,7 +169,7 @@ def test_a_number_is_its_nearest_float(row):
 
 
 @each(HOSTILE)
-def test_other_objects_are_nothing(row):
+def test_other_objects_are_no_numbers_texts_or_times(row):
     value = HOSTILE[row]
     assert np.isnan(numbers(cell(value))).all()
     assert texts(cell(value)).tolist() == [None]
@@ -354,7 +354,7 @@ ODD_DTYPES = [
 
 
 @pytest.mark.parametrize("column", ODD_DTYPES, ids=lambda column: str(column.dtype))
-def test_other_dtypes_are_nothing(column):
+def test_other_dtypes_are_no_numbers_texts_or_times(column):
     assert np.isnan(numbers(column)).all()
     assert texts(column).tolist() == [None, None]
     assert not wall_times(column)[1].any()

@@ -83,7 +83,7 @@ def subjects(caught):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_unit_is_warned_of_once_for_each_frame_at_the_line_of_the_caller(way, kind, heard):
+def test_a_missing_unit_is_warned_of_once_per_frame_at_the_line_of_the_caller(way, kind, heard):
     frame = kind(rows())
     for _ in range(2):
         WAYS[way](frame, epsilon=1)
@@ -159,7 +159,7 @@ def test_rows_are_one_unit_for_a_ledger_said_or_not():
         rows().dp.declare(privacy_unit="driver", max_rows=1, ledger=ledger)
 
 
-def test_each_row_is_itself_wherever_it_goes():
+def test_copies_of_each_row_are_the_same_object():
     assert pickle.loads(pickle.dumps(dpf.EACH_ROW)) is dpf.EACH_ROW  # noqa: S301
     assert copy.deepcopy([dpf.EACH_ROW])[0] is dpf.EACH_ROW
     assert repr(dpf.EACH_ROW) == "dpf.EACH_ROW"
@@ -246,7 +246,7 @@ def test_filters_of_python_silence_the_warnings():
     assert not caught
 
 
-def test_warnings_are_heard_in_other_threads_and_beside_releases(heard):
+def test_warnings_are_shown_in_other_threads_and_beside_releases(heard):
     frames = [rows() for _ in range(4)]
     threads = [threading.Thread(target=lambda f=f: f.dp.count(epsilon=1)) for f in frames]
     for thread in threads:

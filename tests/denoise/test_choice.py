@@ -93,7 +93,7 @@ def test_methods_that_drift_leave_common_noise_and_count_it(method):
     assert moved.risk == pytest.approx(alone.risk + 9)
 
 
-def test_anchored_methods_are_given_all_the_noise():
+def test_methods_with_a_fixed_place_are_given_all_the_noise():
     values = TRUTHS["sparse"] + NOISE
     for method, options in (
         ("soft_threshold", {}),

@@ -213,7 +213,7 @@ def test_few_values_under_a_prior():
 @each
 @pytest.mark.parametrize("value", [0.0, 0.1, -7e300, 5e-324])
 @pytest.mark.parametrize("sigma", [1.0, 1e-3, 5e-324, 1e300])
-def test_equal_values_are_no_trouble(estimator, value, sigma):
+def test_equal_values_are_no_problem(estimator, value, sigma):
     for d in (4, 7, 10):
         found = estimator(np.full(d, value), sigma)
         assert np.isfinite(found.values).all()

@@ -281,7 +281,7 @@ def test_pure_noise_is_removed_and_clear_values_are_kept(law):
 @pytest.mark.parametrize("threshold", ["sure", "universal", 1.0])
 @pytest.mark.parametrize("sigma", [5e-324, 1e-200, 1.0, 1e300])
 @pytest.mark.parametrize("unit", [0.0, 1e-323, 1.0, 1e200, 1e306])
-def test_no_values_are_trouble(law, threshold, sigma, unit):
+def test_no_size_of_values_is_a_problem(law, threshold, sigma, unit):
     for pattern in (VALUES[:1], VALUES[:2], VALUES[:3], VALUES, np.full(7, 0.1)):
         y = pattern * unit
         with np.errstate(all="raise"):  # the caller's settings do not matter

@@ -1,4 +1,4 @@
-"""One row stands for each unit, and few ones stay in each row: which ones, nobody can tell."""
+"""One row stands for every unit, and few ones stay in a row, chosen at random."""
 
 import itertools
 from unittest import mock
@@ -84,7 +84,7 @@ def test_rows_with_few_ones_use_no_randomness():
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, 1, 2.5, "a"]), st.booleans()), max_size=9))
-def test_one_row_of_each_unit_is_its_first_kept_one(rows):
+def test_the_row_that_counts_of_a_unit_is_its_first_kept_one(rows):
     units = pd.Series([unit for unit, _ in rows], dtype=object)
     kept = np.array([keep and unit is not None for unit, keep in rows], bool)
     expected = kept & ~units.where(kept, other=None).duplicated().to_numpy()

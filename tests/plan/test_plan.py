@@ -250,7 +250,7 @@ def test_the_choice_leaves_out_mechanisms_whose_noise_would_be_too_wide():
     ],
 )
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, "auto"])
-def test_spends_beyond_all_sense_are_refused(spend, budget, mechanism):
+def test_spends_above_the_limit_are_refused(spend, budget, mechanism):
     with pytest.raises(CalibrationError):
         plan(dpf.count(), mechanism, declared(budget), **spend)
 

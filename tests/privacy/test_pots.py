@@ -125,7 +125,7 @@ def test_a_spend_of_the_whole_epsilon_is_the_whole_budget():
         assert not affords(budget, [pure(budget.epsilon), pure(Fraction(1, 10**300))])
 
 
-def test_a_pot_over_its_limit_is_dead_for_ever():
+def test_a_pot_over_its_limit_stays_dead():
     pots = settled(ONE)
     over = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit * Fraction(99, 100)))
     dead = over.plus(pure(Fraction(1, 2)))  # beyond the Gaussian pot, and not recorded by a ledger
@@ -218,7 +218,7 @@ def test_two_pots_are_not_one():
     assert not affords(ONE, [gaussian(0.23), pure(Fraction(9, 10))])
 
 
-def test_the_emptiest_pot_is_the_gauge():
+def test_the_pot_with_most_left_says_what_is_used():
     pots = settled(ONE)
     assert (pots.used, pots.untouched) == (0, True)
     half = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit / 2))

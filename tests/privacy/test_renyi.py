@@ -79,7 +79,7 @@ def test_the_order_chosen_has_nearly_the_most_room(epsilon, delta):
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
-def test_the_way_back_fits_and_hardly_more_would(order):
+def test_the_inverse_fits_and_hardly_more_would(order):
     for x in np.geomspace(1e-15, 1e4, 60):
         limit = Fraction(float(x))
         epsilon = pure_of_divergence(limit, order)

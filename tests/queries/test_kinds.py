@@ -1,4 +1,4 @@
-"""Kinds of queries say themselves what they ask for, and nobody else asks what kind they are."""
+"""Kinds of queries say what they ask for, and no other module asks for their kind."""
 
 import ast
 from dataclasses import dataclass
@@ -151,7 +151,7 @@ def test_a_new_kind_is_released_without_being_known_anywhere():
     assert list(frame.dp.preview(query, **spend)["per"]) == ["cell", "1 / rows"]
 
 
-def test_nobody_else_asks_what_kind_a_query_is():
+def test_no_other_module_asks_for_the_kind_of_a_query():
     names = {kind.__name__ for kind in Query.__subclasses__()} | {"Query", "Sum", "Mean"}
     files = [file for file in ROOT.rglob("*.py") if "queries" not in file.parts]
     asked = [

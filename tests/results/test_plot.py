@@ -69,7 +69,7 @@ def labels(axes):
     return [label.get_text() for label in axes.get_xticklabels()]
 
 
-def test_one_bar_for_each_group():
+def test_there_is_one_bar_per_group():
     made = trips().dp.count("zone", keys=["C", "A", "B", "Z"], epsilon=5)
     axes = made.dp.plot()
     assert heights(axes) == [made["count"].tolist()]

@@ -76,6 +76,6 @@ def test_an_altered_frame_is_told_first(trips):
         dpf.verify(released, ledger=trips.dp.ledger)
 
 
-def test_a_ledger_is_a_ledger(trips):
+def test_anything_but_a_ledger_is_refused(trips):
     with pytest.raises(DeclarationError, match=r"ledger must be a dpf.Ledger, got str"):
         dpf.verify(trips.dp.count("zone", epsilon=0.1), ledger="x.ledger")
