@@ -59,7 +59,7 @@ def declare(
         `{column: [groups]}`. A release by that column has exactly these rows, in this order.
     privacy_unit
         Column that says whom a row belongs to; rows where it is missing are left out.
-        `dpf.EACH_ROW`: each row is a person of its own. `None`: the same, but releases warn,
+        `dpf.EACH_ROW`: every row is a person of its own. `None`: the same, but releases warn,
         because it was not declared.
     unit
         Name of the privacy unit; that of the column by default. Frames that share a ledger must

@@ -96,7 +96,7 @@ def release(
     note
         What else to keep with it in the ledger.
     privacy_unit
-        `dpf.EACH_ROW` says that each row is a person of its own, for a frame that is declared
+        `dpf.EACH_ROW` says that every row is a person of its own, for a frame that is declared
         without a unit or not at all.
 
     Returns
@@ -122,8 +122,8 @@ def release(
     Warns
     -----
     DPFrameWarning
-        If no privacy unit was said, epsilon is above 10, mu or rho above 2, or delta 1e-3 or more;
-        once per frame, before anything is charged.
+        If no privacy unit was declared, epsilon is above 10, mu or rho above 2, or delta 1e-3 or
+        more; once per frame, before anything is charged.
 
     Examples
     --------

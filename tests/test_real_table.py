@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(SPEC is None, reason="the table is not installed
 BY = ["origin", "carrier", "month"]
 RELEASES = 20
 # 20 releases of more than 300 cells are over 6,000 draws of each column: their root mean square is
-# within 6 % of the truth but for one time in 10,000,000
+# within 6 % of the truth except one time in 10,000,000
 TOLERANCE = 0.06
 
 

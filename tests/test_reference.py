@@ -27,7 +27,7 @@ def code(text):
 
 
 def keywords(function):
-    """Return the names of the arguments of a function, but for the catch-alls."""
+    """Return the names of the arguments of a function, except for the catch-alls."""
     taken = inspect.signature(function).parameters.values()
     return {one.name for one in taken if one.kind not in CATCH_ALLS and one.name != "self"}
 

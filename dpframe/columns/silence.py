@@ -71,14 +71,14 @@ def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
         try:
             return context.run(function, *args, **kwargs)
         finally:
-            with suppress(ValueError):  # somebody has reset them
+            with suppress(ValueError):  # they were reset meanwhile
                 filters.remove(_CALL_FILTER)
 
     return quiet
 
 
 def silence_thread() -> None:
-    """Hide the warnings of this thread as long as it lives, for it works for a silent one."""
+    """Hide the warnings of this thread as long as it lives, since it works for a silent one."""
     _SILENT.set(True)
 
 
@@ -88,4 +88,4 @@ def _filters() -> Any:
     return warnings.filters if of_context is None else of_context()
 
 
-_filters().insert(0, _FILTER)  # whoever copies the filters from now on copies it, too
+_filters().insert(0, _FILTER)  # copies of the filters have it, too

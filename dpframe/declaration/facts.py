@@ -55,8 +55,8 @@ class Declaration:
     columns
         Facts by column label.
     privacy_unit
-        Column that says whom a row belongs to; `EACH_ROW`: each row is a unit, on purpose; `None`:
-        each row is a unit, because nothing was said.
+        Column that says whom a row belongs to; `EACH_ROW`: every row is a unit, on purpose; `None`:
+        every row is a unit, because none was declared.
     caps
         How much of the frame one unit may fill.
     neighboring
@@ -76,7 +76,7 @@ class Declaration:
 
     @property
     def unit_column(self) -> Hashable | None:
-        """The column that says whom a row belongs to; `None`: each row is a unit."""
+        """The column that says whom a row belongs to; `None`: every row is a unit."""
         return None if self.privacy_unit is EACH_ROW else self.privacy_unit
 
     def column(self, label: Hashable) -> Column:

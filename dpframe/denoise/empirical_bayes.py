@@ -1,4 +1,4 @@
-"""Nonparametric empirical Bayes: posterior means under the prior that the values make likeliest.
+"""Nonparametric empirical Bayes: posterior means under the maximum-likelihood prior.
 
 Inside, distances are in units from the origin of a regular grid: standard deviations of the noise,
 or sqrt(2) scales of a Laplace law, the same but on integers. A row of the histogram of the values
@@ -24,8 +24,9 @@ _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhe
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
 _PARTS = 16  # bins to a standard deviation: they add 1/3,072 to the variance of the noise
 
-# Farther apart, a likelihood is below exp(-32) of its peak. The likeliest prior gives every value
-# at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a posterior.
+# Farther apart, a likelihood is below exp(-32) of its peak. The maximum-likelihood prior gives every
+# value at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a
+# posterior.
 _FARTHEST = 32.0
 # How far below the smallest truth a value counts as it is, where the noise is not memoryless.
 # Gaussian noise goes farther once in 3,000,000 values.
@@ -94,7 +95,7 @@ def empirical_bayes(
     lower: float | None = 0.0,
     integer: bool = True,
 ) -> Denoised:
-    """Return posterior means under the prior, on a grid, that makes the values likeliest.
+    """Return posterior means under the maximum-likelihood prior on a grid.
 
     With p the density of the noise and w_j the prior probability of the grid point g_j, the values
     y_i have the log-likelihood `sum_i log sum_j w_j p(y_i - g_j)`. EM raises it, starting from a
@@ -132,8 +133,8 @@ def empirical_bayes(
     Notes
     -----
     The grid has a spacing of .35 sigma, rounded to an integer of at least 1 where truths are whole.
-    EM stops at a step that gains less than .02 in all, or 1e-6 per value: the likeliest prior
-    itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
+    EM stops at a step that gains less than .02 in all, or 1e-6 per value: the
+    maximum itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
     come back as they are. If values take up more than 2^15 steps, pieces are denoised, in 10 steps.
 
     The mean posterior variance is too small as a risk, for two reasons. By Tweedie's formula

@@ -8,7 +8,7 @@ __all__ = ["DELAY", "show_progress"]
 T = TypeVar("T")
 
 DELAY = 2.0
-"""Seconds before a bar appears: whatever is over by then shows none."""
+"""Seconds before a bar appears: shorter work shows none."""
 
 
 def show_progress(items: Iterable[T], description: str, total: int, *, shown: bool) -> Iterable[T]:

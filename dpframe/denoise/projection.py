@@ -211,7 +211,7 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
 def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
     """Return the nearest values of a tree in which every inner node is the sum of its children.
 
-    From the leaves up, each value and the sum of its children are combined by their variances; from
+    From the leaves up, a value and the sum of its children are combined by their variances; from
     the roots down, what is missing in the sum of the children is spread over them by their
     variances. With variances in units of `sigma^2`, V_i the sum of the v_c over the children c of
     node i, and S_i that of the z_c,

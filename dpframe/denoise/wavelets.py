@@ -131,7 +131,7 @@ def _removed(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Genera
 class Wavelets(NamedTuple):
     """Orthonormal wavelets of a spanning forest, one per edge.
 
-    Nodes stand in an order in which each wavelet is about neighboring places. It cuts those from
+    Nodes stand in an order in which a wavelet is about neighboring places. It cuts those from
     `start` to `stop` in two parts, A with the a places before `middle` and B with the other b, and
     is `sqrt(a b / (a + b)) (1_A / a - 1_B / b)`.
     """

@@ -42,7 +42,7 @@ class Engine(Protocol):
         ...
 
     def mark(self, frame: Frame) -> None:
-        """Mark a frame as declared, so that frames made of it can be told."""
+        """Mark a frame as declared, so that frames made of it can be recognized."""
         ...
 
     def is_derived(self, frame: Frame) -> bool:
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
-        """Return the `attrs` of the frame, as pandas keeps them: what was said of it."""
+        """Return the `attrs` of the frame, as pandas keeps them."""
         ...
 
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:

@@ -126,7 +126,7 @@ def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
 def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
     """Draw one place of every segment at a time: the first steps of a Fisher-Yates shuffle.
 
-    The remainder of a 64-bit word is even but for a part in 2**64 / size.
+    The remainder of a 64-bit word is uniform except for a part in 2**64 / size.
     """
     places = np.arange(len(kept), dtype=index_dtype(len(kept)))
     for done in range(most):

@@ -95,7 +95,7 @@ def _expressions(frame: Frame) -> list[str]:
         return [node._name for node in frame.expr.walk()]
     except Exception:  # its message may hold values
         raise DeclarationError(
-            "Dask cannot name this collection, for it is made of objects in memory that have no "
+            "Dask cannot name this collection, since it is made of objects in memory that have no "
             "hash. Make it with dask.dataframe.from_map, of a function that reads them."
         ) from None
 

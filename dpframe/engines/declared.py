@@ -20,7 +20,7 @@ def check_private(frame: Frame) -> None:
     if ATTRIBUTE not in engine_for(frame).attrs(frame):
         return
     raise DeclarationError(
-        "this frame was released by dpframe, for it carries a certificate: it holds noisy answers "
+        "this frame carries a certificate, so it was released by dpframe: it holds noisy answers "
         "and no private rows, and more noise would protect nobody. Work on it with .dp.interval, "
         ".dp.combine, .dp.denoise or plain pandas, which cost nothing. pandas also carries attrs "
         "along, so that a private frame may have got the certificate of a released one that it "

@@ -34,7 +34,7 @@ def split_tables(
     count
         Number of buckets. As many files are open at once.
     folder
-        Where the temporary folder is made, that nobody else may look into; `None`: where the
+        Where the temporary folder is made, which only its owner may open; `None`: where the
         system keeps such. It is deleted with all it holds on leaving the context.
 
     Yields

@@ -188,7 +188,7 @@ def unit_codes(column: pd.Series) -> _Codes:
 
 
 def _none_as_last(codes: np.ndarray, units: int, missing: np.ndarray | None) -> _Codes:
-    """Let the number of units stand for none, which codes below zero and a mask tell."""
+    """Let the number of units stand for none, which codes below zero and a mask mark."""
     codes = codes.astype(index_dtype(max(units, len(codes))), copy=missing is not None)
     absent = codes < 0
     if absent.any():

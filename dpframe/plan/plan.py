@@ -215,7 +215,7 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
     amount = spend.amount
     if max(amount, exact(budget.epsilon) if budget else 0) > _LARGEST_SPEND:
         raise CalibrationError(
-            "epsilon, mu and rho must be at most 2**100, in the budget, too: so much allows no "
+            "epsilon, mu and rho must be at most 2**100, also in the budget: so much allows no "
             f"noise at all; got {spend.kind}={float(amount):.3g}"
             + (f" of {budget}." if budget else ".")
         )
@@ -243,7 +243,7 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
 
 
 def _check_borrowed(spend: Spend, delta: float) -> None:
-    """Refuse to spend nothing but a delta that nobody gave for this release."""
+    """Refuse to spend a delta alone that was not given for this release."""
     if spend.amount == 0 and spend.delta is None and delta:
         raise CalibrationError(
             f"epsilon must be > 0 where delta is that of the budget, delta={delta:g}, got "

@@ -42,8 +42,8 @@ except PackageNotFoundError:  # a source tree that is not installed
     _LIBRARY = "dpframe"
 
 _COVARIANCE = (
-    "Cells are independent, but for common blocks. In a cell, two columns have as covariance the "
-    "sum over measured blocks of the products of their loadings."
+    "Cells are independent, except for common blocks. In a cell, two columns have as covariance "
+    "the sum over measured blocks of the products of their loadings."
 )
 
 

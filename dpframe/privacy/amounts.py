@@ -182,7 +182,7 @@ def _check_discovery(value: object, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """How much one release may use, as a person said it: exactly one of epsilon, mu, rho and share.
+    """How much one release may use, as it was given: exactly one of epsilon, mu, rho and share.
 
     `epsilon` goes with an optional `delta`; a `share` is a part of a whole budget, of mu^2 for
     Gaussian noise and of epsilon for Laplace noise.
@@ -278,7 +278,7 @@ class PrivacyLoss:
 
     @property
     def rho(self) -> float:
-        """Zero-concentrated parameter but for the extra delta, `(mu^2 + epsilon^2) / 2`.
+        """The rho of zero-concentrated privacy, without the extra delta: `(mu^2 + epsilon^2) / 2`.
 
         An epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
         """

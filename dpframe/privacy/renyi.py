@@ -83,7 +83,7 @@ def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
 
 
 def _beyond(order: Fraction) -> float:
-    """Return order - 1; of integers, which is quick, and exact but for one rounding."""
+    """Return order - 1, by a division of integers: quick, and exact except for one rounding."""
     return (order.numerator - order.denominator) / order.denominator
 
 

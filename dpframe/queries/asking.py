@@ -229,7 +229,7 @@ def units(by: By = None, *, where: str | None = None, keys: Keys = None) -> Unit
     `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
     `max_groups`, `max_rows` and the number of groups, as far as these are declared: of more, in a
     uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
-    most `min(2 g, number of groups)`. Without a privacy unit, each row is one.
+    most `min(2 g, number of groups)`. Without a privacy unit, every row is one.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def _quoted(label: str) -> str:
 
 
 def _python(source: str, text: str) -> ast.expr:
-    """Parse Python syntax; what is wrong with it is told without a traceback of the parser."""
+    """Parse Python syntax; an error says what is wrong, without a traceback of the parser."""
     try:
         return ast.parse(source, mode="eval").body
     except (RecursionError, MemoryError):
@@ -124,7 +124,7 @@ def _python(source: str, text: str) -> ast.expr:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Refuse trees that could exhaust the stack of whoever walks down them."""
+    """Refuse trees so deep that recursion over them could exhaust the stack."""
     level: list[ast.AST] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]

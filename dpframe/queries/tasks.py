@@ -143,7 +143,7 @@ class Task:
     where
         Rows that do not satisfy this condition are left out, before caps are applied.
     unit
-        Column that says whose row it is; `None`: each row is a unit of its own and no cap is
+        Column that says whose row it is; `None`: every row is a unit of its own and no cap is
         needed. Rows with a missing unit are left out.
     caps
         What of a unit is kept: rows beyond a cap are dropped uniformly at random.

@@ -128,7 +128,7 @@ def times_around(
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Go some seconds back and forth from released times, not beyond a span in microseconds."""
     counted, per_second = _counted(column)
-    # a width is often a number of whole units, but for the rounding of its product
+    # a width is often a whole number of units, except for the rounding of its product
     width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
     near = np.clip(counted, -_FARTHEST, _FARTHEST)
     low, high = near - width, near + width

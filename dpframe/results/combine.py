@@ -134,7 +134,7 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
 
 
 def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what the independent noises of each block add to a combination, as deviations."""
+    """Return what the independent noises of the blocks add to a combination, as deviations."""
     common = set(certificate.common_blocks)
     moved: dict[str, np.ndarray] = {}
     for weight, column in zip(weights.T, certificate.columns, strict=True):

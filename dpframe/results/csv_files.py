@@ -190,7 +190,7 @@ def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
     if not beside.exists():
         raise CertificateError(
-            f"there is no {beside.name!r} beside the file, so nothing tells what was promised "
+            f"there is no {beside.name!r} beside the file, so nothing says what was promised "
             "about it. Keep the two files that dpf.write_csv makes together."
         )
     try:

@@ -239,7 +239,7 @@ def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
 
 
 def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> StepPart:
-    """Describe what was done, but for where it was written."""
+    """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
     chosen = _chosen(results[0]) if len(results) == 1 else {}
     return StepPart(

@@ -32,8 +32,8 @@ def edges_of(graph: object, index: pd.Index) -> np.ndarray:
         A scipy sparse adjacency matrix in the order of the rows (any entry that is not 0 is an
         edge); a networkx graph whose nodes are keys; a frame whose first two columns hold the keys
         that an edge joins; "ordered": rows that follow each other with the same outer keys are
-        joined; "grid": so are, besides, those that follow each other with the same keys but for the
-        second to last.
+        joined; "grid": also those that follow each other with the same keys except for the second
+        to last.
     index
         The index of the frame.
 

@@ -127,8 +127,8 @@ def _bars(
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row.
 
-    Different rows are independent, but for blocks that all rows share, which the certificate names
-    as `common_blocks`; `combine` takes them into account.
+    Different rows are independent, except for blocks that all rows share, which the certificate
+    names as `common_blocks`; `combine` takes them into account.
 
     It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
     noise of the measured block b gives a column, with its sign. For means it is that of the

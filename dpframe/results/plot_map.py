@@ -132,7 +132,7 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
         table = np.empty(0)
     if table.shape != (len(keys), 2):
         raise QueryError(
-            "coords must hold two numbers (x, y) for each key, and got others, in columns "
+            "coords must hold two numbers (x, y) per key, and got others, in columns "
             f"{names}; select two columns of numbers."
         )
     if len(set(keys)) < len(keys):

@@ -15,7 +15,7 @@ __all__ = ["check_recorded"]
 
 
 class Claim(Protocol):
-    """What a certificate says that a ledger knows, too."""
+    """What a certificate says that is also in the ledger."""
 
     @property
     def release_id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""A pandera schema of a released table, for whatever reads it further on."""
+"""A pandera schema of a released table, for programs that read it later."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

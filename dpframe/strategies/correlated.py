@@ -11,7 +11,7 @@ to the squared width of its output, and `h_k` how far one row moves the block (1
 - Adding or removing a unit moves the blocks by at most `K sum_k h_k^2 / sigma_k^2`. The best scales
   are `sigma_k^2 ~ h_k / sqrt(q_k)`.
 - Replacing a unit moves them by at most K times `max(4 A, 2 A + 2 / sigma_n^2)`, with
-  `A = sum_{k != n} h_k^2 / sigma_k^2`. The best scales are the same but for `n`:
+  `A = sum_{k != n} h_k^2 / sigma_k^2`. The best scales are the same except for `n`:
   `1 / sigma_n^2 = A max(1, sqrt(q_n) / P)`, with `P = sum_{k != n} h_k sqrt(q_k)`.
 
 For d counting queries these are gamma^2 = sqrt(d) / 4 (Lebeda 2024, Theorem 6) and gamma^2 = d / 4

@@ -109,7 +109,7 @@ def equal(value, other):
 
 
 def cells(column, count=MANY):
-    """Pairs of a value and its bucket, but for missing values and those that Python cannot hold."""
+    """Pairs of a value and its bucket, without missing values and those Python cannot hold."""
     if column.dtype.kind == "M":
         column = column[np.abs(wall_times(column)[0]) < FAR]
     if is_dictionary(column.dtype):

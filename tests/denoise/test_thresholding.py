@@ -186,7 +186,7 @@ def test_the_risk_of_rounded_values_is_near_the_real_error(law):
 @pytest.mark.parametrize("sigma", [0.6, 1.0, 1.7])
 def test_the_minimum_of_whole_numbers_is_that_of_brute_force(counts, sigma):
     y = np.repeat(np.arange(len(counts)), counts) * np.resize([1, -1, 1], sum(counts))
-    # of those at the threshold half count, but for the one it is taken from
+    # of those at the threshold half count, except for the one it is taken from
     risks = {
         t: soft_threshold(y, sigma, t).risk - sigma**2 / y.size for t in set(np.abs(y[y != 0]))
     }

@@ -162,7 +162,7 @@ def test_rows_that_fail_the_condition_of_a_sum_take_nothing_from_the_others():
     terms = Term("sum", "a", BIT), Term("sum", "a", BIT, always)
     one, other = totals(frame, Task(Cells(), terms, most=1))[:, 0]
     assert one + other == 50
-    assert 0 < one < 50  # but for a part in 2**49
+    assert 0 < one < 50  # except for a part in 2**49
 
 
 def test_other_terms_are_left_as_they_are():

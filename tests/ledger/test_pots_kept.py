@@ -1,4 +1,4 @@
-"""Pots of a ledger: settled once, read from its first row, and dead for ever."""
+"""Pots of a ledger: settled once, read from its first row, and never alive again."""
 
 import json
 import os

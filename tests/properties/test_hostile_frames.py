@@ -1,4 +1,4 @@
-"""Frames that hold anything: neighbors get the same release but for its numbers, which stay near.
+"""Frames that hold anything: releases of neighbors differ in numbers only, which stay near.
 
 A frame with columns of any dtype is compared with a neighbor of the same dtypes. Both releases
 raise the same or nothing, warn of nothing, and agree in all but their numbers; what is measured

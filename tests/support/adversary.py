@@ -254,7 +254,7 @@ def mixed_steps(budget: Budget) -> tuple[list[Fraction], list[Fraction]]:
 
 
 class AfterTheFirst(Settled):
-    """The rule of a ledger, but for its very first charge, which may take the whole budget."""
+    """The rule of a ledger, except for its first charge, which may take the whole budget."""
 
     def start(self) -> Pots:
         return replace(super().start(), whole=Fraction(0))
