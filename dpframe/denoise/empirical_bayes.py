@@ -24,8 +24,8 @@ _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhe
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
 _PARTS = 16  # bins to a standard deviation: they add 1/3,072 to the variance of the noise
 
-# Farther apart, a likelihood is below exp(-32) of its peak. The maximum-likelihood prior gives every
-# value at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a
+# Farther apart, a likelihood is below exp(-32) of its peak. The prior of largest likelihood gives
+# every value at least 1/n of the density at the peak, so what is left out is below n exp(-32) of a
 # posterior.
 _FARTHEST = 32.0
 # How far below the smallest truth a value counts as it is, where the noise is not memoryless.
@@ -133,9 +133,9 @@ def empirical_bayes(
     Notes
     -----
     The grid has a spacing of .35 sigma, rounded to an integer of at least 1 where truths are whole.
-    EM stops at a step that gains less than .02 in all, or 1e-6 per value: the
-    maximum itself follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin
-    come back as they are. If values take up more than 2^15 steps, pieces are denoised, in 10 steps.
+    EM stops at a step that gains less than .02 in all, or 1e-6 per value: the maximum itself
+    follows the noise, and its estimates are worse. Values 2^45 sigma or more from the origin come
+    back as they are. If values take up more than 2^15 steps, pieces are denoised, in 10 steps.
 
     The mean posterior variance is too small as a risk, for two reasons. By Tweedie's formula
     `x_i = y_i + sigma^2 d log f(y_i) / dy_i`, so a prior whose parameters are estimated with
