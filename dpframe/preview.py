@@ -8,6 +8,7 @@ import pandas as pd
 
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
+from dpframe.engines.declared import declaration_of
 from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.record import cost
 from dpframe.plan.tables import OutputColumn
@@ -70,7 +71,8 @@ def preview(
     {'mechanism': ['laplace'], 'epsilon': [0.5], 'fits': [True]}
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration, _, plan = checked_plan(frame, queries, spend, mechanism, privacy_unit)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    _, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     if compare:
         return _compared(plan, several=isinstance(queries, Mapping))
     rows = []

@@ -135,8 +135,9 @@ def release(
     (['A', 'B', 'C'], ['count'])
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    _check_recorded(declaration_of(frame).ledger, name, note)
-    declaration, engine, plan = checked_plan(frame, queries, spend, mechanism, privacy_unit)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    _check_recorded(declaration.ledger, name, note)
+    engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
     entry = _entry(plan, declaration, name, note)
@@ -199,26 +200,25 @@ def _reason(error: BaseException) -> str:
 
 def checked_plan(
     frame: Frame,
+    declaration: Declaration,
     queries: Query | Mapping[str, Query],
     spend: Spend,
     mechanism: str,
-    privacy_unit: EachRow | None = None,
-) -> tuple[Declaration, Engine, Plan]:
+) -> tuple[Engine, Plan]:
     """Check everything public about a release and plan it, without reading data or spending.
 
     Returns
     -------
-    declaration, engine, plan
-        What is declared about the frame, the engine that can read it, and the plan.
+    engine, plan
+        The engine that can read the frame, and the plan.
     """
-    declaration = declaration_of(frame).with_unit(privacy_unit)
     engine = engine_for(frame)
     asked = _named(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds
     engine.check(frame, [label for query in asked.values() for label in query.labels])
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
-    return declaration, engine, plan
+    return engine, plan
 
 
 def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
@@ -328,15 +328,14 @@ def _released(
     measured = _measured(exact, planned, law)
     estimates = planned.design.decode(measured, planned.deviations)
     outputs = planned.outputs
-    with np.errstate(over="ignore"):  # a warning could depend on private values
-        columns = {
-            position: _in_units(estimate, column)
-            for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
-        }
-        described = tuple(
-            replace(part, loadings=_loadings(estimate, column.step))
-            for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
-        )
+    columns = {
+        position: _in_units(estimate, column)
+        for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
+    }
+    described = tuple(
+        replace(part, loadings=_loadings(estimate, column.step))
+        for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
+    )
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     certificate = attach(released, replace(record, columns=described))

@@ -13,6 +13,7 @@ from functools import lru_cache
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import check_delta, check_epsilon
 from dpframe.privacy.curve import (
+    HALF,
     SQRT_2PI,
     check_finite,
     gaussian_delta,
@@ -31,7 +32,6 @@ __all__ = [
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
-_HALF = 0.5
 _MAX_STEPS = 60
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
 
@@ -239,7 +239,7 @@ def _log_mass(x: float, mu: float, of_rest: bool) -> tuple[float, float]:
 
 def _solve_mu(epsilon: float, delta: float) -> float:
     """Solve for log mu on log delta, or on log(1 - delta) from delta = 1/2 on."""
-    of_rest = delta >= _HALF
+    of_rest = delta >= HALF
     target = math.log1p(-delta) if of_rest else math.log(delta)
     mu = _mu_below(epsilon, delta)
     for _ in range(_MAX_STEPS):
@@ -258,7 +258,7 @@ def _solve_epsilon(delta: float, mu: float) -> float:
     """Solve for an x that gives slightly less than delta; then epsilon = mu (x + mu / 2)."""
     from scipy import special  # slow to import, and not always needed
 
-    of_rest = delta >= _HALF
+    of_rest = delta >= HALF
     target = math.log1p(-delta) + 2.0**-41 if of_rest else math.log(delta) - 2.0**-41
     # Newton steps from above converge: log delta and log(1 - delta) are concave in x
     x = max(-float(special.ndtri_exp(math.log(delta))), -mu / 2)

@@ -14,12 +14,12 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 
-__all__ = ["SQRT_2PI", "check_finite", "gaussian_delta", "mills", "mills_slope"]
+__all__ = ["HALF", "SQRT_2PI", "check_finite", "gaussian_delta", "mills", "mills_slope"]
 
 _DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
 _SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
 _FAR = 60  # this many standard deviations away, delta or 1 - delta is zero to any float
-_HALF = 0.5
+HALF = 0.5  # of delta and 1 - delta, the one below it is the smaller
 SQRT_2PI = math.sqrt(2 * math.pi)
 
 # double-exponential rule for smooth integrands that decay on (0, inf)
@@ -110,7 +110,7 @@ def _masses(epsilon: float, mu: float) -> tuple[float, float]:
     x, density = float(offset), _scaled_density(offset)
     if x > -1:
         delta = density * mills_slope(x, mu) * mu
-        if delta <= math.ldexp(_HALF, _SHIFT):
+        if delta <= math.ldexp(HALF, _SHIFT):
             return delta, 1 - math.ldexp(delta, -_SHIFT)
     rest = math.ldexp(density * (mills(-x) + mills(x + mu)), -_SHIFT)
     return math.ldexp(1 - rest, _SHIFT), rest
@@ -118,7 +118,7 @@ def _masses(epsilon: float, mu: float) -> tuple[float, float]:
 
 def _mass_above(delta: float, rest: float) -> float:
     """Round a mass up, given 2**1000 times itself and its complement, as computed."""
-    if rest < _HALF:
+    if rest < HALF:
         kept = math.floor(math.ldexp(rest * (1 - _DELTA_ERROR), 53))
         return math.ldexp(2**53 - kept, -53)
     raised = delta * (1 + _DELTA_ERROR)

@@ -92,7 +92,6 @@ class Law(ABC):
         """Return the standard deviations of the coordinates of a group with these scales."""
         return [self.standard_deviation(scale) for scale in scales]
 
-    @abstractmethod
     def standard_deviation(self, scale: float) -> float:
         """Return the standard deviation of a draw, before any wrapping.
 
@@ -105,7 +104,15 @@ class Law(ABC):
         ------
         CalibrationError
             If the scale is out of range.
+
+        Examples
+        --------
+        >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+        >>> round(GAUSSIAN.standard_deviation(4.2), 4), round(LAPLACE.standard_deviation(1), 4)
+        (4.2099, 1.357)
         """
+        sigma = float(check_scale(scale))
+        return self._deviation(sigma) if sigma else 0.0
 
     def half_width(self, scale: float, level: float) -> int:
         """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
@@ -242,6 +249,10 @@ class Law(ABC):
     @abstractmethod
     def continuous_deviation(self, sigma: float) -> float:
         """Return the deviation of the continuous law whose scale integer noise of `sigma` has."""
+
+    @abstractmethod
+    def _deviation(self, scale: float) -> float:
+        """Return the standard deviation of a draw of a scale above 0."""
 
     @abstractmethod
     def _beyond(self, scale: float, a: int) -> float:

@@ -15,7 +15,6 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.accuracy import pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Allowance, Law
-from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
 __all__ = ["GAUSSIAN", "LAPLACE", "LAWS", "Allowance", "Law", "law_named"]
@@ -28,24 +27,6 @@ class _Gaussian(Law):
     """The rounded Gaussian: `round(scale * Z)`, Z standard normal."""
 
     __slots__ = ()
-
-    def standard_deviation(self, scale: float) -> float:
-        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
-
-        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
-        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
-
-        Examples
-        --------
-        >>> round(GAUSSIAN.standard_deviation(4.2), 4)
-        4.2099
-        """
-        sigma = float(check_scale(scale))
-        if sigma == 0:
-            return 0.0
-        if sigma >= _WIDE:
-            return math.sqrt(sigma**2 + 1 / 12)
-        return math.sqrt(sum((2 * k - 1) * self._beyond(sigma, k - 1) for k in range(1, 40)))
 
     def quantile(self, level: float) -> float:
         """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
@@ -91,6 +72,16 @@ class _Gaussian(Law):
         """Return sigma: rounding adds next to nothing."""
         return sigma
 
+    def _deviation(self, scale: float) -> float:
+        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
+
+        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
+        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+        """
+        if scale >= _WIDE:
+            return math.sqrt(scale**2 + 1 / 12)
+        return math.sqrt(sum((2 * k - 1) * self._beyond(scale, k - 1) for k in range(1, 40)))
+
     def _beyond(self, scale: float, a: int) -> float:
         return math.erfc((a + 0.5) / scale / _ROOT2)
 
@@ -103,19 +94,6 @@ class _Laplace(Law):
     """The discrete Laplace: `P(k) = (1 - q) / (1 + q) q^|k|`, `q = exp(-1 / scale)`."""
 
     __slots__ = ()
-
-    def standard_deviation(self, scale: float) -> float:
-        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`.
-
-        Examples
-        --------
-        >>> round(LAPLACE.standard_deviation(1), 4)
-        1.357
-        """
-        sigma = float(check_scale(scale))
-        if sigma == 0:
-            return 0.0
-        return _ROOT2 * math.exp(-0.5 / sigma) / -math.expm1(-1 / sigma)  # no overflow
 
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
@@ -191,6 +169,10 @@ class _Laplace(Law):
         It is sigma where that is too small for a scale.
         """
         return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
+
+    def _deviation(self, scale: float) -> float:
+        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
+        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
 
     def _beyond(self, scale: float, a: int) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))

@@ -148,7 +148,9 @@ def tasks_for(frame, query, caps):
         for label, column in declaration.columns.items()
     }
     keep_declaration(frame, replace(declaration, columns=columns))
-    _, _, plan = checked_plan(frame, query, Spend.of(epsilon=1, delta=1e-6), "auto")
+    _, plan = checked_plan(
+        frame, declaration_of(frame), query, Spend.of(epsilon=1, delta=1e-6), "auto"
+    )
     return [part.table.task(sorted(part.design.needs)) for part in plan.tables.values()]
 
 

@@ -20,6 +20,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import keep_declaration
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
+from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
@@ -110,7 +111,9 @@ def declared(frame, kind, scale, facts):
 
 def tasks_of(frame, asked):
     """What a release asks of an engine."""
-    _, _, plan = checked_plan(frame, asked, Spend.of(epsilon=1, delta=1e-6), "auto")
+    _, plan = checked_plan(
+        frame, declaration_of(frame), asked, Spend.of(epsilon=1, delta=1e-6), "auto"
+    )
     return [part.table.task(sorted(part.design.needs)) for part in plan.tables.values()]
 
 

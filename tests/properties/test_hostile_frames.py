@@ -27,6 +27,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kept import keep_declaration
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
+from dpframe.engines.declared import declaration_of
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
@@ -49,8 +50,8 @@ WHERES = [
 HOUR = pd.Timedelta("1h")
 FIRST, LAST = pd.Timestamp(1, 1, 1), pd.Timestamp(9999, 12, 31)
 BOUNDS = [
-    *[(-2, 3), (0, 1), (0, 2), (1, 3), (2, 2), (0, 0), (-3.5, -1.25), (0, 2**31), (-1e300, 1e300)],
-    *[(0, 5e-324), (0.1, 0.3), (-(2**70), 2**64), (0, 1e-300), (1.5e308, 1.7e308)],
+    *[(-2, 3), (0, 1), (0, 2), (1, 3), (2, 2), (0, 0), (-3.5, -1.25), (0, 2**31), (-1e100, 1e100)],
+    *[(0, 5e-324), (0.1, 0.3), (-(2**70), 2**64), (0, 1e-300), (9e99, 1e100)],
 ]
 MOMENTS = {  # which a column has whose values are points in time or durations
     "naive": [(MIDNIGHT, NOON + HOUR), (pd.Timestamp(0), NOON), (FIRST, LAST), (NOON, NOON)],
@@ -371,7 +372,7 @@ def test_neighbors_differ_in_nothing_but_numbers_that_stay_near(name, data):
 def compare_totals(case):
     frame, neighbor = case.frames
     spend = Spend.of(epsilon=1, delta=1e-6)
-    _, _, plan = checked_plan(frame, case.query, spend, case.mechanism)
+    _, plan = checked_plan(frame, declaration_of(frame), case.query, spend, case.mechanism)
     totals = measured(plan, frame), measured(plan, neighbor)
     check_movement(plan, *totals)
     if case.declaration.privacy_unit is None and case.declaration.neighboring == "add_remove":
