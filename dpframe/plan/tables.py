@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, count
 from typing import Literal, TypeAlias, assert_never
 
 import pandas as pd
@@ -111,9 +112,9 @@ class Table:
     @property
     def rows_column(self) -> OutputColumn:
         """The column of the number of rows, where a design gives it for free."""
-        names = {out.name for out in self.outputs}
-        free = next(name for name in ("n", "n_rows", "dpframe_n") if name not in names)
-        return OutputColumn(free, "count")
+        taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
+        names = chain(("n", "n_rows"), (f"n_rows_{k}" for k in count(2)))
+        return OutputColumn(next(name for name in names if name not in taken), "count")
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -222,7 +223,8 @@ def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps
     if reach is None:
         raise DeclarationError(
             f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
-            "max_rows, or max_rows_per_group."
+            "max_rows, or max_rows_per_group, so that they leave 2**60 rows of one unit at most; "
+            "no noise hides more."
         )
     return reach
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import pandas as pd
 
+from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
@@ -111,6 +112,17 @@ class Query(ABC):
     by: tuple[Hashable, ...] = ()
     where: Condition | None = None
     keys: Keys = None
+
+    def __post_init__(self) -> None:
+        axis = self.bin_axis
+        levels = {*self.by, *(() if axis is None else (axis.column,))}
+        taken = [asked.name for asked in self.outputs if asked.name in levels]
+        if taken:
+            raise QueryError(
+                f"the groups are in a level {taken[0]!r} of the index, and an output cannot have "
+                "that name, too. Name outputs with dpf.aggregate(by=..., name=...), or rename the "
+                "column in the frame."
+            )
 
     @property
     @abstractmethod

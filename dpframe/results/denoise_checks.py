@@ -1,6 +1,6 @@
 """What to denoise and how, checked against public facts before there are values."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -90,7 +90,7 @@ def check_denoising(
         raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {method!r}.")
     if across not in (None, "rows", "columns"):
         raise QueryError(f"across must be 'rows' or 'columns', got across={across!r}.")
-    chosen = _positions(released, columns)
+    chosen = _positions(released, columns, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) == 1 else "columns")
     if across == "columns" and columns is None:
         chosen = _most_alike(released, chosen)
@@ -110,9 +110,11 @@ def check_denoising(
 
 
 def _positions(
-    released: Sequence[Described], columns: Hashable | Sequence[Hashable] | None
+    released: Sequence[Described],
+    columns: Hashable | Sequence[Hashable] | None,
+    levels: Iterable[Hashable],
 ) -> tuple[int, ...]:
-    """Find the columns to denoise."""
+    """Find the columns to denoise; the names of levels are taken."""
     names = [column.name for column in released]
     if columns is None:
         wanted = [column.name for column in released if column.kind != "mean"]
@@ -127,7 +129,7 @@ def _positions(
             "the noise of a mean differs from row to row, and no denoiser here makes use of that. "
             "Release the count and the sum in one aggregate, and denoise these."
         )
-    labels = [*names, *(label_of(names[position]) for position in chosen)]
+    labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
     if len(set(labels)) < len(labels):
         raise QueryError(
             f"the denoised columns would have names that are taken: "
