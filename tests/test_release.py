@@ -316,11 +316,13 @@ def test_nothing_public_fails_once_the_ledger_is_charged(declared, name):
 
 @pytest.mark.parametrize(
     "bounds",
-    [(0, 1.7e308), (-1.7e308, 1.7e308), (-1e300, 1e300), (0, 1e-300), (0, 5e-324), (0, 10**30)],
+    [(0, 1e100), (-1e100, 1e100), (1e100, 1e100), (0, 1e-300), (0, 5e-324), (0, 10**30)],
 )
 def test_bounds_of_any_size_are_released(declared, bounds):
     for query in (dpf.sum("fare", "zone", bounds=bounds), dpf.mean("fare", "zone", bounds=bounds)):
-        released = declared.dp.release(query, epsilon=0.1)
+        # what is spent is so little that noise is as large as it can be
+        released = declared.dp.release(query, epsilon=1e-8)
         assert dpf.verify(released)
-        assert released.dp.interval().shape == (3, 2)
-        assert released.dp.std_error.shape == (3, 1)
+        assert np.isfinite(released.to_numpy()).all()
+        assert np.isfinite(released.dp.interval().to_numpy()).all()
+        assert np.isfinite(released.dp.std_error.to_numpy()).all()

@@ -12,7 +12,10 @@ from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
-__all__ = ["Bounds", "check_bounds", "check_keys", "check_missing"]
+__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing"]
+
+MOST = 1e100
+"""Largest size of a bound: sums, their noise and the squares of both stay finite floats."""
 
 Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 """Two numbers, two points in time or two durations."""
@@ -40,6 +43,12 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         raise DeclarationError(
             f"bounds of {label!r} must be finite, got {shown(value)}. Choose what a value can "
             "reasonably be: values beyond the bounds are clipped."
+        )
+    if max(map(abs, numbers)) > MOST:
+        raise DeclarationError(
+            f"bounds of {label!r} must be at most {MOST:g} in size, so that sums and their noise "
+            f"stay finite, got {shown(value)}. Choose what a value can reasonably be, or measure "
+            "the column in a larger unit."
         )
     return _increasing(label, value, lower, upper)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
-from dpframe.declaration.checks import check_bounds, check_keys, check_missing
+from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
@@ -87,8 +87,9 @@ def _column(label: Hashable, column: Any) -> Column:
             f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
             f"<= {upper}. Correct the schema."
         )
-    finite = math.isfinite(lower) and math.isfinite(upper)
-    bounds = own.get("bounds", (lower, upper) if finite else _moments(column.checks))
+    # a check may say no more than that a number is finite
+    usable = abs(lower) <= MOST and abs(upper) <= MOST
+    bounds = own.get("bounds", (lower, upper) if usable else _moments(column.checks))
     keys = own.get("keys", keys)
     return Column(
         bounds=None if bounds is None else check_bounds(label, bounds),

@@ -12,6 +12,8 @@ from dpframe.queries.tasks import Cells
 
 __all__ = ["known_rows"]
 
+_MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
+
 
 def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
     """Resolve a public number of rows to one number per cell, and its variance.
@@ -26,7 +28,7 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
     Raises
     ------
     QueryError
-        If it is something else, misses a group, is not finite, or is negative without a variance.
+        If it is something else, misses a group, is too large, or is negative without a variance.
     """
     if given is None:
         return None
@@ -41,24 +43,25 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
                 f"groups are not the same one; got a single number for {cells.size:,} groups."
             )
         numbers = np.full(cells.size, _number("n", rows))
-    if not np.isfinite(numbers).all() or (not variance and (numbers < 0).any()):
+    # what is not a number is not at most anything
+    if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
         raise QueryError(
-            "n must be finite, and >= 0 unless it is an estimate with a variance: n=(series, "
-            "variance)."
+            f"n must be at most {_MOST:g} in size, and >= 0 unless it is an estimate with a "
+            "variance: n=(series, variance)."
         )
     return numbers, variance
 
 
 def _number(what: str, value: object) -> float:
-    """Read a finite number; the variance must not be negative."""
+    """Read a number that is not too large; the variance must not be negative."""
     try:
         number = float(as_number(value))
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number) or (what != "n" and number < 0):
+    if not abs(number) <= _MOST or (what != "n" and number < 0):
         raise QueryError(
-            f"{what} must be a finite number, not negative for a variance; n= takes a number, a "
-            "series by group, or a pair of it and its variance. "
+            f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
+            "n= takes a number, a series by group, or a pair of it and its variance. "
             f"Got a {type(value).__name__}."
         )
     return number

@@ -1,6 +1,5 @@
 """The certificate of a planned release, before its values are known."""
 
-import math
 from collections.abc import Hashable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypedDict
@@ -173,14 +172,9 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         times=None if ticks is None or bounds is None else _times(ticks, bounds),
         integer=column.integer,
         noise=None if block is None else NoisePart(planned.scales[block], column.step),
-        std_error=None if prediction.per_row else _finite(prediction.std_error * column.step),
+        std_error=None if prediction.per_row else prediction.std_error * column.step,
         loadings={},
     )
-
-
-def _finite(number: float) -> float | None:
-    """Leave out what JSON cannot say: bounds can be near the largest float."""
-    return number if math.isfinite(number) else None
 
 
 def _bound(bound: float | Moment) -> float | str:

@@ -9,6 +9,8 @@ from dpframe.queries.kinds import KnownRows, Objective, QueryOptions
 
 __all__ = ["read_options"]
 
+_MOST_WEIGHT = 1e100  # its products with squared errors stay finite
+
 
 def read_options(
     max_true: object, n: KnownRows, n_weight: object, objective: object
@@ -47,9 +49,12 @@ def _n_weight(value: object) -> float:
         number = float(as_number(value))
     except (TypeError, OverflowError):
         number = math.nan
-    if 0 <= number < math.inf:
+    if 0 <= number <= _MOST_WEIGHT:
         return number
-    raise QueryError(f"n_weight must be a finite number >= 0, got n_weight={value!r}.")
+    raise QueryError(
+        f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got n_weight={value!r}. "
+        "1 makes the number of rows as important as a column."
+    )
 
 
 def _objective(value: object) -> Objective:

@@ -4,7 +4,6 @@ As in `record`, docstrings are the descriptions of the JSON Schema.
 """
 
 import base64
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ class Packed(Part):
 
 def pack(values: np.ndarray | float) -> float | Packed:
     """Write a number as it is, and an array as text that `attrs` carries at no cost."""
-    if np.ndim(values) == 0 and math.isfinite(values):  # JSON has no infinity
+    if np.ndim(values) == 0:
         return float(values)
     return Packed(base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii"))
 
@@ -139,7 +138,7 @@ class ColumnPart(Part):
         measurements.
     std_error
         Utility: the standard deviation of the noise in the units of the column, the same in all
-        rows; null where it differs from row to row, as for means, or is beyond all floats.
+        rows; null where it differs from row to row, as for means.
     loadings
         By how much one standard deviation of each measured block moves this column: utility of
         whatever is computed from several columns. Names of blocks are whole numbers; a negative one
