@@ -20,9 +20,26 @@ __all__ = ["main"]
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
 
+
+def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.DataFrame]:
+    """Say in plain words that a file is damaged, not in those of the insides of its reader."""
+
+    def read(path: Path) -> pd.DataFrame:
+        try:
+            return reader(path)
+        except (ImportError, PermissionError):  # these say what to do
+            raise
+        except Exception:  # a file from anywhere makes its reader raise anything
+            raise ValueError(
+                f"it is damaged, or no {path.suffix[1:].lower()} file of a table."
+            ) from None
+
+    return read
+
+
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".parquet": pd.read_parquet,
-    ".feather": pd.read_feather,
+    ".parquet": _quietly(pd.read_parquet),
+    ".feather": _quietly(pd.read_feather),
     ".csv": read_csv,
 }
 
@@ -41,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (_, about) in _COMMANDS.items():
         command = commands.add_parser(name, help=about, description=about)
-        command.add_argument("file", type=Path)
+        command.add_argument("file", type=_path)
     given = parser.parse_args(arguments)
     try:
         said = _COMMANDS[given.command][0](given.file)
@@ -73,6 +90,13 @@ def _say(text: str, stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _path(text: str) -> Path:
+    """Read an argument; an empty one would name the folder one is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be the path of a file, got ''")
+    return Path(text)
+
+
 def _read(path: Path) -> pd.DataFrame:
     _check_is_there(path)
     reader = _READERS.get(path.suffix.lower())
@@ -87,8 +111,10 @@ def _read(path: Path) -> pd.DataFrame:
 def _check_is_there(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError("it is a folder, not a file.")
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError("there is no such file.")
+    if not path.is_file():
+        raise OSError("it is a device or a pipe, not a file.")
 
 
 def _show(path: Path) -> str:

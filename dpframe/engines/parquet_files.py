@@ -42,12 +42,22 @@ def files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
     def read(name: str) -> File:
         with found.filesystem.open_input_file(name) as source:
             footer = pq.ParquetFile(source)
-            attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
             rows = footer.metadata.num_rows
-            return File(name, _folders(name), schema_of(footer), rows, attrs)
+            return File(name, _folders(name), schema_of(footer), rows, _attrs_of(footer))
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
+
+
+def _attrs_of(footer: Any) -> dict[str, Any]:
+    """Return the attrs that pandas wrote; a ValueError if they are damaged."""
+    try:
+        attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+    except RecursionError:
+        raise ValueError("attrs are nested too deeply") from None
+    if not isinstance(attrs, dict):
+        raise ValueError("attrs are not an object")  # noqa: TRY004  # of a file, not an argument
+    return attrs
 
 
 def schema_of(footer: Any) -> Any:

@@ -235,7 +235,7 @@ def read_certificate(found: object) -> Certificate:
         If it is none, or has another format.
     """
     version = found.get("format") if isinstance(found, Mapping) else None
-    known = isinstance(version, int) and 0 < version < _MOST_FORMATS
+    known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
     if known and version != FORMAT:
         raise UnreadableCertificateError(
             f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
@@ -247,8 +247,9 @@ def read_certificate(found: object) -> Certificate:
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 
-    The digest is a SHA-256 over index, columns, their names, dtypes, values and the certificate
-    itself; beside the certificate, `attrs` must be empty. It shows a mistake, such as a filter, a
+    The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate
+    itself; beside the certificate, `attrs` must be empty. The reference says in full what counts,
+    under "What the digest covers". It shows a mistake, such as a filter, a
     rounding or a sum with raw data. It is not a signature, and does not show that somebody rewrote
     the digest as well. Steps taken by this library after the release, such as denoising, name the
     digest of the release; it is computed again from the columns that were released.

@@ -8,8 +8,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from errno import ENOENT
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -17,8 +17,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import CertificateError, UnreadableCertificateError
+from dpframe.arguments import shown
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, Certificate, verify
+from dpframe.results.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
 from dpframe.results.reading import Part, plain, read
 
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
@@ -29,9 +31,7 @@ Label: TypeAlias = str | bool | int | float | None
 
 _FORMAT: Final = 1
 _SUFFIX = ".certificate.json"
-_INSTEAD = (
-    "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
-)
+_ANEW = "Write both files anew from the released frame with dpf.write_csv."
 _BROKEN = (  # what parsing a file that somebody changed can end in
     csv.Error,
     ArithmeticError,
@@ -41,35 +41,6 @@ _BROKEN = (  # what parsing a file that somebody changed can end in
     TypeError,
     ValueError,
 )
-
-
-@dataclass(frozen=True)
-class PlainKind(Part):
-    """A dtype whose name says how its texts are read."""
-
-    dtype: str
-
-
-@dataclass(frozen=True)
-class IntervalKind(Part):
-    """A dtype of intervals, by that of their ends."""
-
-    dtype: Literal["interval"]
-    closed: Literal["left", "right", "both", "neither"]
-    ends: PlainKind
-
-
-@dataclass(frozen=True)
-class CategoryKind(Part):
-    """A dtype of categories: what they are, and their texts in order."""
-
-    dtype: Literal["category"]
-    ordered: bool
-    categories: PlainKind | IntervalKind
-    texts: tuple[str, ...]
-
-
-LevelKind: TypeAlias = PlainKind | IntervalKind | CategoryKind
 
 
 @dataclass(frozen=True)
@@ -113,6 +84,8 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     CertificateError
         If the frame is not what was released, or its keys or labels have no form in CSV; no file is
         written then.
+    QueryError
+        If the path is none.
 
     Examples
     --------
@@ -125,6 +98,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     ...     read_csv(f"{folder}/zones.csv").equals(released)
     True
     """
+    place = _checked(path)
     shape = _shape_of(released, verify(released))
     try:
         table = _text_of(released, shape).encode()
@@ -132,16 +106,17 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
         _table_of(table.decode(), read(Sidecar, json.loads(beside), "the certificate"))
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
         raise CertificateError(
-            f"a key or a label of this release has no form in a CSV file. {_INSTEAD}"
+            f"a key or a label of this release has no form in a CSV file. {INSTEAD}"
         ) from None
-    Path(path).write_bytes(table)
-    sidecar_of(path).write_bytes(beside)
+    place.write_bytes(table)
+    sidecar_of(place).write_bytes(beside)
 
 
 def read_csv(path: Place) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 
-    Every cell of the file, the header included, must be as it was written.
+    Every cell of the file, the header included, must be as it was written. Other quotes, ends of
+    lines, a byte order mark and empty lines at the end change no cell, and are read.
 
     Parameters
     ----------
@@ -161,6 +136,8 @@ def read_csv(path: Place) -> pd.DataFrame:
         If the file beside it is not a certificate in a format of this version.
     FileNotFoundError
         If there is no such file.
+    QueryError
+        If the path is none.
 
     Examples
     --------
@@ -174,37 +151,65 @@ def read_csv(path: Place) -> pd.DataFrame:
     >>> back.dp.certificate == released.dp.certificate
     True
     """
-    table = Path(path).read_bytes()
-    shape = _sidecar(sidecar_of(path))
+    place = _checked(path)
+    table = _bytes_of(place)
+    shape = _sidecar(sidecar_of(place))
     try:
-        return _table_of(table.decode(), shape)
+        return _table_of(table.decode("utf-8-sig"), shape)
     except _BROKEN:
         raise CertificateError(
-            f"{Path(path).name!r} is not what was written: header, rows or values, or the "
-            "certificate beside it, were changed. Write both files anew from the released frame "
-            "with dpf.write_csv."
+            f"{place.name!r} is not what was written: header, rows or values, or the "
+            f"certificate beside it, were changed. {_ANEW}"
         ) from None
+
+
+def _checked(path: Place) -> Path:
+    """Check that a path is that of a file."""
+    text = fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str) or not text:
+        raise QueryError(f"path must be the path of a CSV file, got {shown(path)}.")
+    return Path(text)
+
+
+def _bytes_of(place: Path) -> bytes:
+    """Read a table, or say which of the two files is missing."""
+    try:
+        return place.read_bytes()
+    except FileNotFoundError:
+        beside = sidecar_of(place)
+        alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
+        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place)) from None
 
 
 def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
-    if not beside.exists():
+    if not beside.is_file():
         raise CertificateError(
             f"there is no {beside.name!r} beside the file, so nothing says what was promised "
             "about it. Keep the two files that dpf.write_csv makes together."
         )
     try:
-        shape = json.loads(beside.read_bytes())
+        shape = json.loads(beside.read_bytes(), object_pairs_hook=_once)
     except _BROKEN:
-        shape = None
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is damaged, or no certificate of a CSV file: it is not JSON in which "
+            f"each name comes once. {_ANEW}"
+        ) from None
     found = shape.get("format") if isinstance(shape, dict) else None
-    if found != _FORMAT:
+    if type(found) is not int or found != _FORMAT:  # True is no format
         raise UnreadableCertificateError(
             f"{beside.name!r} is not a certificate of a CSV file in format {_FORMAT}, which this "
-            f"version reads; its format is {found!r}. Write both files anew from the released "
-            "frame with dpf.write_csv."
+            f"version reads; its format is {found!r:.40}. {_ANEW}"
         )
     return read(Sidecar, shape, f"{beside.name!r}")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse an object that says something twice: readers of JSON differ in which they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice")
+    return found
 
 
 def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
@@ -213,7 +218,7 @@ def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
         format=_FORMAT,
         levels=tuple(_plain_label(name) for name in released.index.names),
         columns=tuple(_plain_label(name) for name in released.columns),
-        kinds=tuple(_kind(part) for part in _parts(released)),
+        kinds=tuple(kind_of(part) for part in _parts(released)),
         certificate=certificate,
     )
 
@@ -233,7 +238,7 @@ def _plain_label(label: object) -> Label:
         return label
     if isinstance(label, float) and math.isfinite(label):
         return label
-    raise CertificateError(f"the label {label!r} has no form in a CSV file. {_INSTEAD}")
+    raise CertificateError(f"the label {label!r} has no form in a CSV file. {INSTEAD}")
 
 
 def _header(shape: Sidecar) -> list[str]:
@@ -242,12 +247,12 @@ def _header(shape: Sidecar) -> list[str]:
 
 def _cells(frame: pd.DataFrame) -> TextRows:
     """Return the texts of a table, row by row."""
-    return [list(row) for row in zip(*map(_texts, _parts(frame)), strict=True)]
+    return [list(row) for row in zip(*map(texts_of, _parts(frame)), strict=True)]
 
 
 def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
     """Write a table as CSV."""
-    quoted = [kind.dtype not in _NUMBERS for kind in shape.kinds]
+    quoted = list(map(is_quoted, shape.kinds))
     lines = [",".join(map(_quoted, _header(shape)))]
     for row in _cells(released):
         texts = (_quoted(text) if quote else text for text, quote in zip(row, quoted, strict=True))
@@ -262,7 +267,7 @@ def _quoted(text: str) -> str:
 
 def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     """Read a table and check it; anything can be raised if it was changed."""
-    header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header, *rows = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
     if header != _header(shape):
         raise ValueError("another header")
     frame = _frame_of(rows, shape)
@@ -278,7 +283,7 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     """Build a frame of the dtypes it had."""
     levels, columns, kinds = shape.levels, shape.columns, shape.kinds
     texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    parts = [_parsed(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
+    parts = [parsed(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
     keys, values = parts[: len(levels)], parts[len(levels) :]
     index = (
         keys[0].rename(levels[0])
@@ -287,87 +292,3 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     )
     frame = pd.DataFrame({at: part.to_numpy() for at, part in enumerate(values)}, index=index)
     return frame.set_axis(pd.Index(list(columns), tupleize_cols=False), axis=1)
-
-
-def _kind(values: pd.Index) -> LevelKind:
-    """Describe a dtype, so that its texts can be read back."""
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        of = dtype.categories
-        return CategoryKind("category", bool(dtype.ordered), _kind_of_keys(of), tuple(_texts(of)))
-    return _kind_of_keys(values)
-
-
-def _kind_of_keys(values: pd.Index) -> PlainKind | IntervalKind:
-    if isinstance(values.dtype, pd.IntervalDtype):
-        return IntervalKind("interval", values.closed, _plain_kind(values.left))
-    return _plain_kind(values)
-
-
-def _plain_kind(values: pd.Index) -> PlainKind:
-    dtype = values.dtype
-    if dtype.kind in "iufbmM" or isinstance(dtype, pd.PeriodDtype):
-        return PlainKind(str(dtype))
-    if all(isinstance(value, str) for value in values):
-        return PlainKind(str(dtype))
-    raise CertificateError(
-        f"keys of dtype {dtype} that are not all texts have no form in a CSV file. {_INSTEAD}"
-    )
-
-
-def _texts(values: pd.Index) -> list[str]:
-    """Write values so that they can be read back to the bit."""
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        texts = _texts(dtype.categories)
-        return [texts[code] for code in values.codes]
-    if isinstance(dtype, pd.IntervalDtype):
-        opening = "[" if values.closed in ("left", "both") else "("
-        closing = "]" if values.closed in ("right", "both") else ")"
-        ends = zip(_texts(values.left), _texts(values.right), strict=True)
-        return [f"{opening}{low}, {high}{closing}" for low, high in ends]
-    if dtype.kind == "f":
-        return [repr(float(value)) for value in values]
-    return [str(value) for value in values]
-
-
-def _parsed(texts: Sequence[str], kind: LevelKind) -> pd.Index:
-    """Read texts back."""
-    if isinstance(kind, CategoryKind):
-        codes = {text: code for code, text in enumerate(kind.texts)}
-        categories = _parsed(kind.texts, kind.categories)
-        return pd.CategoricalIndex(
-            pd.Categorical.from_codes(
-                [codes[text] for text in texts], categories=categories, ordered=kind.ordered
-            )
-        )
-    if isinstance(kind, IntervalKind):
-        ends = [text[1:-1].split(", ") for text in texts]
-        left, right = (_parsed([pair[end] for pair in ends], kind.ends) for end in (0, 1))
-        return pd.IntervalIndex.from_arrays(left, right, closed=kind.closed)
-    return _parsed_plain(texts, kind.dtype)
-
-
-_TRUTHS = {"True": True, "False": False}
-_NUMBERS: Mapping[str, Callable[[str], object]] = {
-    **{f"{sign}{bits}": int for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
-    **{f"{sign}{bits}": int for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)},
-    **{name: float for name in ("float32", "float64", "Float32", "Float64")},
-    **{name: _TRUTHS.__getitem__ for name in ("bool", "boolean")},
-}
-"""How a text is read that stands for a number of a dtype."""
-
-
-def _parsed_plain(texts: Sequence[str], dtype: str) -> pd.Index:
-    if dtype in _NUMBERS:
-        return pd.Index([_NUMBERS[dtype](text) for text in texts], dtype=dtype)
-    if dtype.startswith("datetime64"):
-        zone = dtype.partition(", ")[2].rstrip("]")
-        times = pd.to_datetime(list(texts), format="ISO8601", utc=bool(zone))
-        return (times.tz_convert(zone) if zone else times).astype(dtype)
-    if dtype.startswith("timedelta64"):
-        return pd.to_timedelta(list(texts)).astype(dtype)
-    if dtype.startswith("period"):
-        return pd.PeriodIndex(texts, dtype=dtype)
-    # texts of pandas' own dtype, which has another name in other versions
-    return pd.Index(list(texts), dtype=None if dtype == "str" else dtype)

@@ -23,7 +23,7 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     Parameters
     ----------
     frame
-        Its index, columns, their names, dtypes and values count.
+        Its index, columns, their names, kinds and values count.
     promise
         What is said about the frame, as text.
 
@@ -66,22 +66,28 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
 
 
 def _feed_values(seen: Any, values: Any) -> None:
-    """Add dtype and values, the same before and after a file."""
+    """Add kind and values, the same before and after a file."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
-    kind = getattr(dtype, "kind", "O")
+    kind = "O" if values.hasnans else getattr(dtype, "kind", "O")  # NumPy's have no missing ones
     if kind in "iuf":
-        plain = np.dtype(str(dtype).lower().partition("[")[0])  # nullable ones come back as NumPy's
+        plain = _plain(dtype)
         data = np.ascontiguousarray(values, dtype=plain)
         _feed(seen, plain.newbyteorder("<").str.encode(), data.view(np.uint8))
     elif kind == "b":
         _feed(seen, b"booleans", np.ascontiguousarray(values, dtype=bool).tobytes())
     else:
         # a file may keep times in another unit, and intervals with it
-        name = {"m": "durations", "M": "times"}.get(kind, "objects")
+        name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
         name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
         _feed(seen, name.encode(), _texts(_listed(values)))
+
+
+def _plain(dtype: Any) -> np.dtype[Any]:
+    """Return NumPy's dtype of nullable, Arrow and sparse numbers: files exchange them."""
+    plain: np.dtype[Any] = np.dtype(getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)))
+    return plain
 
 
 def _listed(values: Any) -> list[Any]:

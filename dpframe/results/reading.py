@@ -73,6 +73,7 @@ Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
 
 
+_LONGEST_PLACE = 100  # names of fields may come from a file
 _PLAIN = frozenset({str, int, float, bool})
 
 
@@ -126,7 +127,7 @@ def _fault(error: Exception) -> str:
 
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "it"
+        place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE] or "it"
         return f"{place}: {first['msg']}"
     return (
         "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
