@@ -278,3 +278,40 @@ def test_the_module_runs(released, tmp_path):
     command = [sys.executable, "-m", "dpframe", "verify", str(path)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == SOUND
     assert subprocess.run([*command[:-1], "none"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "ledger"])
+def test_an_empty_path_is_no_folder(capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, ""])
+    assert stopped.value.code == UNREADABLE
+    assert "must be the path of a file, got ''" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize("command", ["show", "verify", "ledger"])
+def test_devices_and_pipes_are_not_read(tmp_path, capsys, command):
+    pipe = tmp_path / "trips.csv"
+    os.mkfifo(pipe)
+    for path in ("/dev/null", str(pipe)):
+        assert main([command, path]) == UNREADABLE
+        assert "it is a device or a pipe, not a file" in shown(capsys.readouterr().err, path)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-30],
+        lambda data: data[:-200] + b"\xff" * 150 + data[-50:],
+        lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1",
+        lambda data: b"nothing of the kind",
+    ],
+    ids=["cut", "a footer", "a length", "something else"],
+)
+def test_damaged_files_are_called_so_in_plain_words(released, tmp_path, capsys, kind, damage):
+    path = written(released, tmp_path, kind)
+    path.write_bytes(damage(path.read_bytes()))
+    assert main(["verify", str(path)]) == UNREADABLE
+    told = f"{path}: cannot be read: it is damaged, or no {kind} file of a table."
+    assert shown(capsys.readouterr().err, path) == told

@@ -80,3 +80,13 @@ def test_pages_that_were_damaged_are_not_read(unit, tmp_path):
         scan.dp.sum("x", share=1)
     path.write_bytes(whole)
     assert dpf.scan_parquet(path).dp.count(epsilon=1e15).iloc[0, 0] == 100
+
+
+@pytest.mark.parametrize(
+    "attrs", [b"null", b"[1]", b"7", b"{", b"\xff", b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}"]
+)
+def test_damaged_attrs_are_refused_when_files_are_opened(attrs, tmp_path):
+    table = pa.table({"x": [1]}).replace_schema_metadata({b"PANDAS_ATTRS": attrs})
+    pq.write_table(table, tmp_path / "one.parquet")
+    with pytest.raises(DeclarationError, match="path must name Parquet files"):
+        dpf.scan_parquet(tmp_path / "one.parquet")

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -123,3 +124,51 @@ def test_releases_need_no_pydantic():
         "sys.exit(any(name in sys.modules for name in ('pydantic', 'pandera')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_truth_is_no_number():
+    frame = released(mu=1).dp.denoise("nonnegative", columns="n")
+    record = frame.attrs[ATTRIBUTE]
+    tried = 0
+    for path in leaves(record):
+        spoiled = copy.deepcopy(record)
+        part = spoiled
+        for key in path[:-1]:
+            part = part[key]
+        if type(part[path[-1]]) not in {int, float}:
+            continue
+        tried += 1
+        part[path[-1]] = True
+        with pytest.raises(UnreadableCertificateError):
+            read_certificate(spoiled)
+    assert tried > 15
+
+
+def long(change):
+    record = copy.deepcopy(released().attrs[ATTRIBUTE])
+    change(record)
+    return record
+
+
+LONG = {
+    "a name": lambda: long(lambda record: record.update({"x" * 10**7: 1})),
+    "a name of a block": lambda: long(lambda r: r["mechanism"]["scales"].update({"x" * 10**7: 1})),
+    "a text": lambda: long(lambda record: record.update(covariance="x" * 10**7)),
+    "a text with a pattern": lambda: long(lambda r: r.update(library="dpframe " + "x" * 10**7)),
+    "a number": lambda: long(lambda record: record["query"].update(cells=10**5000)),
+    "halves of characters": lambda: long(lambda r: r.update(covariance="\ud800" * 10**6)),
+    "numbers in base64": lambda: long(
+        lambda r: r["columns"][0]["loadings"].update({"0": {"float64": "AAAA" * 10**6 + "="}})
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_certificates_are_answered_shortly_and_soon(name):
+    frame = released()
+    frame.attrs = {ATTRIBUTE: LONG[name]()}
+    begun = time.perf_counter()
+    with pytest.raises(CertificateError) as found:
+        dpf.verify(frame)
+    assert time.perf_counter() - begun < 1
+    assert len(str(found.value)) < 500

@@ -1,0 +1,63 @@
+"""No output is named like a level of the index: `reset_index` works on every release."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+
+BINS = [0, 1, 2]
+KEYS = pd.DataFrame({"zone": ["A"], "day": [1]})
+TAKEN = {
+    "a count in an aggregate": lambda: dpf.aggregate("zone", zone=dpf.count()),
+    "a sum in an aggregate": lambda: dpf.aggregate("zone", zone=dpf.sum("fare")),
+    "a level of several": lambda: dpf.aggregate(["zone", "day"], n=dpf.count(), day=dpf.count()),
+    "combinations": lambda: dpf.aggregate(["zone", "day"], keys=KEYS, day=dpf.count()),
+    "a count": lambda: dpf.count("count"),
+    "units": lambda: dpf.units(["zone", "units"]),
+    "a histogram in groups": lambda: dpf.histogram("fare", BINS, by="count"),
+    "bins": lambda: dpf.histogram("count", BINS),
+    "a sum of keys": lambda: dpf.sum("day", by="day"),
+    "a sum of several": lambda: dpf.sum(["fare", "day"], by=["zone", "day"]),
+    "a mean of keys": lambda: dpf.mean("day", by="day"),
+    "a label that is equal": lambda: dpf.sum(1.0, by=1),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_names_of_levels_are_refused(name):
+    with pytest.raises(QueryError, match=r"level \S+ of the index.*dpf\.aggregate\(by="):
+        TAKEN[name]()
+
+
+def test_the_way_out_leads_out():
+    frame = pd.DataFrame({"day": [1, 2]})
+    query = dpf.aggregate("day", keys=[1, 2], total=dpf.sum("day", bounds=(0, 2)))
+    assert list(dpf.release(frame, query, epsilon=1).reset_index()) == ["day", "total"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "by", "free"),
+    [
+        (["a", "b"], "n", "n_rows"),
+        (["a", "n"], "n_rows", "n_rows_2"),
+        (["n", "n_rows"], ["n_rows_2", "a"], "n_rows_3"),
+    ],
+)
+def test_the_rows_that_come_for_free_have_a_name_of_their_own(columns, by, free):
+    labels = [*columns, *([by] if isinstance(by, str) else by)]
+    frame = pd.DataFrame(np.ones((4, len(labels)), int), columns=labels)
+    keys = {label: [1] for label in labels if label not in columns}
+    query = dpf.sum(columns, by, keys=keys, bounds=(0, 1))
+    released = dpf.release(frame, query, mu=1, mechanism="correlated")
+    assert list(released.reset_index()) == [*keys, *columns, free]
+
+
+def test_denoised_columns_are_not_named_like_a_level():
+    frame = pd.DataFrame({"count_denoised": ["A", "B"]})
+    query = dpf.count("count_denoised", keys=["A", "B"])
+    with pytest.raises(QueryError, match="names that are taken: \\['count_denoised'"):
+        dpf.release(frame, query, epsilon=1, denoise="nonnegative")
+    with pytest.raises(QueryError, match="names that are taken: \\['count_denoised'"):
+        dpf.denoised(dpf.release(frame, query, epsilon=1), "nonnegative")
