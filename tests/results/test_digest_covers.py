@@ -114,7 +114,8 @@ def test_what_files_exchange_counts_as_the_same(name):
     frame = released(keys)
     changed = change(frame)
     assert dpf.verify(changed) == frame.dp.certificate
-    if keys != "mixed":  # a float among objects is an object
+    # a float among objects is an object, and so are texts in pandas 2
+    if name not in {"a whole float among objects", "texts as objects"}:
         kept = {*map(str, frame.dtypes), repr(frame.index.dtype)}
         assert kept != {*map(str, changed.dtypes), repr(changed.index.dtype)}
 
