@@ -1,24 +1,33 @@
 """What a release would cost and how accurate it would be, before anything is spent."""
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import shown
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
+from dpframe.errors import CalibrationError, QueryError
+from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan, TablePlan
 from dpframe.plan.record import cost
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
-from dpframe.release import checked_plan
+from dpframe.release import checked, checked_plan
 from dpframe.strategies import Prediction
 
-__all__ = ["preview"]
+__all__ = ["Wanted", "preview"]
+
+Wanted: TypeAlias = float | Mapping[Hashable, float]
+"""How large an error may be: of all outputs, or by output."""
+
+_PER_ROWS = "1 / rows"
 
 
 def preview(
@@ -32,9 +41,14 @@ def preview(
     share: float | None = None,
     mechanism: str = "auto",
     compare: bool = False,
+    std_error: Wanted | None = None,
+    half_width: Wanted | None = None,
+    rows: float | None = None,
     privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
+
+    Say how much to spend to see the errors, or how large the errors may be to see what to spend.
 
     Parameters
     ----------
@@ -44,6 +58,13 @@ def preview(
         As in `release`.
     compare
         Whether to show one row per mechanism that "auto" would compare.
+    std_error, half_width
+        Instead of an amount: the largest standard error, or half-width of a 95 % interval, of an
+        output. One number for all outputs, or a dict of them by column (by query and column, in a
+        tuple, for a dict of queries). `delta` may be given beside it.
+    rows
+        Number of rows of a cell for which errors of means are shown. It is needed to say how large
+        the error of a mean may be.
     privacy_unit
         As in `release`.
 
@@ -56,6 +77,9 @@ def preview(
         whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it. With
         `compare`, one row per mechanism, the one chosen first: `relative_error`, the root mean
         square of all errors relative to the chosen one's, and the standard errors of the outputs.
+        With `std_error` or `half_width`, one row per mechanism, with the least spend that reaches
+        them, the cheapest first: `epsilon`, `delta` and `mu` of the release, `fits`, and the errors
+        of the outputs.
 
     Raises
     ------
@@ -69,46 +93,155 @@ def preview(
     >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
     >>> preview(trips, query, epsilon=0.5)[["mechanism", "epsilon", "fits"]].to_dict("list")
     {'mechanism': ['laplace'], 'epsilon': [0.5], 'fits': [True]}
+
+    How much must be spent for a standard error of 5:
+
+    >>> preview(trips, query, std_error=5, delta=1e-6)["epsilon"].round(4).to_dict()
+    {'laplace': 0.2819, 'gaussian': 0.8356}
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    _check_amounts(std_error, half_width, (epsilon, mu, rho, share), compare=compare)
+    cell = None if rows is None else _positive("rows", rows, least=1)
+    several = isinstance(queries, Mapping)
     declaration = declaration_of(frame).with_unit(privacy_unit)
+    limits = std_error if half_width is None else half_width
+    if limits is not None:
+        measure = "std_error" if half_width is None else "half_width_95"
+        engine, asked = checked(frame, queries)
+        plans = least_plans(
+            declaration, asked, _excess(limits, measure, cell, several=several), mechanism, delta
+        )
+        engine.check(frame, plans[0].columns)
+        return _needed(plans, declaration, measure, cell, several=several)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     _, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     if compare:
-        return _compared(plan, several=isinstance(queries, Mapping))
-    rows = []
-    labels: list[tuple[Hashable, Hashable]] = []
-    for name, planned in plan.tables.items():
-        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True):
-            labels.append((name, column.name))
-            rows.append(_previewed(plan, planned, column, prediction))
-    table = pd.DataFrame(rows).assign(**cost(plan, declaration), fits=_fits(plan, declaration))
-    if isinstance(queries, Mapping):
-        table.index = pd.MultiIndex.from_tuples(labels, names=["query", "column"])
+        return _compared(plan, cell, several=several)
+    expected = _previewed(plan, cell, several=several)
+    table = pd.DataFrame(list(expected.values()))
+    table = table.assign(**cost(plan, declaration), fits=_fits(plan, declaration))
+    if several:
+        table.index = pd.MultiIndex.from_tuples(list(expected), names=["query", "column"])
     else:
-        table.index = pd.Index([label for _, label in labels], name="column", tupleize_cols=False)
+        table.index = pd.Index(list(expected), name="column", tupleize_cols=False)
     return table
 
 
-def _compared(plan: Plan, *, several: bool) -> pd.DataFrame:
+def _compared(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
     """One row per mechanism."""
     plans = [plan, *plan.others]
-    rows = []
-    for other in plans:
-        row: dict[Hashable, float] = {"relative_error": other.error_relative_to(plan)}
-        for name, planned in other.tables.items():
-            for column, prediction in zip(planned.outputs, planned.predictions(), strict=True):
-                label = (name, column.name) if several else column.name
-                row[label] = prediction.std_error * column.step
-        rows.append(row)
+    rows: list[dict[Hashable, Any]] = [
+        {"relative_error": other.error_relative_to(plan)}
+        | _errors(other, "std_error", cell, several=several)
+        for other in plans
+    ]
     index = pd.Index([other.mechanism for other in plans], name="mechanism")
     table = pd.DataFrame(rows, index=index)
     return table.sort_values("relative_error", kind="stable")
 
 
-def _previewed(
-    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction
+def _needed(
+    plans: Sequence[Plan],
+    declaration: Declaration,
+    measure: str,
+    cell: float | None,
+    *,
+    several: bool,
+) -> pd.DataFrame:
+    """One row per mechanism, the least epsilon first, the least mu where there is none."""
+    rows: list[dict[Hashable, Any]] = [
+        {**cost(plan, declaration), "fits": _fits(plan, declaration)}
+        | _errors(plan, measure, cell, several=several)
+        for plan in plans
+    ]
+    index = pd.Index([plan.mechanism for plan in plans], name="mechanism")
+    table = pd.DataFrame(rows, index=index)
+    table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
+    return table.sort_values(["epsilon", "mu"], kind="stable")
+
+
+def _excess(
+    limits: Wanted, measure: str, cell: float | None, *, several: bool
+) -> Callable[[Plan], float]:
+    """Return the function that says by how much the errors of a plan are too large."""
+
+    def excess(plan: Plan) -> float:
+        outputs = _previewed(plan, cell, several=several)
+        largest = _limits(limits, measure.removesuffix("_95"), outputs)
+        if any(outputs[label]["per"] == _PER_ROWS for label in largest):
+            raise QueryError(
+                "the error of a mean depends on the number of rows of its cell: give rows=, for "
+                "instance rows=100."
+            )
+        return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
+
+    return excess
+
+
+def _limits(limits: Wanted, called: str, outputs: Collection[Hashable]) -> Mapping[Hashable, float]:
+    """Read how large the errors of outputs may be."""
+    named = limits if isinstance(limits, Mapping) else dict.fromkeys(outputs, limits)
+    unknown = [label for label in named if label not in outputs]
+    if unknown or not named:
+        raise QueryError(
+            f"{called} must be a number, or a dict by output; the outputs are {list(outputs)!r}, "
+            f"got {called}={shown(limits)}."
+        )
+    return {label: _positive(called, limit) for label, limit in named.items()}
+
+
+def _check_amounts(
+    std_error: Wanted | None,
+    half_width: Wanted | None,
+    amounts: Sequence[float | None],
+    *,
+    compare: bool,
+) -> None:
+    """Check that it is asked either for errors or for a spend."""
+    limits = [limit for limit in (std_error, half_width) if limit is not None]
+    if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
+        raise CalibrationError(
+            "std_error= and half_width= ask for the spend that an error needs, for every "
+            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=."
+        )
+
+
+def _positive(called: str, given: object, least: float = 0.0) -> float:
+    """Check a number above 0 and no smaller than the least."""
+    if isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
+        number = float(given)
+        if 0 < number < math.inf and number >= least:
+            return number
+    rule = f"at least {least:g}" if least else "above 0"
+    raise QueryError(f"{called} must be a finite number {rule}, got {called}={shown(given)}.")
+
+
+def _errors(
+    plan: Plan, measure: str, cell: float | None, *, several: bool
+) -> dict[Hashable, float]:
+    """Return one kind of error of every output."""
+    outputs = _previewed(plan, cell, several=several)
+    return {label: errors[measure] for label, errors in outputs.items()}
+
+
+def _previewed(plan: Plan, cell: float | None, *, several: bool) -> dict[Hashable, dict[str, Any]]:
+    """Say what to expect of every output, by column, or by query and column."""
+    return {
+        (name, column.name) if several else column.name: _output(
+            plan, planned, column, prediction, cell
+        )
+        for name, planned in plan.tables.items()
+        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+    }
+
+
+def _output(
+    plan: Plan,
+    planned: TablePlan,
+    column: OutputColumn,
+    prediction: Prediction,
+    cell: float | None,
 ) -> dict[str, Any]:
-    """One row of a preview."""
+    """Say what to expect of one output, in a cell of so many rows."""
     law, step = plan.how.law, column.step
     error = prediction.std_error * step
     if prediction.block is None:
@@ -116,12 +249,16 @@ def _previewed(
     else:
         scale = planned.scales[prediction.block]
         sigma, width = scale * step, step * law.half_width(scale, 0.95)
+    per = "cell"
+    if prediction.per_row:
+        per = _PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
+        error, width = error / (cell or 1), width / (cell or 1)
     return {
         "mechanism": plan.mechanism,
         "sigma": sigma,
         "std_error": error,
         "half_width_95": width,
-        "per": "1 / rows" if prediction.per_row else "cell",
+        "per": per,
     }
 
 

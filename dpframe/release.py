@@ -38,7 +38,7 @@ from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 from dpframe.results.record_noise import Packed, pack
 from dpframe.strategies import Estimate
 
-__all__ = ["checked_plan", "release"]
+__all__ = ["checked", "checked_plan", "release"]
 
 SINGLE = None
 
@@ -212,13 +212,27 @@ def checked_plan(
     engine, plan
         The engine that can read the frame, and the plan.
     """
+    engine, asked = checked(frame, queries)
+    plan = plan_release(declaration, asked, spend, mechanism)
+    engine.check(frame, plan.columns)
+    return engine, plan
+
+
+def checked(
+    frame: Frame, queries: Query | Mapping[str, Query]
+) -> tuple[Engine, Mapping[Hashable, Query]]:
+    """Check what is asked of a frame, whatever it may cost.
+
+    Returns
+    -------
+    engine, queries
+        The engine that can read the frame, and the queries by name.
+    """
     engine = engine_for(frame)
     asked = _named(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds
     engine.check(frame, [label for query in asked.values() for label in query.labels])
-    plan = plan_release(declaration, asked, spend, mechanism)
-    engine.check(frame, plan.columns)
-    return engine, plan
+    return engine, asked
 
 
 def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
-from dpframe.errors import CalibrationError, DeclarationError, UnknownColumnError
+from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
 from dpframe.privacy import noise
 from dpframe.privacy.calibration import gaussian_mu
 
@@ -116,3 +116,97 @@ def test_a_preview_refuses_what_a_release_would_refuse(frame, query, spend, erro
         frame.dp.preview(query, **spend)
     with pytest.raises(error):
         frame.dp.release(query, **spend)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "correlated", "laplace", "classical"])
+@pytest.mark.parametrize("asked", ["std_error", "half_width"])
+def test_the_least_spend_for_an_error_reaches_it_and_a_little_less_does_not(
+    frame, mechanism, asked
+):
+    limits = {"n": 25, "s": 2_000} if asked == "std_error" else {"n": 50, "s": 4_000}
+    needed = frame.dp.preview(QUERY, **{asked: limits}, mechanism=mechanism)
+    measure = "std_error" if asked == "std_error" else "half_width_95"
+    for name, row in needed.iterrows():
+        amount = {"epsilon": row["epsilon"], "mechanism": name}
+        if row["delta"]:
+            amount["delta"] = row["delta"]
+        reached = frame.dp.preview(QUERY, **amount)[measure]
+        assert (reached[list(limits)] <= list(limits.values())).all()
+        assert reached.to_dict() == pytest.approx(row[reached.index].to_dict())
+        amount["epsilon"] *= 1 - 1e-5
+        missed = frame.dp.preview(QUERY, **amount)[measure]
+        assert (missed[list(limits)] > list(limits.values())).any()
+
+
+def test_the_least_spend_is_that_of_a_formula():
+    bare = pd.DataFrame({"x": [1.0]})
+    needed = bare.dp.preview(dpf.count(where="x > 0"), std_error=2)
+    # sd of the discrete Laplace: 1 / (sqrt(2) sinh(epsilon / 2)); of a rounded Gaussian from 2 on:
+    # sqrt(1 / mu^2 + 1 / 12)
+    assert needed.loc["laplace", "epsilon"] == pytest.approx(
+        2 * math.asinh(1 / (2 * math.sqrt(2))), rel=2e-5
+    )
+    assert needed.loc["gaussian", "mu"] == pytest.approx(1 / math.sqrt(4 - 1 / 12), rel=2e-5)
+    assert np.isnan(needed.loc["gaussian", "epsilon"])
+
+
+def test_one_number_is_the_limit_of_all_outputs(frame):
+    query = {"n": dpf.count("zone"), "both": dpf.aggregate(by="zone", n=dpf.count())}
+    needed = frame.dp.preview(query, std_error=3)
+    errors = needed.loc["laplace", [("n", "count"), ("both", "n")]]
+    assert (errors <= 3).all() and errors.max() == pytest.approx(3, rel=1e-4)
+    one = frame.dp.preview(query, std_error={("n", "count"): 3})
+    assert one.loc["laplace", "epsilon"] <= needed.loc["laplace", "epsilon"]
+
+
+def test_whether_the_least_spend_fits_is_said(frame):
+    assert frame.dp.preview(dpf.count(), std_error=10)["fits"].all()
+    assert not frame.dp.preview(dpf.count(), std_error=0.01)["fits"].any()
+
+
+def test_errors_of_means_are_those_of_a_cell_of_so_many_rows(frame):
+    whole = frame.dp.preview(QUERY, epsilon=0.5)
+    of_cell = frame.dp.preview(QUERY, epsilon=0.5, rows=200)
+    assert of_cell.loc["m", "per"] == "cell of 200 rows"
+    for measure in ("std_error", "half_width_95"):
+        assert of_cell.loc["m", measure] == pytest.approx(whole.loc["m", measure] / 200)
+        assert of_cell.loc["n", measure] == whole.loc["n", measure]
+    needed = frame.dp.preview(QUERY, std_error={"m": 2}, rows=200, mechanism="laplace")
+    assert needed["m"].tolist() == pytest.approx([2], rel=1e-4)
+
+
+def test_an_error_that_no_spend_reaches_is_refused(frame):
+    query = dpf.sum("fare", n=(1_000, 50.0))
+    with pytest.raises(CalibrationError, match="no spend"):
+        frame.dp.preview(query, std_error=1e-3, mechanism="correlated")
+
+
+def test_a_mechanism_that_does_not_apply_says_so(frame):
+    with pytest.raises(CalibrationError, match="does not apply"):
+        frame.dp.preview(dpf.count(), std_error=5, mechanism="correlated")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"std_error": 5}, QueryError, "give rows="),
+        ({"std_error": {"nobody": 5}}, QueryError, "the outputs are"),
+        ({"std_error": {}}, QueryError, "the outputs are"),
+        ({"std_error": 0}, QueryError, "finite number above 0"),
+        ({"half_width": math.nan}, QueryError, "finite number above 0"),
+        ({"half_width": math.inf}, QueryError, "finite number above 0"),
+        ({"half_width": "5"}, QueryError, "finite number above 0"),
+        ({"std_error": True}, QueryError, "finite number above 0"),
+        ({"std_error": 5, "half_width": 5}, CalibrationError, "give one of them"),
+        ({"std_error": 5, "epsilon": 1}, CalibrationError, "without epsilon="),
+        ({"std_error": 5, "compare": True}, CalibrationError, "compare="),
+        ({"epsilon": 1, "rows": 0.5}, QueryError, "at least 1"),
+        ({"epsilon": 1, "rows": "many"}, QueryError, "at least 1"),
+        ({"std_error": {"n": 5}, "mechanism": "best"}, CalibrationError, "one of"),
+        ({"std_error": {"n": 5}, "delta": 2}, CalibrationError, "delta"),
+        ({"std_error": {"n": 0.1}, "mechanism": "classical"}, CalibrationError, "no spend"),
+    ],
+)
+def test_a_wrong_question_for_the_least_spend_is_refused(frame, options, error, words):
+    with pytest.raises(error, match=words):
+        frame.dp.preview(QUERY, **options)

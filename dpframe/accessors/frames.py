@@ -12,7 +12,7 @@ from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
-from dpframe.preview import preview
+from dpframe.preview import Wanted, preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
@@ -50,6 +50,15 @@ class SpendOptions(TypedDict, total=False):
     share: float | None
     mechanism: str
     privacy_unit: EachRow | None
+
+
+class PreviewOptions(SpendOptions, total=False):
+    """What to show of a release that is not made; see `dpframe.preview`."""
+
+    compare: bool
+    std_error: Wanted | None
+    half_width: Wanted | None
+    rows: float | None
 
 
 class ReleaseOptions(SpendOptions, total=False):
@@ -235,12 +244,10 @@ class PrivateAccessor:
     def preview(
         self,
         query: Query | Mapping[str, Query],
-        *,
-        compare: bool = False,
-        **spend: Unpack[SpendOptions],
+        **options: Unpack[PreviewOptions],
     ) -> pd.DataFrame:
         """Show cost and error of a release without making it; see `dpframe.preview`."""
-        return preview(self._frame, query, compare=compare, **spend)
+        return preview(self._frame, query, **options)
 
     @property
     def declaration(self) -> Declaration:

@@ -27,7 +27,7 @@ from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
 
-__all__ = ["Plan", "TablePlan", "plan_release"]
+__all__ = ["Plan", "TablePlan", "candidates", "plan_release"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
@@ -148,7 +148,7 @@ def plan_release(
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    names = _candidates(mechanism, spend, declaration)
+    names = candidates(mechanism, spend, declaration)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
     allowance = _allowance(spend, declaration)
     found = [_plan_with(name, tables, spend, allowance) for name in names]
@@ -188,8 +188,14 @@ def _used_up(
     )
 
 
-def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
-    """Mechanisms to compare."""
+def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+    """Return the names of the mechanisms to compare.
+
+    Raises
+    ------
+    CalibrationError
+        If the mechanism is not known.
+    """
     if mechanism != "auto":
         if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
             known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
