@@ -140,7 +140,8 @@ def declare(
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
         ledger.protect(protected)
-    with _DECLARING.held() as again:
+
+    def keep(again: bool) -> None:
         if again:
             raise DeclarationError(
                 "a frame is being declared by this thread, which a signal has interrupted. "
@@ -149,6 +150,8 @@ def declare(
         charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
         engine.mark(frame)
         keep_declaration(frame, replace(declaration, ledger=charged))
+
+    _DECLARING.hold(keep)
 
 
 def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:

@@ -13,8 +13,9 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -23,6 +24,8 @@ from dpframe.ledger import locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
 __all__ = ["LedgerFile", "is_ledger"]
+
+T = TypeVar("T")
 
 _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers from others
 _SIDECARS = ("-wal", "-shm", "-journal")
@@ -79,11 +82,13 @@ class LedgerFile:
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
         try:
-            with (
-                locks.locked_file(draft, new=True),
-                self._transaction(draft, "EXCLUSIVE") as connection,
-            ):
-                _write_form(connection, header)
+            locks.with_locked_file(
+                draft,
+                lambda _: self._transaction(
+                    draft, "EXCLUSIVE", lambda connection: _write_form(connection, header)
+                ),
+                new=True,
+            )
             os.link(draft, self.path)  # fails where another process was quicker
             os.unlink(draft)
             names.flush_folder(self.path.parent)
@@ -117,8 +122,7 @@ class LedgerFile:
         LedgerError
             If it is not, or cannot be read.
         """
-        with self._opened("DEFERRED") as connection:
-            return self._everything(connection)
+        return self._opened("DEFERRED", self._everything)
 
     def rows_after(self, number: int, head: str) -> list[Row]:
         """Read what follows a row that was seen.
@@ -128,28 +132,36 @@ class LedgerFile:
         LedgerError
             If that row is not there any more, or the file cannot be read.
         """
-        with self._opened("DEFERRED") as connection:
-            return self._news(connection, number, head)
+        return self._opened("DEFERRED", lambda connection: self._news(connection, number, head))
 
-    @contextlib.contextmanager
-    def appending(
-        self, number: int, head: str
-    ) -> Iterator[tuple[list[Row], Callable[[Row], object]]]:
-        """Give the rows after one that was seen, and a function that appends one.
+    def append(
+        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+    ) -> T:
+        """Append the row that is decided on in view of those after one that was seen.
 
-        While the context lasts, nobody else appends. What was appended is on disk when the context
-        has ended, and not at all if it ends with an error.
+        Nobody else appends meanwhile. The row is on disk when this returns, and if it raises, then
+        not at all, but for an interrupt that comes after the row is written.
+
+        Parameters
+        ----------
+        number, head
+            Number and hash of the row that was seen.
+        decide
+            Takes the rows after it; gives what to return, and the row to append, if any.
 
         Raises
         ------
         LedgerError
             If the row that was seen is not there any more, or the file cannot be written.
         """
-        with self._opened("EXCLUSIVE") as connection:
-            yield (
-                self._news(connection, number, head),
-                lambda row: connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row),
-            )
+
+        def appended(connection: sqlite3.Connection) -> T:
+            decided, row = decide(self._news(connection, number, head))
+            if row is not None:
+                connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row)
+            return decided
+
+        return self._opened("EXCLUSIVE", appended)
 
     def _everything(self, connection: sqlite3.Connection) -> list[Row]:
         self._check_form(connection)
@@ -198,23 +210,24 @@ class LedgerFile:
         if version != FORMAT:
             raise LedgerError(other_format(str(self.path), version))
         query = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-        found = [sql for (sql,) in connection.execute(query)]
+        found = [sql for (sql,) in connection.execute(query).fetchall()]
         if len(found) != len(_SCHEMA) or set(found) != set(_SCHEMA):
             raise LedgerError(
                 f"the ledger {self.path} was changed: its table or the triggers that protect "
                 "entry 0 and all after it are not as they were made. Restore the file from a copy."
             )
 
-    @contextlib.contextmanager
-    def _opened(self, kind: str) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction in the file, which nobody else uses meanwhile."""
+    def _opened(self, kind: str, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Act within a transaction in the file, which nobody else uses meanwhile."""
         place = Path(os.path.realpath(self.path))  # SQLite, too, looks for journals there
+
+        def checked(handle: int) -> T:
+            names.check_names(self.path, place, handle)
+            self._check_journal(place)
+            return self._transaction(place, kind, act)
+
         try:
-            with locks.locked_file(place) as handle:
-                names.check_names(self.path, place, handle)
-                self._check_journal(place)
-                with self._transaction(place, kind) as connection:
-                    yield connection
+            return locks.with_locked_file(place, checked)
         except FileNotFoundError:
             raise LedgerError(self._missing()) from None
         except OSError as error:
@@ -235,26 +248,32 @@ class LedgerFile:
             names.flush_folder(place.parent)
 
     def _is_whole(self, place: Path) -> bool:
+        def read(connection: sqlite3.Connection) -> bool:
+            Chain.of_rows(self._everything(connection), str(self.path))
+            found: list[tuple[str]] = connection.execute("PRAGMA integrity_check").fetchall()
+            return found == [("ok",)]
+
         try:
-            with contextlib.closing(_connected(place, "ro&immutable=1")) as connection:
-                Chain.of_rows(self._everything(connection), str(self.path))
-                return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            return _connected(place, "ro&immutable=1", read)
         except (sqlite3.Error, LedgerError, UnicodeError):
             return False
 
-    @contextlib.contextmanager
-    def _transaction(self, place: Path, kind: str) -> Iterator[sqlite3.Connection]:
-        """Open a connection, and commit at the end."""
+    def _transaction(self, place: Path, kind: str, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Open a connection, act, and commit; whatever is raised takes all back."""
+
+        def committed(connection: sqlite3.Connection) -> T:
+            if kind == "EXCLUSIVE":  # to read must change nothing: it may be no ledger
+                connection.execute("PRAGMA journal_mode = DELETE")
+            # on disk before the commit returns, as is the end of its journal; on macOS, too
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute(f"BEGIN {kind}")
+            done = act(connection)
+            connection.execute("COMMIT")
+            return done
+
         try:
-            with contextlib.closing(_connected(place, "rw")) as connection:
-                if kind == "EXCLUSIVE":  # to read must change nothing: it may be no ledger
-                    connection.execute("PRAGMA journal_mode = DELETE")
-                # on disk before the commit returns, as is the end of its journal; on macOS, too
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("PRAGMA fullfsync = ON")
-                connection.execute(f"BEGIN {kind}")
-                yield connection
-                connection.execute("COMMIT")
+            return _connected(place, "rw", committed)
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
             raise LedgerError(self._said(error)) from error
 
@@ -293,14 +312,25 @@ class LedgerFile:
         return f"the ledger {self.path} cannot be used ({error}): nothing was released. {way_out}"
 
 
-def _connected(place: Path, mode: str) -> sqlite3.Connection:
-    """Connect to a file that exists."""
+def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
+    """Connect to a file that exists, and act."""
     quoted = quote(os.fsencode(place.as_posix()))
     slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows
     uri = f"file://{slash}{quoted}?mode={mode}{_LOCKING}"
-    connection = sqlite3.connect(uri, uri=True, timeout=locks.BUSY_SECONDS, isolation_level=None)
-    connection.text_factory = _text
-    return connection
+    opened: list[sqlite3.Connection] = []
+
+    def connected() -> T:
+        opened.append(
+            sqlite3.connect(uri, uri=True, timeout=locks.BUSY_SECONDS, isolation_level=None)
+        )
+        opened[0].text_factory = _text
+        return act(opened[0])
+
+    def free() -> None:  # the locks of SQLite, too, and what was not committed
+        for connection in opened:
+            connection.close()
+
+    return locks.freed_surely(connected, free)
 
 
 def _text(raw: bytes) -> str:

@@ -76,10 +76,10 @@ class Ledger:
         if path is None or budget is not None:
             _check_budget(budget)
         self._lock = OneAtATime()
-        self._file = None if path is None else LedgerFile(_checked_path(path))
-        if self._file is not None:
-            with self._lock.held():
-                self._seen = Chain.of_rows(self._file.all_rows(), str(self.path))
+        self._file = file = None if path is None else LedgerFile(_checked_path(path))
+        if file is not None:
+            rows = self._lock.hold(lambda _: file.all_rows())
+            self._seen = Chain.of_rows(rows, str(self.path))
         elif budget is not None:
             self._seen, _ = Chain.started(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
@@ -116,8 +116,8 @@ class Ledger:
         """
         _check_budget(budget)
         _, header = Chain.started(uuid4().hex, budget)
-        with OneAtATime().held():
-            LedgerFile(_checked_path(path)).create(header)
+        file = LedgerFile(_checked_path(path))
+        OneAtATime().hold(lambda _: file.create(header))
         return cls(path, budget=budget)
 
     @property
@@ -202,20 +202,20 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        with self._lock.held() as again:
-            if again:
-                raise LedgerError(
-                    f"{self._where()} is in use by this very thread, which a signal has "
-                    "interrupted: nothing was released. Release after the signal was handled."
-                )
-            if self._file is None:
-                self._seen, _ = decide(self._seen)
-                return
-            with self._file.appending(*self._place()) as (news, append):
-                seen, row = decide(self._seen.extended(news, str(self.path)))
-                if row is not None:
-                    append(row)
-            self._seen = seen  # now that it is on disk
+        self._lock.hold(lambda again: self._appended(decide, again))
+
+    def _appended(self, decide: Callable[[Chain], tuple[Chain, Row | None]], again: bool) -> None:
+        if again:
+            raise LedgerError(
+                f"{self._where()} is in use by this very thread, which a signal has "
+                "interrupted: nothing was released. Release after the signal was handled."
+            )
+        if self._file is None:
+            self._seen, _ = decide(self._seen)
+            return
+        self._seen = self._file.append(  # now that it is on disk
+            *self._place(), lambda news: decide(self._seen.extended(news, str(self.path)))
+        )
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
@@ -231,11 +231,13 @@ class Ledger:
     def _look(self) -> Chain:
         """Read what is new in the file."""
         if self._file is not None:
-            with self._lock.held() as again:
-                if not again:  # a signal handler is told what was last seen
-                    news = self._file.rows_after(*self._place())
-                    self._seen = self._seen.extended(news, str(self.path))
+            self._lock.hold(self._look_at_file)
         return self._seen
+
+    def _look_at_file(self, again: bool) -> None:
+        if self._file is not None and not again:  # a signal handler is told what was last seen
+            news = self._file.rows_after(*self._place())
+            self._seen = self._seen.extended(news, str(self.path))
 
     def _place(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""

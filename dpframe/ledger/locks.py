@@ -5,15 +5,15 @@ has opened and closed the file, as a backup does. `flock` belongs to the file it
 names, and to one opening of it.
 """
 
-import contextlib
 import itertools
 import os
 import stat
 import threading
 import time
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
+from typing import TypeVar
 
 from dpframe.errors import LedgerError
 
@@ -26,78 +26,145 @@ try:
 except ImportError:  # everywhere else
     msvcrt = None  # type: ignore[assignment]
 
-__all__ = ["BUSY_SECONDS", "OneAtATime", "locked_file"]
+__all__ = ["BUSY_SECONDS", "OneAtATime", "freed_surely", "with_locked_file"]
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
 """How long others may keep a file before it is said to be busy."""
 
 _PAUSE = 0.001  # seconds between two attempts
 _BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to read what is locked
-_ADDING = threading.RLock()
 _NUMBERS = itertools.count()
-_ALL: weakref.WeakSet["OneAtATime"] = weakref.WeakSet()
-_KEEPERS: dict[tuple[int, int], int] = {}  # threads of this process that hold a file
+_HELD: dict[int, "_Hold"] = {}  # by number of the lock
+_FORKING: dict[str, int] = {}  # the thread that forks
+_KEEPERS: dict[tuple[int, int], "_Opening"] = {}  # files that this process holds
+
+
+def freed_surely(act: Callable[[], T], free: Callable[[], object]) -> T:
+    """Act, and free what was taken, though an interrupt may arrive anywhere.
+
+    An interrupt can cut short `free`, or what leads to it: then it is run once more. A context
+    manager would not do, for its exit is a call that an interrupt can stop as it begins.
+
+    Parameters
+    ----------
+    act
+        What takes something, and uses it.
+    free
+        Frees it if it was taken, and does nothing if it was not, or is free already.
+    """
+    try:
+        try:
+            return act()
+        finally:
+            free()
+    finally:
+        free()
+
+
+class _Hold:
+    """One use of a lock, by a thread."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
 
 
 class OneAtATime:
     """A lock that tells the thread that holds it already, as in a signal handler, from others.
 
-    While a process forks, nobody else holds one: the child finds all of them free. Who holds one
-    may take another that was made later, not one that was made before.
+    It is taken and freed by one operation each on a dict, which no interrupt divides. While a
+    process forks, no other thread holds one: the child finds all of them free.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._taken = False
-        with _ADDING:
-            self.number = next(_NUMBERS)
-            _ALL.add(self)
+        self._number = next(_NUMBERS)
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[bool]:
-        """Hold the lock, and say whether this thread does so a second time."""
-        with self._lock:
-            again = self._taken
-            try:
-                self._taken = True
-                yield again
-            finally:
-                self._taken = again
+    def hold(self, act: Callable[[bool], T]) -> T:
+        """Hold the lock while a function runs, and tell it if this thread does so already."""
+        mine = _Hold()
+        return freed_surely(lambda: act(self._take(mine)), lambda: self._free(mine))
+
+    def _take(self, mine: _Hold) -> bool:
+        """Wait for the lock, but not for this thread itself; say whether it was held by that."""
+        while True:
+            holder = _HELD.setdefault(self._number, mine)
+            if holder is mine and _must_wait(mine):
+                self._free(mine)
+            elif holder.thread == mine.thread:
+                return holder is not mine
+            time.sleep(_PAUSE)
+
+    def _free(self, mine: _Hold) -> None:
+        if _HELD.get(self._number) is mine:
+            del _HELD[self._number]
 
 
-class _Fork:
-    """All locks at once, while a process forks."""
+def _must_wait(mine: _Hold) -> bool:
+    """Whether another thread forks; who holds a lock already is waited for, and takes others."""
+    if not _FORKING or _FORKING.get("thread") == mine.thread:
+        return False
+    return not any(hold is not mine and hold.thread == mine.thread for hold in list(_HELD.values()))
 
-    def __init__(self) -> None:
-        self._held = contextlib.ExitStack()
 
-    def begin(self) -> None:
-        with _ADDING:
-            locks = sorted(_ALL, key=lambda one: one.number)
-        held = contextlib.ExitStack()
-        for lock in locks:
-            held.enter_context(lock._lock)
-        held.enter_context(_ADDING)  # last: who holds a ledger may make another
-        self._held = held
-
-    def end(self) -> None:
-        self._held.close()
-
-    def end_in_child(self) -> None:
-        _KEEPERS.clear()  # no thread of the child holds a file
-        self.end()
+def _begin_to_fork() -> None:
+    """Wait until no other thread holds a lock, or forks."""
+    thread = threading.get_ident()
+    while _FORKING.setdefault("thread", thread) != thread:
+        time.sleep(_PAUSE)
+    while any(hold.thread != thread for hold in list(_HELD.values())):
+        time.sleep(_PAUSE)
 
 
 if hasattr(os, "register_at_fork"):
-    _FORK = _Fork()
+    # what runs afterwards is not Python code, which an interrupt could stop as it begins
     os.register_at_fork(
-        before=_FORK.begin, after_in_parent=_FORK.end, after_in_child=_FORK.end_in_child
+        before=_begin_to_fork, after_in_parent=_FORKING.clear, after_in_child=_FORKING.clear
     )
+    os.register_at_fork(after_in_child=_KEEPERS.clear)  # no thread of the child holds a file
 
 
-@contextlib.contextmanager
-def locked_file(path: Path, *, new: bool = False) -> Iterator[int]:
-    """Open a file, which is made if it is `new`, and hold its lock as long as the context lasts.
+class _Opening:
+    """A file that is opened and locked for one use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.thread = threading.get_ident()
+        self._file: FileIO | None = None
+        self._inode = (-1, -1)
+
+    def locked(self, *, new: bool) -> int:
+        """Open the file and wait for its lock."""
+        # a pipe must not be waited for
+        flags = getattr(os, "O_NONBLOCK", 0) | (os.O_RDWR | os.O_CREAT | os.O_EXCL if new else 0)
+        self._file = open(
+            self.path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags, 0o644)
+        )
+        handle = self._file.fileno()
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(
+                f"{self.path} is not a file, so it cannot be a ledger. Choose another path."
+            )
+        self._inode = found.st_dev, found.st_ino
+        _wait(handle, self._inode, self.path)
+        _KEEPERS[self._inode] = self
+        return handle
+
+    def close(self) -> None:
+        """Give the lock back, and close the file: once more does nothing."""
+        if self._file is None or self._file.closed:
+            return
+        try:
+            _unlock(self._file.fileno())
+            if _KEEPERS.get(self._inode) is self:
+                del _KEEPERS[self._inode]
+        finally:
+            self._file.close()
+
+
+def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) -> T:
+    """Open a file, which is made if it is `new`, and hold its lock while a function runs.
 
     Raises
     ------
@@ -111,29 +178,16 @@ def locked_file(path: Path, *, new: bool = False) -> Iterator[int]:
             f"the ledger {path} cannot be used: this system has no locks on files. Keep the ledger "
             "in memory, dpf.Ledger(budget=...)."
         )
-    # a pipe must not be waited for
-    flags = getattr(os, "O_NONBLOCK", 0) | (os.O_RDWR | os.O_CREAT | os.O_EXCL if new else 0)
-    with open(path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags, 0o644)) as file:
-        handle = file.fileno()
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise LedgerError(
-                f"{path} is not a file, so it cannot be a ledger. Choose another path."
-            )
-        inode = os.fstat(handle).st_dev, os.fstat(handle).st_ino
-        _wait(handle, inode, path)
-        try:
-            _KEEPERS[inode] = threading.get_ident()
-            yield handle
-        finally:
-            _KEEPERS.pop(inode, None)
-            _unlock(handle)
+    opening = _Opening(path)
+    return freed_surely(lambda: act(opening.locked(new=new)), opening.close)
 
 
 def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = time.monotonic() + BUSY_SECONDS
     while not _locked(handle):
-        if _KEEPERS.get(inode) == threading.get_ident():
+        keeper = _KEEPERS.get(inode)
+        if keeper is not None and keeper.thread == threading.get_ident():
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
                 "nothing was released. Ask for it after the signal was handled."
@@ -160,8 +214,11 @@ def _locked(handle: int) -> bool:
 
 def _unlock(handle: int) -> None:
     """Give the lock back: a process started meanwhile may keep the handle a little longer."""
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-    else:
-        os.lseek(handle, _BEYOND, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+        else:
+            os.lseek(handle, _BEYOND, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    except OSError:
+        return  # Windows complains if it was not locked; closing the file frees it in any case

@@ -86,9 +86,12 @@ def test_a_thread_that_reads_the_file_does_not_unlock_it(path):
 @forking
 def test_nobody_spends_meanwhile_though_the_file_was_opened_and_closed(path):
     ledger = Ledger(path)
-    with LedgerFile(path).appending(0, ledger.head):
+
+    def meanwhile(_):
         path.read_bytes()
-        assert in_processes([quickly_refused(path)]) == [REFUSED]
+        return in_processes([quickly_refused(path)]), None
+
+    assert LedgerFile(path).append(0, ledger.head, meanwhile) == [REFUSED]
     assert in_processes([quickly_refused(path)]) == [0]
 
 
@@ -228,12 +231,15 @@ def test_a_signal_handler_that_opens_the_file_anew_does_not_wait(path, interrupt
 def test_a_ledger_does_not_wait_for_another_one(path, monkeypatch):
     busy, free = Ledger(path), Ledger.create(path.with_name("y.ledger"), budget=PURE)
     monkeypatch.setattr(locks, "BUSY_SECONDS", 10)
-    with LedgerFile(path).appending(0, busy.head):
+
+    def meanwhile(_):
         waiting = threading.Thread(target=busy.status)
         waiting.start()
         free.charge(entry(SHARE))
         assert waiting.is_alive()
-    waiting.join()
+        return waiting, None
+
+    LedgerFile(path).append(0, busy.head, meanwhile).join()
 
 
 def run(script: str) -> str:
@@ -282,6 +288,8 @@ class Windows:
 def test_the_locks_of_windows_do_the_same(path, monkeypatch):
     monkeypatch.setattr(locks, "fcntl", None)
     monkeypatch.setattr(locks, "msvcrt", Windows())
-    with LedgerFile(path).appending(0, Ledger(path).head):
-        assert in_processes([quickly_refused(path)]) == [REFUSED]
+    meanwhile = LedgerFile(path).append(
+        0, Ledger(path).head, lambda _: (in_processes([quickly_refused(path)]), None)
+    )
+    assert meanwhile == [REFUSED]
     assert sum(in_processes([spending(path)] * 2)) == SHARES

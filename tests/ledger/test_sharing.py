@@ -124,7 +124,7 @@ def test_nothing_is_drawn_before_the_charge_is_on_disk(path, monkeypatch):
         pytest.fail("noise was drawn")
 
     frame = trips(Ledger(path))
-    monkeypatch.setattr(LedgerFile, "appending", unwritable)
+    monkeypatch.setattr(LedgerFile, "append", unwritable)
     monkeypatch.setattr(Law, "draw", drawn)
     with pytest.raises(LedgerError):
         frame.dp.count(epsilon=0.25)
