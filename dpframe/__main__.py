@@ -10,7 +10,7 @@ from typing import TextIO
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.errors import DPFrameError, UnreadableCertificateError
+from dpframe.errors import DPFrameError, LedgerBusyError, UnreadableCertificateError
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
 from dpframe.results.certificate import verify
@@ -47,22 +47,27 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    0: the file is what was released, or the ledger is intact. 1: it is not, or there is no
-    certificate. 2: the file cannot be read, or the command is not usable.
+    0: the file is what was released, or the ledger is intact. 1: it is not, there is no
+    certificate, or the release is not in the ledger given. 2: a file cannot be read, others keep
+    the ledger locked, or the command is not usable.
     """
     parser = argparse.ArgumentParser(
         prog="python -m dpframe",
         description="Look at released files and ledgers.",
-        epilog="exit codes: 0 sound, 1 altered or without certificate, 2 not readable",
+        epilog="exit codes: 0 sound, 1 altered, without certificate or not in the ledger, "
+        "2 not readable or busy",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (_, about) in _COMMANDS.items():
         command = commands.add_parser(name, help=about, description=about)
         command.add_argument("file", type=_path)
+        if name == "verify":
+            also = "check also that this ledger was charged for the release"
+            command.add_argument("--ledger", type=_path, metavar="PATH", help=also)
     given = parser.parse_args(arguments)
     try:
-        said = _COMMANDS[given.command][0](given.file)
-    except UnreadableCertificateError as error:
+        said = _COMMANDS[given.command][0](given)
+    except (UnreadableCertificateError, LedgerBusyError) as error:
         return _refuse(given.file, error, UNREADABLE)
     except DPFrameError as error:
         return _refuse(given.file, error, ALTERED)
@@ -117,30 +122,43 @@ def _check_is_there(path: Path) -> None:
         raise OSError("it is a device or a pipe, not a file.")
 
 
-def _show(path: Path) -> str:
-    frame = _read(path)
+def _show(given: argparse.Namespace) -> str:
+    frame = _read(given.file)
     certificate = verify(frame)
     return f"{certificate}\n\n{frame.to_string(max_rows=20)}"
 
 
-def _verify(path: Path) -> str:
-    certificate = verify(_read(path))
-    return f"{path}: {certificate.state}, {certificate.digest}"
+def _verify(given: argparse.Namespace) -> str:
+    released = _read(given.file)
+    certificate = verify(released)  # what is wrong with the file itself is said first
+    said = f"{given.file}: {certificate.state}, {certificate.digest}"
+    if given.ledger is None:
+        return said
+    try:
+        ledger = _opened(given.ledger)
+    except OSError as error:
+        raise OSError(f"the ledger {given.ledger}: {error}") from error
+    verify(released, ledger=ledger)
+    return f"{said}, in ledger {ledger.ledger_id}"
 
 
-def _ledger(path: Path) -> str:
+def _opened(path: Path) -> Ledger:
     _check_is_there(path)
     if not is_ledger(path):
-        raise ValueError(
+        raise OSError(
             "it is not a ledger of dpframe in the format of this version, or its beginning is lost."
         )
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
-    ledger = Ledger(path)
+    return Ledger(path)
+
+
+def _ledger(given: argparse.Namespace) -> str:
+    ledger = _opened(given.file)
     return f"{ledger.status()}\n\nhead {ledger.head}"
 
 
-_COMMANDS: dict[str, tuple[Callable[[Path], str], str]] = {
+_COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], str], str]] = {
     "show": (_show, "print certificate and table of a released file"),
     "verify": (_verify, "check a released file against its certificate"),
     "ledger": (_ledger, "check a ledger and print what is spent and left"),

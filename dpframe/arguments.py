@@ -11,6 +11,7 @@ from dpframe.errors import DeclarationError
 
 __all__ = [
     "MOST_GROUPS",
+    "check_release_name",
     "check_size",
     "check_text",
     "is_data",
@@ -49,6 +50,25 @@ def check_text(argument: str, given: object) -> str | None:
     if given is None or (isinstance(given, str) and given.strip()):
         return given
     raise DeclarationError(f"{argument} must be a text that is not empty, got {shown(given)}.")
+
+
+def check_release_name(given: object) -> str | None:
+    """Check the name of a release: names that look the same to a reader must not be two.
+
+    Spaces at its ends, and what is not printed (control characters, ends of lines, marks that no
+    one sees), are refused. Upper and lower case are told apart.
+    """
+    name = check_text("name", given)
+    if name is not None and (name != name.strip() or not name.isprintable()):
+        raise DeclarationError(
+            "name must begin and end with a character that is not a space, and hold nothing that "
+            f"is not printed, got {name!a}; for instance {_plain(name)!r}."
+        )
+    return name
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in name).strip() or "2024-03"
 
 
 def visible(text: str) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "DPFrameError",
     "DPFrameWarning",
     "DeclarationError",
+    "LedgerBusyError",
     "LedgerError",
     "QueryError",
     "ReleaseError",
@@ -60,11 +61,15 @@ class ReleaseError(DPFrameError, RuntimeError):
 
 
 class AlreadyReleasedError(DPFrameError, ValueError):
-    """A release of this name is in the ledger already; nothing was drawn or charged."""
+    """The ledger has a release of this name, or identifier, already; nothing was charged."""
 
 
 class LedgerError(DPFrameError, ValueError):
     """A ledger's file cannot be used, or is not as it was left; nothing was drawn."""
+
+
+class LedgerBusyError(LedgerError):
+    """Others have kept a ledger's file for long; nothing was drawn, and it may be asked again."""
 
 
 class CertificateError(DPFrameError, ValueError):

@@ -57,16 +57,17 @@ def budget_html(status: Any) -> str:
     ----------
     status
         The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
-        `remaining_share`, and `releases`, a frame with one row per release.
+        `remaining_share`, `largest_share`, and `releases`, a frame with one row per release.
     """
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
         ("budget", _budget(budget)),
         ("used", f"{status.used:.1%}"),
-        ("left", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
+        ("left", f"{_down(100 * status.remaining_share)}%"),
+        ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
-        ("", f"share={_down(status.remaining_share)}"),
+        ("", f"either is share={_down(status.largest_share)}"),
     ]
     releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
     return section(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import check_text
+from dpframe.arguments import check_release_name, check_text
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -92,7 +92,9 @@ def release(
         Which groups are neighbors, for `denoise`.
     name
         Name of this release in the ledger, "2024-03" for instance: a second one of that name is
-        refused before anything is charged, so that a job that runs again spends nothing.
+        refused before anything is charged, so that a job that runs again spends nothing. It has no
+        spaces at its ends and nothing that is not printed; case matters, the encoding of accents
+        does not.
     note
         What else to keep with it in the ledger.
     privacy_unit
@@ -275,7 +277,7 @@ def _described(planned: TablePlan) -> list[Described]:
 
 def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
     """Check what is to be recorded with a release, and refuse a name that is taken."""
-    if (check_text("name", name), check_text("note", note)) == (None, None):
+    if (check_release_name(name), check_text("note", note)) == (None, None):
         return
     if ledger is None:
         raise DeclarationError(

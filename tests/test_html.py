@@ -54,7 +54,8 @@ def status(**given):
         "used": 0.123451,
         "remaining_mu": 0.319999,
         "remaining_epsilon": 0.876549,
-        "remaining_share": float(Fraction(2, 3)),
+        "remaining_share": float(Fraction(1, 3)),
+        "largest_share": float(Fraction(2, 3)),
     }
     releases = pd.DataFrame(
         {
@@ -215,7 +216,8 @@ def test_a_budget_is_shown_on_the_safe_side():
     assert found == {
         "budget": "epsilon=1, delta=1e-06",
         "used": "12.3%",
-        "left": "mu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise\nshare=0.6666",
+        "left": "33.33%\nmu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise\n"
+        "either is share=0.6666",
     }
     even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7))))
     assert even["budget"] == "epsilon=1, delta=1e-06, 1e-07 of it for extra deltas"

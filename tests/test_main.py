@@ -11,6 +11,18 @@ import pytest
 
 import dpframe as dpf
 from dpframe.__main__ import ALTERED, SOUND, UNREADABLE, main
+from dpframe.ledger import locks
+
+HOLD = """
+import pathlib, sys
+from dpframe.ledger.locks import with_locked_file
+
+def hold(_):
+    print("held", flush=True)
+    sys.stdin.read()
+
+with_locked_file(pathlib.Path(sys.argv[1]), hold)
+"""
 
 
 @pytest.fixture
@@ -258,6 +270,74 @@ def test_ledgers_are_shown_and_checked(tmp_path, capsys):
     path.write_bytes(bytes(data))
     assert main(["ledger", str(path)]) == ALTERED
     assert "trips.ledger" in capsys.readouterr().err
+
+
+@pytest.fixture
+def charged(tmp_path):
+    """A released file and the ledger that was charged for it."""
+    ledger = dpf.Ledger.create(tmp_path / "trips.ledger", budget=dpf.Budget(1))
+    trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    trips.dp.declare(keys={"zone": ["A", "B"]}, ledger=ledger)
+    return written(trips.dp.count("zone", epsilon=0.25), tmp_path, "parquet"), ledger
+
+
+def test_a_release_is_looked_up_in_its_ledger(charged, capsys):
+    path, ledger = charged
+    assert main(["verify", str(path), "--ledger", str(ledger.path)]) == SOUND
+    out = capsys.readouterr().out
+    assert out.startswith(f"{path}: released, sha256:")
+    assert out.endswith(f", in ledger {ledger.ledger_id}\n")
+
+
+def test_a_release_of_another_ledger_is_told(charged, tmp_path, capsys):
+    path, ledger = charged
+    other = dpf.Ledger.create(tmp_path / "other.ledger", budget=dpf.Budget(1))
+    assert main(["verify", str(path), "--ledger", str(other.path)]) == ALTERED
+    said = shown(capsys.readouterr().err, path)
+    assert f"charged to ledger {ledger.ledger_id}, not to ledger {other.ledger_id}" in said
+
+
+def test_an_altered_release_is_told_whatever_its_ledger_says(charged, tmp_path, capsys):
+    path, ledger = charged
+    changed = pd.read_parquet(path)
+    changed["count"] += 1
+    changed.to_parquet(path)
+    for place in (ledger.path, tmp_path / "none.ledger"):
+        assert main(["verify", str(path), "--ledger", str(place)]) == ALTERED
+        shown(capsys.readouterr().err, path)
+
+
+def test_a_ledger_that_was_altered_vouches_for_nothing(charged, capsys):
+    path, ledger = charged
+    data = ledger.path.read_bytes()
+    ledger.path.write_bytes(data.replace(b"laplace", b"nothing"))
+    assert main(["verify", str(path), "--ledger", str(ledger.path)]) == ALTERED
+    assert "entry 2 does not continue the chain" in shown(capsys.readouterr().err, path)
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, capsys, what):
+    place = tmp_path / "odd.ledger"
+    PLACES[what](place)
+    assert main(["verify", str(charged[0]), "--ledger", str(place)]) == UNREADABLE
+    assert f"the ledger {place}: " in shown(capsys.readouterr().err, charged[0])
+
+
+@pytest.mark.parametrize("command", ["ledger", "verify"])
+def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
+    path, ledger = charged
+    monkeypatch.setattr(locks, "BUSY_SECONDS", 0.1)
+    file = ledger.path if command == "ledger" else path
+    more = [] if command == "ledger" else ["--ledger", str(ledger.path)]
+    holding = [sys.executable, "-c", HOLD, str(ledger.path)]
+    with subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline().strip() == b"held"
+        assert main([command, str(file), *more]) == UNREADABLE
+        other.stdin.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "(it is locked)" in shown(err, file)
+    assert main([command, str(file), *more]) == SOUND
 
 
 def test_a_missing_ledger_is_not_created(tmp_path, capsys):

@@ -8,17 +8,19 @@ canonical JSON with exact fractions as text.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settled
 
-__all__ = ["FORMAT", "Chain", "Entry", "Row"]
+__all__ = ["FORMAT", "Chain", "Row"]
 
 FORMAT = 2
 """Version of what rows mean."""
@@ -34,48 +36,6 @@ _MISREAD = (
     RecursionError,
 )
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One release in a ledger.
-
-    Parameters
-    ----------
-    release_id
-        Identifier, also in the certificate of what was released.
-    released_at
-        When, as an ISO 8601 time in UTC.
-    what
-        The queries in words.
-    mechanism
-        Name of the mechanism.
-    spend
-        How the amount was given.
-    loss
-        What it costs.
-    name
-        Name that no other release of the ledger has; `None`: none was given.
-    note
-        What was noted with it.
-    user
-        Who released it, as the system calls them; `None` where it does not know.
-    frame, unit, columns
-        The names of the frame and of its privacy unit, and the private columns read.
-    """
-
-    release_id: str
-    released_at: str
-    what: str
-    mechanism: str
-    spend: Spend
-    loss: PrivacyLoss
-    name: str | None = None
-    note: str | None = None
-    user: str | None = None
-    frame: str | None = None
-    unit: str | None = None
-    columns: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -96,16 +56,12 @@ class Chain:
         Identifier of the ledger.
     budget
         The total.
-    hashes
-        Hashes of all rows, that of the header first.
+    log
+        What was charged, in order, and the hashes of all rows, that of the header first.
     pots
         What was settled when the ledger was made, filled by the entries.
-    entries
-        What was charged, in order.
     shares
         Sum of the shares of entries that were spent by share.
-    names
-        The entries that have a name, by it.
     protected
         Whom the ledger protects; `None`: no frame was declared with it yet.
     protected_in
@@ -114,11 +70,9 @@ class Chain:
 
     ledger_id: str
     budget: Budget
-    hashes: tuple[str, ...]
+    log: Log
     pots: Pots
-    entries: tuple[Entry, ...] = ()
     shares: Fraction = Fraction(0)
-    names: Mapping[str, Entry] = field(default_factory=dict)
     protected: Protected | None = None
     protected_in: int = 0
 
@@ -126,7 +80,7 @@ class Chain:
     def entry_hashes(self) -> tuple[str, ...]:
         """Hashes of the entries alone."""
         other = {0, self.protected_in}
-        return tuple(one for number, one in enumerate(self.hashes) if number not in other)
+        return tuple(one for number, one in enumerate(self.log.hashes) if number not in other)
 
     @classmethod
     def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
@@ -142,7 +96,7 @@ class Chain:
             }
         )
         header = Row(0, body, _hash(_START, body))
-        return cls(ledger_id, budget, (header.hash,), pots), header
+        return cls(ledger_id, budget, Log().plus([header.hash], []), pots), header
 
     @classmethod
     def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
@@ -164,7 +118,8 @@ class Chain:
                 # as they were settled: another version would perhaps settle other ones
                 pots = tuple(_pot_of(pot) for pot in read["pots"])
                 filled = Pots(pots, _fraction(read["whole"]), exact(budget.discovery))
-                chain = cls(str(read["ledger_id"]), budget, (rows[0].hash,), filled)
+                log = Log().plus([rows[0].hash], [])
+                chain = cls(str(read["ledger_id"]), budget, log, filled)
         except _MISREAD as error:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
@@ -179,8 +134,8 @@ class Chain:
         LedgerError
             If one does not.
         """
-        seen, head, entries, hashes = self, self.hashes[-1], [], []
-        for number, row in enumerate(rows, start=len(self.hashes)):
+        seen, head, entries, hashes = self, self.log.head, [], []
+        for number, row in enumerate(rows, start=self.log.rows):
             if row.number != number or row.hash != _hash(head, row.body):
                 raise LedgerError(_broken(where, number))
             try:
@@ -199,28 +154,25 @@ class Chain:
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
         body = _canonical(_json_of(entry))
-        row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
+        row = Row(self.log.rows, body, _hash(self.log.head, body))
         return self._grown([row.hash], [entry]), row
 
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
         shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
-        names = {entry.name: entry for entry in entries if entry.name is not None}
         return replace(
             self,
-            hashes=(*self.hashes, *hashes),
-            entries=(*self.entries, *entries),
+            log=self.log.plus(hashes, entries),
             pots=self.pots.plus(*(entry.loss for entry in entries)),
             shares=sum(shares, start=self.shares),
-            names={**self.names, **names} if names else self.names,
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
         """Append whom the ledger protects, which nothing said before."""
         body = _canonical(protected.row())
-        row = Row(len(self.hashes), body, _hash(self.hashes[-1], body))
+        row = Row(self.log.rows, body, _hash(self.log.head, body))
         seen = self._protecting(protected, row.number)
-        return replace(seen, hashes=(*self.hashes, row.hash)), row
+        return replace(seen, log=self.log.plus([row.hash], [])), row
 
     def _protecting(self, protected: Protected, number: int) -> "Chain":
         if self.protected is not None:
@@ -295,19 +247,29 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 
 def _entry_of(read: dict[str, Any]) -> Entry:
-    spend, loss = read["spend"], read["loss"]
-    if any(text.startswith("-") for text in loss.values()):
-        raise ValueError  # what is spent is never given back
+    spend = read["spend"]
     return Entry(
         read["release_id"],
         read["released_at"],
         read["what"],
         read["mechanism"],
         Spend(spend["kind"], _fraction(spend["amount"]), spend["delta"]),
-        PrivacyLoss(**{name: _fraction(text) for name, text in loss.items()}),
-        **{key: read[key] for key in ("name", "note", "user", "frame", "unit")},
-        columns=tuple(read["columns"]),
+        _loss_of(**read["loss"]),
+        read["name"],
+        read["note"],
+        read["user"],
+        read["frame"],
+        read["unit"],
+        tuple(read["columns"]),
     )
+
+
+@lru_cache(maxsize=1024)  # most releases of a ledger cost the same
+def _loss_of(*, epsilon: str, mu_squared: str, delta: str) -> PrivacyLoss:
+    loss = PrivacyLoss(_fraction(epsilon), _fraction(mu_squared), _fraction(delta))
+    if min(part.numerator for part in (loss.epsilon, loss.mu_squared, loss.delta)) < 0:
+        raise ValueError  # what is spent is never given back
+    return loss
 
 
 def _json_of_pot(pot: Pot) -> dict[str, str]:

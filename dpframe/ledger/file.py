@@ -19,7 +19,7 @@ from typing import TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.ledger import locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
@@ -275,7 +275,8 @@ class LedgerFile:
         try:
             return _connected(place, "rw", committed)
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
-            raise LedgerError(self._said(error)) from error
+            busy = _code(error) == sqlite3.SQLITE_BUSY
+            raise (LedgerBusyError if busy else LedgerError)(self._said(error)) from error
 
     def _foreign(self) -> str:
         return (
@@ -297,7 +298,7 @@ class LedgerFile:
 
     def _said(self, error: Exception) -> str:
         """Say what SQLite said, and the way out."""
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        code = _code(error)
         if code == sqlite3.SQLITE_NOTADB:
             return self._foreign()
         ways_out = {
@@ -331,6 +332,12 @@ def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -
             connection.close()
 
     return locks.freed_surely(connected, free)
+
+
+def _code(error: Exception) -> int:
+    """Give what SQLite calls an error, without the details."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
 
 
 def _text(raw: bytes) -> str:

@@ -21,10 +21,11 @@ from dpframe.errors import (
     DeclarationError,
     LedgerError,
 )
-from dpframe.ledger.chain import Chain, Entry, Row
+from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.locks import OneAtATime
+from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss
@@ -143,12 +144,12 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Everything charged so far, in order."""
-        return self._look().entries
+        return self._look().log.entries
 
     @property
     def head(self) -> str:
         """Hash of the last entry, which covers all before: SHA-256 in hexadecimal."""
-        return self._look().hashes[-1]
+        return self._look().log.head
 
     def allows(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits beside what is spent."""
@@ -172,7 +173,7 @@ class Ledger:
         Raises
         ------
         AlreadyReleasedError
-            If a release of this name is recorded already.
+            If a release of this name, or of this identifier, is recorded already.
         BudgetExceededError
             If it does not fit in what is left of the budget.
         LedgerError
@@ -221,6 +222,7 @@ class Ledger:
         """Append an entry to what was seen, or refuse it."""
         _refuse_gains(entry.loss)
         _refuse_repeated(entry.name, seen)
+        _refuse_recorded(entry.release_id, seen)
         left = BudgetStatus.of(seen)
         if entry.spend.kind == "share":
             _refuse_outdated(entry, left.share(entry.spend.amount))
@@ -241,7 +243,7 @@ class Ledger:
 
     def _place(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
-        return len(self._seen.hashes) - 1, self._seen.hashes[-1]
+        return self._seen.log.rows - 1, self._seen.log.head
 
     def status(self) -> BudgetStatus:
         """Return what is spent and what is left."""
@@ -294,7 +296,7 @@ class Ledger:
     def __repr__(self) -> str:
         """Show what it is, as of the last look."""
         where = "in memory" if self._file is None else f"in {self.path}"
-        return f"<Ledger {where}: {self.budget}, {len(self._seen.entries)} releases>"
+        return f"<Ledger {where}: {self.budget}, {self._seen.log.releases} releases>"
 
     def _where(self) -> str:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
@@ -312,11 +314,21 @@ def _refuse_gains(loss: PrivacyLoss) -> None:
 
 def _refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
-    first = None if name is None else seen.names.get(name)
+    first = None if name is None else seen.log.named(name)
     if first is not None:
         raise AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
             "nothing was charged. If this is another release, give it another name."
+        )
+
+
+def _refuse_recorded(release_id: str, seen: Chain) -> None:
+    """Refuse the identifier of an earlier release: certificates are looked up by it."""
+    first = seen.log.with_id(release_id)
+    if first is not None:
+        raise AlreadyReleasedError(
+            f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
+            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance."
         )
 
 

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerBusyError, LedgerError
 
 try:
     import fcntl
@@ -168,8 +168,10 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
 
     Raises
     ------
+    LedgerBusyError
+        If others keep it for long.
     LedgerError
-        If others keep it, or the system has no such locks.
+        If this thread keeps it, or the system has no such locks.
     OSError
         If it cannot be opened, or made.
     """
@@ -193,7 +195,7 @@ def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
                 "nothing was released. Ask for it after the signal was handled."
             )
         if time.monotonic() > deadline:
-            raise LedgerError(
+            raise LedgerBusyError(
                 f"the ledger {path} cannot be used (it is locked): nothing was released. Another "
                 f"process has kept it for {BUSY_SECONDS:g} s: try again."
             )

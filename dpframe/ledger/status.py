@@ -1,5 +1,6 @@
 """What is spent of a budget and what is left, as numbers, tables and words."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
@@ -9,8 +10,9 @@ import pandas as pd
 
 from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html
-from dpframe.ledger.chain import Chain, Entry
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.log import Entry, Log
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.rounding import below, root_below
 
@@ -29,8 +31,8 @@ class BudgetStatus:
     ----------
     budget
         The total: a promise about everything released, however amounts were chosen.
-    entries
-        The releases charged to it.
+    log
+        What was charged to it.
     pots
         What decides whether a release fits, as filled by them.
     shares
@@ -38,14 +40,19 @@ class BudgetStatus:
     """
 
     budget: Budget
-    entries: tuple[Entry, ...]
+    log: Log
     pots: Pots
     shares: Fraction
 
     @classmethod
     def of(cls, chain: Chain) -> "BudgetStatus":
         """Return the status of a ledger as it is known so far."""
-        return cls(chain.budget, chain.entries, chain.pots, chain.shares)
+        return cls(chain.budget, chain.log, chain.pots, chain.shares)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The releases, in order."""
+        return self.log.entries
 
     @property
     def losses(self) -> tuple[PrivacyLoss, ...]:
@@ -88,7 +95,20 @@ class BudgetStatus:
 
     @property
     def remaining_share(self) -> float:
-        """What shares leave of 1; 0 if nothing fits any more."""
+        """Part of the budget that is left, in [0, 1]: below 1 after any spend.
+
+        It is what the pot with most left has left of its limit, and no more than shares so far
+        leave of 1. A share of this size fits; `largest_share` takes all that is left.
+        """
+        return min(self.largest_share, below(1 - self.pots.used))
+
+    @property
+    def largest_share(self) -> float:
+        """Largest share of a further release, 1 less the shares so far: all that is left.
+
+        A share is a part of what is left, so it is not made smaller by spends in other ways; what
+        it costs is. 0 if nothing fits any more.
+        """
         return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
     def share(self, amount: Fraction) -> PrivacyLoss:
@@ -112,7 +132,7 @@ class BudgetStatus:
         if amount > 1 - self.shares or not any(left):
             raise BudgetExceededError(
                 f"share={float(amount):.6g} does not fit in what is left of {self.budget}: "
-                f"share={_floor(self.remaining_share, 6)} is left. Spend less, or declare a "
+                f"share={_floor(self.largest_share, 6)} is left. Spend less, or declare a "
                 "larger budget."
             )
         part = amount / (1 - self.shares)
@@ -184,12 +204,13 @@ class BudgetStatus:
         lines = [
             f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-            f"Remaining  {_still_fits(self, 4)}, share={_floor(self.remaining_share, 4)}",
+            f"Remaining  {_still_fits(self, 4)} (either is share={_floor(self.largest_share, 4)}); "
+            f"{_percent_down(self.remaining_share)} of the budget",
         ]
-        hidden = len(self.entries) - _MOST_SHOWN
+        hidden = self.log.releases - _MOST_SHOWN
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
-        return "\n".join([*lines, *map(self._line, self.entries[-_MOST_SHOWN:])])
+        return "\n".join([*lines, *map(self._line, self.log.latest(_MOST_SHOWN))])
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
@@ -240,6 +261,10 @@ def _floor(value: float, digits: int) -> str:
     # exact, so that 0.1 is not shown as 0.09999
     shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(value))
     return f"{float(shown):g}"
+
+
+def _percent_down(part: float) -> str:
+    return f"{math.floor(exact(part) * 1000) / 10:.1f}%"
 
 
 def _short(amount: Fraction) -> Fraction:

@@ -203,13 +203,13 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
                 f"mechanism must be one of {known}, got mechanism={mechanism!r}."
             )
         return [mechanism]
-    entries = () if declaration.ledger is None else declaration.ledger.entries
+    ledger = declaration.ledger if spend.kind == "share" else None
     kinds = {
         MECHANISMS[entry.mechanism].law
-        for entry in entries
+        for entry in (() if ledger is None else ledger.entries)
         if entry.spend.kind == "share" and entry.mechanism in MECHANISMS
     }
-    if spend.kind != "share" or not kinds:
+    if not kinds:
         return [name for name, how in MECHANISMS.items() if how.automatic]
     return [name for name, how in MECHANISMS.items() if how.automatic and how.law in kinds]
 

@@ -184,8 +184,8 @@ def _check_discovery(value: object, delta: float) -> float:
 class Spend:
     """How much one release may use, as it was given: exactly one of epsilon, mu, rho and share.
 
-    `epsilon` goes with an optional `delta`; a `share` is a part of a whole budget, of mu^2 for
-    Gaussian noise and of epsilon for Laplace noise.
+    `epsilon` goes with an optional `delta`; a `share` s is the part `s / (1 - shares so far)` of
+    what is left of the budget, of mu^2 for Gaussian noise and of epsilon for Laplace noise.
     """
 
     kind: SpendKind

@@ -17,7 +17,7 @@ Prices are rounded up and limits down; sums are exact.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -27,8 +27,8 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 from dpframe.privacy.renyi import (
     best_order,
+    divergence_of_gaussian,
     divergence_of_pure,
-    few_digits,
     pure_of_divergence,
     renyi_limit,
 )
@@ -125,7 +125,7 @@ class RenyiPot:
         """Return what a loss takes."""
         if not loss.mu_squared:
             return divergence_of_pure(loss.epsilon, self.order)
-        price = few_digits(self.order * loss.mu_squared / 2)
+        price = divergence_of_gaussian(loss.mu_squared, self.order)
         return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
     def spare(self, left: Fraction) -> Spare:
@@ -256,22 +256,54 @@ class Pots:
         return Fraction(1) if found is None else found[1] / found[0].limit
 
 
-def _filled(pot: Pot, had: Fraction, losses: Iterable[PrivacyLoss]) -> Fraction | None:
-    """Add what losses take of a pot, unless one of them kills it."""
-    for loss in losses:
-        price = pot.price(loss)
+def _filled(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:
+    """Add what losses take of a pot, unless one of them kills it; prices are never below 0."""
+    total = _Sum(had)
+    for price in _prices(pot, losses):
         if price is None:
             return None
-        had = _short(had + price)
-        if had > pot.limit:
-            return None
-    return had
+        total.add(price)
+    return None if total.value > pot.limit else total.value
+
+
+def _prices(pot: Pot, losses: Sequence[PrivacyLoss]) -> Iterable[Fraction | None]:
+    """Price losses: a ledger that is read has few that differ, each of them many times."""
+    distinct = {id(loss): loss for loss in losses}
+    if len(distinct) == len(losses):
+        return map(pot.price, losses)
+    prices = {number: pot.price(loss) for number, loss in distinct.items()}
+    return (prices[id(loss)] for loss in losses)
+
+
+class _Sum:
+    """A sum of fractions that is reduced at the end: to do so each time would take most of it."""
+
+    def __init__(self, value: Fraction) -> None:
+        self._above, self._below = value.numerator, value.denominator
+
+    def add(self, amount: Fraction) -> None:
+        """Add a fraction, and round the sum up where its exact digits became very many."""
+        unit = amount.denominator
+        if self._below % unit:
+            factor = unit // math.gcd(self._below, unit)
+            self._above, self._below = self._above * factor, self._below * factor
+        self._above += amount.numerator * (self._below // unit)
+        if self._below.bit_length() > _LONG:
+            short = _short(self.value)
+            self._above, self._below = short.numerator, short.denominator
+
+    @property
+    def value(self) -> Fraction:
+        """The sum, reduced."""
+        return Fraction(self._above, self._below)
 
 
 def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
-    for amount in amounts:
-        total = _short(total + amount) if amount else total
-    return total
+    """Add what was spent; most parts of losses are 0."""
+    summed = _Sum(total)
+    for amount in filter(None, amounts):
+        summed.add(amount)
+    return summed.value
 
 
 def settled(budget: Budget) -> Pots:

@@ -9,7 +9,14 @@ import numpy as np
 from dpframe.privacy.amounts import exact
 from dpframe.privacy.rounding import below
 
-__all__ = ["best_order", "divergence_of_pure", "few_digits", "pure_of_divergence", "renyi_limit"]
+__all__ = [
+    "best_order",
+    "divergence_of_gaussian",
+    "divergence_of_pure",
+    "few_digits",
+    "pure_of_divergence",
+    "renyi_limit",
+]
 
 _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 
@@ -73,13 +80,14 @@ def divergence_of_pure(epsilon: Fraction, order: Fraction) -> Fraction:
     >>> round(float(divergence_of_pure(Fraction(1, 10), Fraction(28))), 6)
     0.076285
     """
-    if epsilon >= _LARGE:
+    if epsilon.numerator >= _LARGE * epsilon.denominator:
         return epsilon
     number = float(epsilon)
     if number <= _SMALL:  # squares of floats would vanish
         return min(epsilon, few_digits(order * epsilon**2 / 2))
     divergence = _divergence(number, _beyond(order))
-    return Fraction(divergence) if divergence < number else epsilon  # either is a bound
+    # either is a bound
+    return Fraction(*divergence.as_integer_ratio()) if divergence < number else epsilon
 
 
 def _beyond(order: Fraction) -> float:
@@ -119,9 +127,19 @@ def pure_of_divergence(divergence: Fraction, order: Fraction) -> Fraction:
     return exact(low)
 
 
+def divergence_of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
+    """Return the Renyi divergence of Gaussian noise, ``a mu^2 / 2``, up to 64 binary digits."""
+    return _few_digits(
+        order.numerator * mu_squared.numerator, 2 * order.denominator * mu_squared.denominator
+    )
+
+
 def few_digits(value: Fraction) -> Fraction:
     """Round a fraction > 0 up to 64 binary digits, and 0 to 0."""
-    above, below = value.numerator, value.denominator
+    return _few_digits(value.numerator, value.denominator)
+
+
+def _few_digits(above: int, below: int) -> Fraction:
     shift = below.bit_length() - above.bit_length() + _DIGITS
     if shift >= 0:
         return Fraction(-((-above << shift) // below), 1 << shift)

@@ -112,7 +112,7 @@ def test_a_ledger_at_work_is_refused_or_goes_on(path, damage):
         for use in (ledger.status, lambda used=ledger: used.charge(entry(pure(0.01)))):
             with contextlib.suppress(LedgerError):
                 use()
-        assert ledger.last_status().entries[: len(LOSSES)] == tuple(map(entry, LOSSES))
+        assert ledger.last_status().losses[: len(LOSSES)] == tuple(LOSSES)
         without_sidecars(path)
 
 

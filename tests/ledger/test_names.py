@@ -2,6 +2,8 @@
 
 import getpass
 import os
+import unicodedata
+from dataclasses import replace
 from fractions import Fraction
 
 import pandas as pd
@@ -198,3 +200,73 @@ def test_the_status_shows_names():
     frame.dp.count(mu=Fraction(1, 10), mechanism="gaussian", name="march")
     assert "'march', count: gaussian, mu=0.1, 0.182 of the budget" in repr(frame.dp.budget)
     assert "march" in frame.dp.budget._repr_html_()
+
+
+BAD = [
+    " one",
+    "one ",
+    "one\n",
+    "one\ttwo",
+    "\ufeffone",
+    "one\u200b",
+    "one\xa0",
+    "o\x00e",
+    "\u202eone",
+]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_names_that_look_like_others_are_refused_before_anything_is_charged(name):
+    frame = trips(budget=ONE)
+    with pytest.raises(DeclarationError, match=r"not printed, got '.*'; for instance 'o") as told:
+        frame.dp.count(epsilon=0.1, name=name)
+    assert str(told.value).isprintable()
+    assert not frame.dp.ledger.entries
+    frame.dp.count(epsilon=0.1, name="one")
+
+
+@pytest.mark.parametrize("first", ["NFC", "NFD"])
+@pytest.mark.parametrize("where", ["in memory", "in a file"])
+def test_accents_are_the_same_however_they_are_encoded(tmp_path, where, first):
+    second = {"NFC": "NFD", "NFD": "NFC"}[first]
+    names = [unicodedata.normalize(form, "M\xe4rz 2024") for form in (first, second)]
+    assert names[0] != names[1]
+    in_file = where == "in a file"
+    ledger = Ledger.create(tmp_path / "x", budget=ONE) if in_file else Ledger(budget=ONE)
+    frame = trips(ledger=ledger)
+    frame.dp.count(epsilon=0.1, name=names[0])
+    if in_file:
+        frame = trips(ledger=Ledger(tmp_path / "x"))
+    with pytest.raises(AlreadyReleasedError, match="was released already"):
+        frame.dp.count(epsilon=0.1, name=names[1])
+    assert [each.name for each in ledger.entries] == names[:1]
+
+
+def test_case_and_spaces_within_a_name_matter():
+    frame = trips(budget=ONE)
+    for name in ("march", "March", "mar ch", "mar  ch"):
+        frame.dp.count(epsilon=0.1, name=name)
+    assert len(frame.dp.ledger.entries) == 4
+
+
+@pytest.mark.parametrize("where", ["in memory", "in a file", "in a file opened anew"])
+def test_an_identifier_is_charged_once(tmp_path, where):
+    path = tmp_path / "x"
+    ledger = Ledger(budget=ONE) if where == "in memory" else Ledger.create(path, budget=ONE)
+    made = entry(pure(0.1))
+    ledger.charge(made)
+    if where == "in a file opened anew":
+        ledger = Ledger(path)
+    before = ledger.head
+    with pytest.raises(AlreadyReleasedError, match=rf"release_id='{made.release_id}' was charged"):
+        ledger.charge(made)
+    assert (ledger.head, ledger.status().spent) == (before, pure(0.1))
+    ledger.charge(entry(pure(0.1)))
+
+
+def test_an_identifier_that_was_refused_can_be_charged():
+    ledger, made = Ledger(budget=ONE), entry(pure(2))
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(made)
+    ledger.charge(replace(made, loss=pure(0.1)))
+    assert len(ledger.entries) == 1

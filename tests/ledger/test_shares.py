@@ -10,7 +10,7 @@ from support.charging import ONE, PURE, entry, gaussian, pure
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu
 
 BUDGETS = [ONE, Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]
@@ -177,3 +177,55 @@ def test_a_preview_costs_what_the_release_then_does():
     released = frame.dp.count("zone", share=0.4, mechanism="gaussian")
     assert shown["mu"].tolist() == [released.dp.certificate.privacy_loss.mu]
     assert shown["fits"].all()
+
+
+def spent_in(way: str) -> Ledger:
+    """Give a ledger of which some was spent, in one way or several."""
+    ledger = Ledger(budget=ONE)
+    for kind in KINDS:
+        if kind in way:
+            charge(ledger, kind, Fraction(1, 6))
+    if "epsilon" in way:
+        ledger.charge(entry(pure(0.25)))
+    if "mu" in way:
+        ledger.charge(entry(gaussian(0.05)))
+    return ledger
+
+
+WAYS = ["epsilon", "mu", "epsilon and mu", "gaussian", "laplace and mu", "gaussian and laplace"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_left_after_any_spend_is_less_than_everything(way):
+    left = spent_in(way).status()
+    assert 0 < left.remaining_share < 1
+    assert left.remaining_share <= 1 - left.used
+    assert left.remaining_share <= left.largest_share == float(1 - left.shares)
+    line = next(line for line in repr(left).splitlines() if line.startswith("Remaining"))
+    part = float(line.split("; ")[1].partition("%")[0]) / 100
+    assert 0.999 * left.remaining_share - 0.001 < part <= left.remaining_share
+
+
+def test_the_least_spend_is_seen():
+    ledger = Ledger(budget=ONE)
+    assert repr(ledger.status()).splitlines()[2].endswith("100.0% of the budget")
+    ledger.charge(entry(pure(Fraction(1, 10**30))))
+    assert ledger.status().remaining_share < 1
+    assert repr(ledger.status()).splitlines()[2].endswith("99.9% of the budget")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_part_that_remains_fits_as_a_share_and_the_largest_takes_all(way, kind):
+    ledger = spent_in(way)
+    charge(ledger, kind, exact(ledger.status().remaining_share))
+    ledger = spent_in(way)
+    charge(ledger, kind, 1 - ledger.status().shares)
+    assert ledger.status().remaining_share == ledger.status().largest_share == 0
+
+
+def test_an_epsilon_of_a_quarter_leaves_three_quarters_of_a_pure_budget():
+    frame = trips(budget=PURE)
+    frame.dp.count("zone", epsilon=0.25)
+    assert frame.dp.budget.remaining_share == 0.75
+    assert "(either is share=1); 75.0% of the budget" in repr(frame.dp.budget)

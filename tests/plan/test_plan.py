@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from uuid import uuid4
 
 import pandas as pd
 import pytest
@@ -60,7 +61,7 @@ def compared(made):
 
 
 def charge(declaration, made):
-    entry = Entry("id", "now", "what", made.mechanism, made.spend, made.loss)
+    entry = Entry(uuid4().hex, "now", "what", made.mechanism, made.spend, made.loss)
     declaration.ledger.charge(entry)
 
 

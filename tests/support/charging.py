@@ -4,6 +4,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from uuid import uuid4
 
 from dpframe.ledger.ledger import BudgetStatus, Entry, Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
@@ -32,8 +33,11 @@ def affords(budget: Budget, losses: Iterable[PrivacyLoss]) -> bool:
 
 
 def entry(loss: PrivacyLoss, name: str | None = None, share: Fraction | None = None) -> Entry:
+    """Make an entry with an identifier of its own."""
     spend = Spend.of(mu=1) if share is None else Spend("share", share)
-    return Entry("id", "2026-01-01T00:00:00+00:00", "count", "mechanism", spend, loss, name=name)
+    return Entry(
+        uuid4().hex, "2026-01-01T00:00:00+00:00", "count", "mechanism", spend, loss, name=name
+    )
 
 
 def status(budget: Budget, *losses: PrivacyLoss) -> BudgetStatus:

@@ -1,0 +1,141 @@
+"""Entries of a ledger and hashes of its rows, in lists that only grow.
+
+Each state of a ledger looks at the beginning of the lists that it knows, so that a charge costs the
+same whatever was charged before.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpframe.privacy.amounts import PrivacyLoss, Spend
+
+__all__ = ["Entry", "Log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One release in a ledger.
+
+    Parameters
+    ----------
+    release_id
+        Identifier, also in the certificate of what was released; no other release has it.
+    released_at
+        When, as an ISO 8601 time in UTC.
+    what
+        The queries in words.
+    mechanism
+        Name of the mechanism.
+    spend
+        How the amount was given.
+    loss
+        What it costs.
+    name
+        Name that no other release of the ledger has; `None`: none was given.
+    note
+        What was noted with it.
+    user
+        Who released it, as the system calls them; `None` where it does not know.
+    frame, unit, columns
+        The names of the frame and of its privacy unit, and the private columns read.
+    """
+
+    release_id: str
+    released_at: str
+    what: str
+    mechanism: str
+    spend: Spend
+    loss: PrivacyLoss
+    name: str | None = None
+    note: str | None = None
+    user: str | None = None
+    frame: str | None = None
+    unit: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+class Log:
+    """What a ledger recorded up to some row; later logs share its lists."""
+
+    __slots__ = ("_entries", "_hashes", "_ids", "_names", "_sizes")
+
+    def __init__(self) -> None:
+        self._hashes: list[str] = []
+        self._entries: list[Entry] = []
+        self._ids: dict[str, int] = {}  # of releases, and where their entries are
+        self._names: dict[str, int] = {}
+        self._sizes = 0, 0
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was charged."""
+        return isinstance(other, Log) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """Hashes of all rows."""
+        return tuple(self._hashes[: self.rows])
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries."""
+        return tuple(self._entries[: self.releases])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, those that are no entries included."""
+        return self._sizes[0]
+
+    @property
+    def releases(self) -> int:
+        """Number of entries."""
+        return self._sizes[1]
+
+    @property
+    def head(self) -> str:
+        """Hash of the last row."""
+        return self._hashes[self.rows - 1]
+
+    def latest(self, most: int) -> tuple[Entry, ...]:
+        """Give the last entries, at most so many."""
+        return tuple(self._entries[max(self.releases - most, 0) : self.releases])
+
+    def with_id(self, release_id: str) -> Entry | None:
+        """Find the entry of a release."""
+        return self._at(self._ids.get(release_id))
+
+    def named(self, name: str) -> Entry | None:
+        """Find the first entry of a name, whichever way its accents are encoded."""
+        return self._at(self._names.get(_composed(name)))
+
+    def _at(self, place: int | None) -> Entry | None:
+        return None if place is None or place >= self.releases else self._entries[place]
+
+    def plus(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Log":
+        """Add rows, some of which are entries."""
+        grown = Log()
+        if (len(self._hashes), len(self._entries)) == self._sizes:
+            grown._hashes, grown._entries = self._hashes, self._entries
+            grown._ids, grown._names = self._ids, self._names
+            grown._add(hashes, entries)
+        else:  # what was added before came to nothing
+            grown._add(self.hashes, self.entries)
+            grown._add(hashes, entries)
+        return grown
+
+    def _add(self, hashes: Sequence[str], entries: Sequence[Entry]) -> None:
+        first = len(self._entries)
+        self._hashes.extend(hashes)
+        self._entries.extend(entries)
+        for place, entry in enumerate(entries, start=first):
+            self._ids.setdefault(entry.release_id, place)
+            if entry.name is not None:
+                self._names.setdefault(_composed(entry.name), place)
+        self._sizes = len(self._hashes), len(self._entries)
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
