@@ -257,6 +257,7 @@ class Slow(str):
 
 from scipy import special  # adds a filter of its own when it is loaded
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 frame = pd.DataFrame({"zone": pd.Series([Slow("A")] * 9, dtype=object)})
 before = list(warnings.filters)
 try:
