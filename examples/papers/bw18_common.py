@@ -1,9 +1,10 @@
 """What the figures of `balle_wang_2018.py` share: settings, claims, tables and panels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,9 +14,22 @@ from checks import Checks
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 
-DELTA = 1e-6
 STANDARD_ERRORS = 6.0  # a false alarm in fewer than one of 10^7 checks, for a mean of many squares
 TIE = 1.01  # ratio of two errors that counts as none
+STYLES = {
+    "cGM": "C3--",
+    "aGM": "k-",
+    "aGM-JS": "C0-o",
+    "aGM-TH": "C1-s",
+    "aGM-TH, SURE": "C1:s",
+    "aGM-W": "C5-D",
+    "aGM-W, SURE, 5 trees": "C5:D",
+    "aGM-TF": "C6-x",
+    "Laplace": "0.6",
+    "aGM, empirical Bayes": "C2-^",
+    "auto": "C4-v",
+    "zero": "k:",
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,20 @@ class Settings:
 
     quick: bool
     data: Path | None
+
+
+class Measured(NamedTuple):
+    """Mean errors with a row for each setting, and the standard errors of these means."""
+
+    mean: pd.DataFrame
+    spread: pd.DataFrame
+
+
+def measure(repetitions: Iterable[pd.DataFrame]) -> Measured:
+    """Average tables of errors that have the same settings as their index."""
+    together = pd.concat(repetitions)
+    groups = together.groupby(level=list(together.index.names), sort=False)
+    return Measured(groups.mean(), groups.sem())
 
 
 def just_below_one(epsilon: float) -> float:
@@ -71,12 +99,20 @@ def check_best(
             claim(what if holds else f"{what}, which is better", holds)
 
 
+def say_where_zero_is_as_good(errors: pd.DataFrame, methods: Sequence[str], gain: float) -> None:
+    """Name the settings in which no method has an error below `gain` times that of zeros."""
+    best = errors[list(methods)].min(axis=1)
+    for setting in errors.index[best > gain * errors["zero"]]:
+        where = _in_words(errors.index, setting)
+        print(f"note: {where}: no method of the paper gains {1 - gain:.0%} over answering zero")
+
+
 def _in_words(index: pd.Index, setting: object) -> str:
     values = setting if isinstance(setting, tuple) else (setting,)
     return ", ".join(f"{name}={value:g}" for name, value in zip(index.names, values, strict=True))
 
 
-def draw_lines(axes: plt.Axes, table: pd.DataFrame, styles: Mapping[str, str]) -> None:
+def draw_lines(axes: plt.Axes, table: pd.DataFrame, styles: Mapping[str, str] = STYLES) -> None:
     """Draw each column of a table over its index, both logarithmic."""
     for name in table:
         axes.plot(table.index, table[name], styles.get(name, "-"), label=name, markersize=4)
@@ -84,14 +120,28 @@ def draw_lines(axes: plt.Axes, table: pd.DataFrame, styles: Mapping[str, str]) -
     axes.grid(alpha=0.3)
 
 
-def panels_by_epsilon(errors: pd.DataFrame, label: str, styles: Mapping[str, str]) -> plt.Figure:
-    """Draw errors over d, one panel for each epsilon."""
-    epsilons = errors.index.unique("epsilon")
+def draw_measured(axes: plt.Axes, errors: Measured) -> None:
+    """Draw mean errors, with bars of two standard errors."""
+    draw_lines(axes, errors.mean)
+    limits = axes.get_ylim()
+    for line, name in zip(axes.lines, errors.mean, strict=True):
+        bars = 2 * errors.spread[name].replace(0, np.nan)
+        style = {"fmt": "none", "ecolor": line.get_color(), "elinewidth": 1, "capsize": 2}
+        axes.errorbar(errors.mean.index, errors.mean[name], bars, **style)
+    axes.set_ylim(limits)
+
+
+def panels_by_epsilon(errors: Measured, label: str, more: Measured | None = None) -> plt.Figure:
+    """Draw errors over d, one panel for each epsilon, and some of `more` beside them."""
+    epsilons = errors.mean.index.unique("epsilon")
+    shown = [(epsilon, errors) for epsilon in epsilons]
+    if more is not None:
+        shown += [(epsilon, more) for epsilon in more.mean.index.unique("epsilon")]
     figure, panels = plt.subplots(
-        1, len(epsilons), figsize=(4 * len(epsilons) + 1.5, 4), layout="constrained"
+        1, len(shown), figsize=(3.6 * len(shown) + 1.5, 4), layout="constrained"
     )
-    for axes, epsilon in zip(np.atleast_1d(panels), epsilons, strict=True):
-        draw_lines(axes, errors.loc[epsilon], styles)
+    for axes, (epsilon, part) in zip(np.atleast_1d(panels), shown, strict=True):
+        draw_measured(axes, Measured(part.mean.loc[epsilon], part.spread.loc[epsilon]))
         axes.set_title(f"$\\epsilon$ = {epsilon:g}")
     panels[0].set_ylabel(label)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
