@@ -132,17 +132,18 @@ def draw_measured(axes: plt.Axes, errors: Measured) -> None:
 
 
 def panels_by_epsilon(errors: Measured, label: str, more: Measured | None = None) -> plt.Figure:
-    """Draw errors over d, one panel for each epsilon, and some of `more` beside them."""
+    """Draw errors over d, one panel for each epsilon, and those of larger d beside them."""
     epsilons = errors.mean.index.unique("epsilon")
-    shown = [(epsilon, errors) for epsilon in epsilons]
+    shown = [(epsilon, errors, f"$\\epsilon$ = {epsilon:g}") for epsilon in epsilons]
     if more is not None:
-        shown += [(epsilon, more) for epsilon in more.mean.index.unique("epsilon")]
+        beside = more.mean.index.unique("epsilon")
+        shown += [(epsilon, more, f"$\\epsilon$ = {epsilon:g}, larger d") for epsilon in beside]
     figure, panels = plt.subplots(
         1, len(shown), figsize=(3.6 * len(shown) + 1.5, 4), layout="constrained"
     )
-    for axes, (epsilon, part) in zip(np.atleast_1d(panels), shown, strict=True):
+    for axes, (epsilon, part, title) in zip(np.atleast_1d(panels), shown, strict=True):
         draw_measured(axes, Measured(part.mean.loc[epsilon], part.spread.loc[epsilon]))
-        axes.set_title(f"$\\epsilon$ = {epsilon:g}")
+        axes.set_title(title)
     panels[0].set_ylabel(label)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     return figure
