@@ -14,8 +14,9 @@ Analytical Calibration and Optimal Denoising", arXiv 1805.06530.
 
 The classical mechanism exists for epsilon below 1 only; at 1 it is taken just below. Data are made
 up, as in the paper, but for the traffic: there `--data` reads files (see `city.py`), whose hours
-stand in for those of the paper, and without them the city is made up. What goes beyond the paper is
-named in the three modules of the figures.
+stand in for those of the paper, and without them the city is made up. Sizes d, the epsilons of the
+curves and that of the maps are chosen here. What goes beyond the paper is named in the modules of
+the figures.
 
 A check that fails makes the exit code 1. Realized errors of plain noise must be within 6 standard
 errors of what is predicted; of denoisers, only what holds by far is checked. Where a claim of the

@@ -92,7 +92,8 @@ def _total_of_vectors(rng: np.random.Generator, d: int) -> np.ndarray:
     """Draw vectors uniform in the cube of side 1 around x_0 ~ N(0, I), in whole steps; add them up.
 
     A coordinate of the total moves by at most GRID when a vector is replaced by another one in the
-    cube: sensitivity sqrt(d) / n of the mean, which takes the place of the cube as known.
+    cube: sensitivity sqrt(d) / n of the mean. That takes the place of the cube as public; in
+    earnest one would then shrink toward x_0, not toward zero.
     """
     center = np.rint(rng.normal(size=d) * GRID).astype(np.int64)
     around = rng.integers(-GRID // 2, GRID // 2, (RECORDS, d), endpoint=True)
@@ -146,7 +147,7 @@ def _check_orders(checks: Checks, errors: pd.DataFrame, denoiser: str) -> None:
 def figure_4(checks: Checks, settings: Settings) -> plt.Figure:
     """Error of normalized sparse histograms, over the number of bins."""
     rng = np.random.default_rng(4)
-    sizes, repetitions = ((10, 300), 3) if settings.quick else (SIZES, 100)
+    sizes, repetitions = ((10, 300), 2) if settings.quick else (SIZES, 100)
     errors = _histograms_of(checks, rng, sizes, repetitions, EPSILONS)
     sure = {(1.0, d): 0.7 for d in sizes if d >= 300}
     check_best(checks, errors.mean, "aGM-TH", OF_THE_PAPER, sure)
