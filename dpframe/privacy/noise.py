@@ -1,5 +1,7 @@
 """Exact draws of integer noise: the rounded Gaussian, the discrete Laplace; all entropy is here.
 
+Noise in a box is drawn in `box` with the parts of this module.
+
 A rounded Gaussian `round(scale * Z)`, added to an integer, gives `round(integer + scale * Z)`: a
 rounding of the ideal, continuous mechanism, so its guarantee holds to the letter. The discrete
 Laplace, `P(k) = (1 - q) / (1 + q) q**|k|` with `q = exp(-1 / scale)`, has the guarantee of the
@@ -58,11 +60,21 @@ except ImportError:  # Python may be built without ssl
     from os import urandom as _system_bytes
 
 __all__ = [
+    "KNOWN_BITS",
+    "LOW_BITS",
     "MAX_SCALE",
+    "WORD",
+    "Interval",
     "check_scale",
+    "check_size",
+    "halves",
     "integer_noise",
     "random_bytes",
     "random_words",
+    "round_halves",
+    "try_strips",
+    "whole_part",
+    "wrapped",
 ]
 
 MAX_SCALE = 2.0**60
@@ -71,9 +83,16 @@ MAX_SCALE = 2.0**60
 _BLOCK = 1 << 17  # arrays of a block fit in the processor's cache
 _SPARE = 64  # enough for a thousand draws, of which 3 % are rejected
 _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
-_WORD = 64
-_LOW_BITS = 40  # of a 64-bit place, left for the second product
-_HIGH_BITS = _WORD - _LOW_BITS + STRIP_BITS  # bits of Z after the point in the first product
+_HIGH_BITS = 30  # of Z after the point in the first product
+
+WORD = 64
+"""Bits are drawn by the word."""
+
+KNOWN_BITS = WORD + STRIP_BITS
+"""Bits of Z after the point that are drawn at once."""
+
+LOW_BITS = KNOWN_BITS - _HIGH_BITS
+"""Of a 64-bit place, left for the second product."""
 
 
 def random_bytes(n: int) -> bytes:
@@ -140,8 +159,7 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     >>> integer_noise(LAPLACE_CURVE, 0, 3)
     array([0, 0, 0])
     """
-    if size < 0:
-        raise CalibrationError(f"size must be >= 0, got size={size!r}.")
+    check_size(size)
     scales = check_scale(scale)
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
@@ -149,6 +167,12 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
         )
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         return _draw(strip_table(curve), scales, size)
+
+
+def check_size(size: int) -> None:
+    """Validate a number of draws."""
+    if size < 0:
+        raise CalibrationError(f"size must be >= 0, got size={size!r}.")
 
 
 def check_scale(scale: float | np.ndarray) -> np.ndarray:
@@ -192,41 +216,72 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
 
 def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Draw once per place of `out`; return the places where the draw was rejected."""
-    cell, place = random_words(out.size, np.uint16), random_words(out.size)
-    strip = table.strip.take(cell).astype(np.int64)
+    strip, place, rejected, refined = try_strips(table, out.size)
     _round_block(table.curve, scales, strip, place, out)
+    for i, drawn in refined.items():
+        out[i] = _round_exactly(table.curve, float(_part(scales, i)), drawn)
+    return rejected
+
+
+def try_strips(
+    table: StripTable, size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, "Interval"]]:
+    """Draw Z = (strip + (place + [0, 1)) / 2**64) / 64 once for each of so many places.
+
+    Returns strips, places, where the draw was rejected, and Z where it was settled exactly.
+    """
+    cell, place = random_words(size, np.uint16), random_words(size)
+    strip = table.strip.take(cell).astype(np.int64)
     tested = (cell >= table.free).nonzero()[0]
     bottom = table.bottom[cell[tested] - table.free]
     rejected, refined = _test_heights(table.curve, strip[tested], place[tested], bottom)
-    for i, drawn in refined.items():
-        out[tested[i]] = _round_exactly(table.curve, float(_part(scales, tested[i])), drawn)
-    again: np.ndarray = tested[rejected]
-    return again
+    return strip, place, tested[rejected], {int(tested[i]): z for i, z in refined.items()}
 
 
 def _round_block(
     curve: Curve, scales: np.ndarray, strip: np.ndarray, place: np.ndarray, out: np.ndarray
 ) -> None:
     """Write the draws to `out` that Z = (strip + (place + [0, 1)) / 2**64) / 64 gives."""
-    # Z = (high + (low + [0, 1)) / 2**40) / 2**30
-    high = (strip << _HIGH_BITS - STRIP_BITS) + (place >> _LOW_BITS).view(np.int64)
-    low = (place & (1 << _LOW_BITS) - 1).view(np.int64)
+    pull = None if curve.pull is None else curve.pull(scales)
+    left, _ = round_halves(scales, *halves(strip, place), out, pull)
+    unknown = scales * 2.0**-KNOWN_BITS
+    for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0]:
+        drawn = Interval(int(strip[i]) << WORD | int(place[i]), KNOWN_BITS)
+        out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
+
+
+def halves(strip: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Split Z into (high + (low + [0, 1)) / 2**40) / 2**30."""
+    high = (strip << _HIGH_BITS - STRIP_BITS) + (place >> LOW_BITS).view(np.int64)
+    return high, (place & (1 << LOW_BITS) - 1).view(np.int64)
+
+
+def round_halves(
+    scales: np.ndarray,
+    high: np.ndarray,
+    low: np.ndarray,
+    out: np.ndarray,
+    pull: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Write the integers nearest to scale * Z to `out`, for Z = (high + low / 2**40) / 2**30.
+
+    Returns
+    -------
+    tuple
+        In floats: what is left over, between -1/2 and 1/2, and the product it is left over of,
+        scale * Z less the whole part of scale / 2**30 times `high`, and less the pull.
+    """
     unit = scales * 2.0**-_HIGH_BITS
     whole = np.floor(unit)
     product = (unit - whole) * high
-    product += unit * 2.0**-_LOW_BITS * low
-    if curve.pull is not None:
-        pull = curve.pull(scales)
+    product += unit * 2.0**-LOW_BITS * low
+    if pull is not None:
         product -= np.clip(product, -pull, pull)
     nearest = np.rint(product)
     out[:] = nearest
     if whole.any():
         out += whole.astype(np.int64) * high
-    product -= nearest
-    unknown = scales * 2.0 ** -(STRIP_BITS + _WORD)
-    for i in (np.abs(product, out=product) > 0.5 - MARGIN - unknown).nonzero()[0]:
-        drawn = Interval(int(strip[i]) << _WORD | int(place[i]), STRIP_BITS + _WORD)
-        out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
+    return product - nearest, product
 
 
 class Interval(NamedTuple):
@@ -237,7 +292,14 @@ class Interval(NamedTuple):
 
     def refine(self) -> "Interval":
         """Draw the next 64 bits."""
-        return Interval(self.start << _WORD | _random_bits(_WORD), self.bits + _WORD)
+        return Interval(self.start << WORD | _random_bits(WORD), self.bits + WORD)
+
+    def known_to(self, bits: int) -> "Interval":
+        """Draw until so many bits are known, or more."""
+        drawn = self
+        while drawn.bits < bits:
+            drawn = drawn.refine()
+        return drawn
 
 
 def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
@@ -245,14 +307,38 @@ def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
     sign = -1 if drawn.start < 0 else 1
     if sign < 0:
         drawn = Interval(~drawn.start, drawn.bits)
-    p, q = scale.as_integer_ratio()
     while True:
-        low, high = curve.offset(scale, drawn.bits)
-        one = q << drawn.bits  # scale |Z| = p |Z| / q; everything is multiplied by q 2**bits
-        answer = (p * drawn.start + q * low) // one
-        if p * (drawn.start + 1) + q * high <= (answer + 1) * one:
-            return (sign * answer + 2**63) % 2**64 - 2**63
+        size = whole_part(scale, drawn, 1, curve.offset(scale, drawn.bits))
+        if size is not None:
+            return wrapped(sign * size)
         drawn = drawn.refine()
+
+
+def wrapped(value: int) -> int:
+    """Return an integer modulo 2**64, as an int64."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def whole_part(scale: float, drawn: Interval, terms: int, offset: tuple[int, int]) -> int | None:
+    """Return the whole part of scale * S + d if it is the same for all of an interval, else `None`.
+
+    Parameters
+    ----------
+    scale
+        The scale, >= 0.
+    drawn
+        S lies in [start, start + terms) / 2**bits, with start >= 0.
+    terms
+        How many numbers S is the sum of, each of them known to 2**-bits.
+    offset
+        Integers below and above 2**bits d.
+    """
+    p, q = scale.as_integer_ratio()
+    low, high = offset
+    one = q << drawn.bits  # scale S = p S / q; everything is multiplied by q 2**bits
+    answer = (p * drawn.start + q * low) // one
+    certain = p * (drawn.start + terms) + q * high <= (answer + 1) * one
+    return answer if certain else None
 
 
 def _test_heights(
@@ -260,8 +346,8 @@ def _test_heights(
 ) -> tuple[np.ndarray, dict[int, Interval]]:
     """Draw heights in tested cells; return who is rejected, and Z where it was settled exactly."""
     fraction = random_words(strip.size)
-    z = (strip + place * 2.0**-_WORD) * 2.0**-STRIP_BITS
-    excess = bottom + fraction * 2.0**-_WORD - curve.heights(z)
+    z = (strip + place * 2.0**-WORD) * 2.0**-STRIP_BITS
+    excess = bottom + fraction * 2.0**-WORD - curve.heights(z)
     rejected = excess > MARGIN
     refined = {}
     # the bottom of the tail's cell is NaN: never clear
@@ -269,8 +355,8 @@ def _test_heights(
         if np.isnan(bottom[i]):
             drawn = _try_tail(curve)
         else:
-            z_drawn = Interval(int(strip[i]) << _WORD | int(place[i]), STRIP_BITS + _WORD)
-            height = Interval(int(bottom[i]) << _WORD | int(fraction[i]), _WORD)
+            z_drawn = Interval(int(strip[i]) << WORD | int(place[i]), KNOWN_BITS)
+            height = Interval(int(bottom[i]) << WORD | int(fraction[i]), WORD)
             drawn = _accept(curve, z_drawn, height)
         if drawn is None:
             rejected[i] = True
@@ -295,7 +381,7 @@ def _try_tail(curve: Curve) -> Interval | None:
     block = 0
     while _random_bits(1):
         block += 1
-    bits = _WORD - STRIP_BITS - 4
+    bits = WORD - STRIP_BITS - 4
     start = (curve.reach + block << bits) + _random_bits(bits)
     drawn = Interval(start if _random_bits(1) else ~start, bits)
-    return _accept(curve, drawn, Interval(_random_bits(_WORD), _WORD + 8 + block))
+    return _accept(curve, drawn, Interval(_random_bits(WORD), WORD + 8 + block))

@@ -23,6 +23,7 @@ __all__ = [
     "STRIP_BITS",
     "Curve",
     "StripTable",
+    "half",
     "strip_table",
 ]
 
@@ -87,7 +88,7 @@ def _half_square(z: Any) -> Any:
     return z * z / 2
 
 
-def _half(_: float, bits: int) -> tuple[int, int]:
+def half(_: float, bits: int) -> tuple[int, int]:
     """Bracket 1/2, which rounds to the nearest integer."""
     return (1 << bits) // 2, ((1 << bits) + 1) // 2
 
@@ -112,7 +113,7 @@ def _laplace_pull(scales: np.ndarray) -> np.ndarray:
     return pull
 
 
-GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=_half_square, offset=_half)
+GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=_half_square, offset=half)
 """Of the rounded Gaussian."""
 
 LAPLACE_CURVE = Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pull=_laplace_pull)

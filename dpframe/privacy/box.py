@@ -1,0 +1,287 @@
+"""Exact draws of noise in a box: vectors whose density is an exponential of the largest coordinate.
+
+The noise of D coordinates with scales s_1 .. s_D has the density
+
+    exp(-max_k |z_k| / s_k) / (2**D D! s_1 ... s_D) ,
+
+that of the K-norm mechanism whose body is the box of half-sides s_k. Rounded, and added to
+integers, it is a rounding of that continuous mechanism, as in `noise`.
+
+How it is drawn
+    Sort the sizes |z_k| / s_k: the smallest is x_1, the largest x_D. Each of the 2**D D! ways to
+    give them signs and to hand them to the coordinates is as likely, and the density of the sorted
+    sizes is exp(-x_D) on 0 < x_1 < ... < x_D. It is the density of sums: x_j = E_1 + ... + E_j, for
+    independent standard exponentials. So D exponentials are added up one by one, and the sums are
+    handed out in an order that is uniform among all D!. An exponential is |Z| for the Z that
+    `noise` draws for the discrete Laplace, and the sign of that Z is a sign for a coordinate. One
+    coordinate alone has the discrete Laplace noise itself, which varies less than a rounding.
+
+    The order is that of D random words. If any two of a cell are equal, all D are drawn again:
+    what decides that treats all orders alike.
+
+Why it is exact
+    Two tiers answer the one question, which integer is nearest to s_k x_j.
+
+    - Floats, where the answer is clear. Each E is known to 70 bits after the point. The sum is
+      (high + (low + [0, j)) / 2**40) / 2**30, with exact integers and 0 <= low < 2**40. As in
+      `noise`, the whole part of s / 2**30 is taken out of the product in int64, modulo 2**64. What
+      remains is (u - whole) * high + u * low / 2**40, u = s / 2**30, two terms >= 0 of exact
+      factors, but for a `high` above 2**53. So conversion, products and sum cost at most three
+      roundings of 2**-53 of it, less than 2**-51. What is unknown of the sum moves it by less than
+      s D / 2**70. An answer counts if it is clear by more than 2**-50 of the largest product of the
+      row and s D / 2**70. The comparison itself is off by 2**-54, which the other half of 2**-50
+      covers: no answer is doubtful but near a half, where the product is 1/2 or more. (Scales below
+      2**-900 may lose digits of products that are far below 1/2.)
+    - Integers otherwise, on 64 more bits of each E at a time until they can. All doubtful
+      coordinates of a cell are settled on the same bits, so they share its exponentials. An E whose
+      acceptance took more bits keeps them.
+
+The time it takes depends on the noise that is drawn, never on the data it is added to.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, combinations, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from dpframe.privacy.noise import (
+    KNOWN_BITS,
+    LOW_BITS,
+    WORD,
+    Interval,
+    check_scale,
+    check_size,
+    halves,
+    integer_noise,
+    random_words,
+    round_halves,
+    try_strips,
+    whole_part,
+    wrapped,
+)
+from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
+
+__all__ = ["box_noise"]
+
+_BLOCK = 1 << 15  # coordinates of a block: their sums fit in the processor's cache
+_SPARE = 20  # one draw more for so many: 3 % are rejected
+_FEW = 8  # so many words are compared faster than sorted
+_MANY = 100  # so many words of 32 bits are too often tied
+_ERROR = 2.0**-50  # twice a bound on the relative error of a product
+_LOW_MASK = (1 << LOW_BITS) - 1
+
+
+def box_noise(scales: Sequence[float], size: int) -> list[np.ndarray]:
+    """Draw rounded noise in a box for `size` cells, independent of one another.
+
+    The vector of a cell is `round(z)`, where z has a density proportional to
+    `exp(-max_k |z_k| / s_k)`, exactly (Hardt and Talwar 2010, with a box for K). If one coordinate
+    alone has a scale above 0, its noise is that of the discrete Laplace law. What does not fit in
+    an int64, with scales near 2**60, wraps modulo 2**64.
+
+    Parameters
+    ----------
+    scales
+        Scale of each coordinate, s_k, from 0 to 2**60. A coordinate of scale 0 gets 0, and does not
+        count among the others.
+    size
+        Number of cells, >= 0.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        An int64 array of shape (size,) for each coordinate.
+
+    Raises
+    ------
+    CalibrationError
+        If a scale is out of range or the size is negative.
+
+    References
+    ----------
+    M. Hardt and K. Talwar, "On the geometry of differential privacy", STOC 2010.
+
+    Examples
+    --------
+    >>> rows, total, public = box_noise([1.0, 200.0, 0.0], 1000)
+    >>> rows.dtype, total.shape, public.any()
+    (dtype('int64'), (1000,), np.False_)
+    """
+    check_size(size)
+    checked = check_scale(np.array(scales, np.float64))
+    (moving,) = checked.nonzero()
+    if moving.size == checked.size > 1:
+        return list(_draw(checked, size))
+    out = np.zeros((checked.size, size), np.int64)
+    if moving.size == 1:
+        out[moving[0]] = integer_noise(LAPLACE_CURVE, float(checked[moving[0]]), size)
+    elif moving.size:
+        out[moving] = _draw(checked[moving], size)
+    return list(out)
+
+
+def _draw(scales: np.ndarray, size: int) -> np.ndarray:
+    """Draw the noise of cells, one a column, in blocks."""
+    out = np.empty((scales.size, size), np.int64)
+    cells = max(1, _BLOCK // scales.size)
+    with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
+        for start in range(0, size, cells):
+            _draw_block(scales, out[:, start : start + cells])
+    return out
+
+
+def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
+    """Write the noise of some cells, one a column, to `out`."""
+    members, cells = out.shape
+    drawn = _exponentials(out.size)
+    high, low = (_added_up(part.reshape(out.shape)) for part in (drawn.high, drawn.low))
+    places = _places(members, cells)
+    sizes = scales[:, None]
+    left, product = round_halves(sizes, high.take(places), low.take(places), out)
+    margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
+    doubtful: dict[int, list[int]] = {}
+    for k, cell in zip(*(np.abs(left, out=left) > 0.5 - margin).nonzero(), strict=True):
+        doubtful.setdefault(int(cell), []).append(int(k))
+    for cell, rows in doubtful.items():
+        parts = [drawn.interval(place) for place in range(cell, out.size, cells)]
+        asked = [(float(scales[k]), int(places[k, cell]) // cells) for k in rows]
+        out[rows, cell] = _round_exactly(asked, parts)
+    sign = drawn.sign.reshape(out.shape)
+    out ^= sign
+    out -= sign
+
+
+def _added_up(parts: np.ndarray) -> np.ndarray:
+    """Return the sums of the first rows, in the fastest of two ways."""
+    if len(parts) > parts.shape[1]:
+        sums: np.ndarray = parts.cumsum(axis=0)
+        return sums
+    sums = parts.copy()
+    for before, row in pairwise(sums):
+        row += before
+    return sums
+
+
+class _Exponentials(NamedTuple):
+    """Standard exponentials E = (high + (low + [0, 1)) / 2**40) / 2**30, and signs.
+
+    Parameters
+    ----------
+    high, low
+        int64 arrays.
+    sign
+        0 or -1.
+    refined
+        E where more is known of it, by its place.
+    """
+
+    high: np.ndarray
+    low: np.ndarray
+    sign: np.ndarray
+    refined: dict[int, Interval]
+
+    def interval(self, place: int) -> Interval:
+        """All that is known of one of them."""
+        known = int(self.high[place]) << LOW_BITS | int(self.low[place])
+        return self.refined.get(place) or Interval(known, KNOWN_BITS)
+
+
+def _exponentials(size: int) -> _Exponentials:
+    """Draw |Z| and the sign of Z of a Laplace law, so many times."""
+    strip, place, rejected, refined = try_strips(
+        strip_table(LAPLACE_CURVE), size + size // _SPARE + 1
+    )
+    sign = strip >> WORD - 1
+    high, low = halves(strip, place)
+    high ^= sign  # -[a, a + 1) is [~a, ~a + 1) but for an end
+    low ^= sign & _LOW_MASK
+    for i, drawn in refined.items():
+        sign[i] = -1 if drawn.start < 0 else 0
+        refined[i] = Interval(drawn.start ^ int(sign[i]), drawn.bits).known_to(KNOWN_BITS)
+        known = refined[i].start >> refined[i].bits - KNOWN_BITS
+        high[i], low[i] = known >> LOW_BITS, known & _LOW_MASK
+    return _accepted(_Exponentials(high, low, sign, refined), rejected, size)
+
+
+def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponentials:
+    """Put spare draws, from place `size` on, in the place of rejected ones; draw what is missing."""
+    accepted = np.ones(drawn.high.size - size, bool)
+    within = int(rejected.searchsorted(size))
+    accepted[rejected[within:] - size] = False
+    spare = size + accepted.nonzero()[0][:within]
+    filled, again = rejected[: spare.size], rejected[spare.size : within]
+    parts = (drawn.high, drawn.low, drawn.sign)
+    for part in parts:
+        part[filled] = part[spare]
+    refined = {i: known for i, known in drawn.refined.items() if i < size}
+    for i in drawn.refined.keys() - refined.keys():
+        refined |= {int(to): drawn.refined[i] for to in filled[spare == i]}
+    if again.size:
+        more = _exponentials(again.size)
+        for part, other in zip(parts, more[:3], strict=True):
+            part[again] = other
+        refined |= {int(again[i]): known for i, known in more.refined.items()}
+    return _Exponentials(*(part[:size] for part in parts), refined)
+
+
+def _places(members: int, cells: int) -> np.ndarray:
+    """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
+    ranks = _compared(members, cells) if members <= _FEW else _sorted(members, cells)
+    places = ranks.astype(np.int64, order="C")
+    places *= cells
+    places += np.arange(cells)
+    return places
+
+
+def _compared(members: int, cells: int) -> np.ndarray:
+    """Return the ranks of random words, by comparing each with each."""
+    keys = random_words(members * cells, np.uint16).reshape(members, cells)
+    ranks, tied = np.zeros((members, cells), np.uint8), np.zeros(cells, bool)
+    for i, j in combinations(range(members), 2):
+        later = keys[i] < keys[j]
+        ranks[j] += later
+        ranks[i] += ~later
+        tied |= keys[i] == keys[j]
+    return _settled(ranks, tied, _compared)
+
+
+def _sorted(members: int, cells: int) -> np.ndarray:
+    """Return the order of random words that bear the numbers of coordinates, by sorting them."""
+    word, bits = np.uint32 if members < _MANY else np.uint64, (members - 1).bit_length()
+    keys = random_words(members * cells, word).reshape(cells, members) >> bits << bits
+    keys |= np.arange(members, dtype=word)
+    keys.sort(axis=1)
+    tied = ((keys[:, 1:] ^ keys[:, :-1]) >> bits == 0).any(axis=1)
+    keys &= (1 << bits) - 1
+    return _settled(keys.T, tied, _sorted)
+
+
+def _settled(
+    ranks: np.ndarray, tied: np.ndarray, draw: Callable[[int, int], np.ndarray]
+) -> np.ndarray:
+    """Draw the orders of cells with equal words again."""
+    if tied.any():
+        ranks[:, tied] = draw(len(ranks), np.count_nonzero(tied))
+    return ranks
+
+
+def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]) -> list[int]:
+    """Round coordinates of one cell, modulo 2**64, on as many bits of its parts as it takes.
+
+    Each is a scale times the sum of the first parts, those up to a position.
+    """
+    found: dict[int, int] = {}
+    bits = KNOWN_BITS
+    while True:
+        parts = [part.known_to(bits) for part in parts]
+        sums = list(accumulate(part.start >> part.bits - bits for part in parts))
+        for i, (scale, last) in enumerate(asked):
+            if i not in found:
+                total = Interval(sums[last], bits)
+                size = whole_part(scale, total, last + 1, half(scale, bits))
+                if size is not None:
+                    found[i] = wrapped(size)
+        if len(found) == len(asked):
+            return [found[i] for i in range(len(asked))]
+        bits += WORD
