@@ -14,7 +14,7 @@ from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Reach, reach_of
+from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Asked, Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Task, Term

@@ -7,26 +7,31 @@ is at most
 
     F(a, b) = sum over footprints of max over corners v, w of sum_k (|a v_k - b w_k| / sigma_k)^p ,
 
-with p = 2 for Gaussian and p = 1 for Laplace noise. F is convex in (a, b), so the worst pair of
-units fills its caps at a corner of the polytope of caps: whole cells of `c` rows, and at most one
-cell with what remains.
+with p = 2 for Gaussian and p = 1 for Laplace noise. For noise in boxes, the sum over coordinates is
+one over groups of them, and of a group the largest coordinate counts. F is convex in (a, b), so the
+worst pair of units is among those of `reach`.
 """
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Literal, NamedTuple
 
-from dpframe.privacy.neighbors import Caps, Neighboring
+from dpframe.privacy.neighbors import Neighboring
+from dpframe.privacy.reach import Reach, fillings
 
-__all__ = ["Footprint", "Norm", "Reach", "Sparse", "movement", "reach_of"]
+__all__ = ["Footprint", "Groups", "Inside", "Norm", "Sparse", "movement"]
 
 Norm = Literal[1, 2]
 
-_MOST_ROWS = 2**60
+Inside = Literal["sum", "max"]
+"""How coordinates count whose noise is drawn together: all of them, or the largest."""
+
+Groups = Sequence[tuple[int, ...]]
+"""Positions of coordinates whose noise is drawn together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,78 +73,21 @@ class Sparse:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How much of the cells one unit can fill.
-
-    Parameters
-    ----------
-    full
-        Number of cells that a unit can fill with `rows` rows each.
-    rows
-        Rows in a full cell.
-    rest
-        Rows left for one further cell, possibly 0.
-    cells
-        Number of cells there are.
-    always
-        Whether a unit always has exactly one row in the only cell, so that none ever leaves it.
-    """
-
-    full: int
-    rows: int
-    rest: int
-    cells: int
-    always: bool = False
-
-    @property
-    def total(self) -> int:
-        """Most rows of one unit over all cells: min(m, g c)."""
-        return self.full * self.rows + self.rest
-
-    @property
-    def whole(self) -> "Reach":
-        """Reach of a unit that is measured as one record over all cells."""
-        return Reach(1, 1, 0, 1)
-
-
-def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
-    """Derive what a unit can fill from its caps; `None` if they leave it unbounded.
-
-    More than 2**60 rows are as good as unbounded: no noise hides them.
-
-    With at most m rows, g groups and c rows in a group: `full = min(g, floor(m / c))` cells with c
-    rows, and `rest = m - full c` rows in one more cell if `full < g`.
-
-    Examples
-    --------
-    >>> reach_of(Caps(rows=7, groups=5, rows_per_group=2), cells=100)
-    Reach(full=3, rows=2, rest=1, cells=100, always=False)
-    """
-    groups = cells if caps.groups is None else min(caps.groups, cells)
-    per_group = caps.rows if caps.rows_per_group is None else caps.rows_per_group
-    if per_group is None:
-        return None
-    rows = groups * per_group if caps.rows is None else caps.rows
-    if min(rows, groups * per_group) > _MOST_ROWS:
-        return None
-    per_group = min(per_group, rows)
-    full = min(groups, rows // per_group)
-    rest = rows - full * per_group if full < groups else 0
-    return Reach(full, per_group, rest, cells, always)
-
-
 def movement(
     footprints: Sequence[Footprint | Sparse],
     scales: Sequence[Fraction],
     norm: Norm,
     reach: Reach,
     neighboring: Neighboring,
+    groups: Groups | None = None,
+    *,
+    joined: bool = False,
 ) -> Fraction:
     """Return the largest weighted distance between neighbors, to the power `norm`.
 
     It is the maximum over neighbors of `sum_k (|Delta w_k| / scale_k)^norm`, over the coordinates
-    of all cells.
+    of all cells; or, with groups, of `sum_g max_(k in g) (|Delta w_k| / scale_k)^norm`, over the
+    groups of all cells.
 
     Parameters
     ----------
@@ -148,16 +96,24 @@ def movement(
     scales
         One noise scale per coordinate. A scale of 0 marks a coordinate that no neighbor moves.
     norm
-        2 for Gaussian noise, 1 for Laplace noise.
+        2 for Gaussian noise, 1 for Laplace noise and for noise in boxes.
     reach
         How much one unit can fill.
     neighboring
         Whether a neighbor has one unit more or fewer, or one unit replaced.
+    groups
+        Coordinates of which the largest counts; one in no group counts on its own. `None`: each
+        does. Coordinates that no footprint names are those of the sparse ones.
+    joined
+        Whether the largest of all cells counts in place of their sum, as where the noise of one
+        group is drawn together for all cells.
 
     Returns
     -------
     Fraction
-        The exact maximum, 0 if nothing can move.
+        The exact maximum, 0 if nothing can move. It is an upper bound where a footprint has
+        coordinates in several groups, one of them with coordinates of another footprint, too: then
+        each such group counts with the most that its coordinates can move by themselves.
 
     Raises
     ------
@@ -168,54 +124,142 @@ def movement(
     -----
     For one count under add/remove this is `K = full * rows^2 + rest^2` with norm 2, and min(m, g c)
     with norm 1.
+
+    Examples
+    --------
+    A row adds 1 to a count and 3 or -3 to a sum:
+
+    >>> from dpframe.privacy.reach import Reach
+    >>> parts = Footprint((0,), ((1,),)), Footprint((1,), ((-3,), (3,)))
+    >>> rest = [Fraction(1, 2), Fraction(3)], 1, Reach(1, 1, 0, 1), "add_remove"
+    >>> movement(parts, *rest), movement(parts, *rest, groups=[(0, 1)])
+    (Fraction(3, 1), Fraction(2, 1))
     """
+    grouping = _grouping(footprints, len(scales), groups)
+
+    @cache
+    def distance(a: int, b: int) -> Fraction:
+        return _distance(footprints, scales, norm, grouping, (a, b))
+
+    if joined:
+        both = neighboring == "replace"
+        alone = Fraction(0) if reach.always else distance(reach.rows, 0)
+        return max(alone, distance(reach.rows, reach.rows)) if both else alone
     if neighboring == "add_remove":
-        one = _distance(footprints, scales, norm, 1, 0)
         weight: int = reach.full * reach.rows**norm + reach.rest**norm
-        return one * weight
+        return distance(1, 0) * weight
     if reach.always:
-        return _distance(footprints, scales, norm, 1, 1)
-    return _replaced(footprints, scales, norm, reach)
+        return distance(1, 1)
+    return max(filling.moved(reach, distance) for filling in fillings(reach))
+
+
+class _Grouping(NamedTuple):
+    """Which coordinates count together.
+
+    Parameters
+    ----------
+    of
+        The number of the group of each coordinate.
+    shared
+        Groups with coordinates of several footprints, or of a sparse one that has others in it.
+    sparse
+        Shared groups with coordinates of sparse footprints.
+    """
+
+    of: tuple[int, ...]
+    shared: frozenset[int]
+    sparse: frozenset[int]
+
+
+def _grouping(
+    footprints: Sequence[Footprint | Sparse], size: int, groups: Groups | None
+) -> _Grouping:
+    """Number the groups, and find those that lie in no footprint alone."""
+    of = list(range(size))
+    for group in groups or ():
+        for k in group:
+            of[k] = group[0]
+    dense = [part for part in footprints if isinstance(part, Footprint)]
+    named = {k for part in dense for k in part.coordinates}
+    few = {of[k] for k in range(size) if k not in named} if len(dense) < len(footprints) else set()
+    members = Counter(of)
+    alone = all(members[group] == 1 for group in few)
+    touched = Counter(group for part in dense for group in {of[k] for k in part.coordinates})
+    shared = {group for group, parts in touched.items() if parts > 1}
+    together = frozenset() if alone else frozenset(few)
+    return _Grouping(tuple(of), frozenset(shared | together), together)
 
 
 def _distance(
     footprints: Sequence[Footprint | Sparse],
     scales: Sequence[Fraction],
     norm: Norm,
-    a: int,
-    b: int,
+    grouping: _Grouping,
+    rows: tuple[int, int],
 ) -> Fraction:
     """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
-    # columns of one kind look the same: a kind is worked out once
-    kinds = Counter(
-        (part.corners, tuple(scales[k] for k in part.coordinates))
-        for part in footprints
-        if isinstance(part, Footprint)
-    )
-    dense = (times * _dense(*kind, norm, (a, b)) for kind, times in kinds.items())
-    sparse = (
-        _sparse(part, scales[part.coordinate], norm, (a, b))
-        for part in footprints
-        if isinstance(part, Sparse)
-    )
-    return sum(itertools.chain(dense, sparse), start=Fraction(0))
+    far = Fraction(0)
+    largest: defaultdict[int, Fraction] = defaultdict(Fraction)  # of each shared group
+    # columns of one kind look the same: each kind is worked out once
+    dense = cache(_dense)
+    for part in footprints:
+        if isinstance(part, Footprint):
+            for group, places in _divided(part, grouping):
+                moved = dense(*_kind(part, places, scales, grouping), norm, rows)
+                if group is None:
+                    far += moved
+                else:
+                    largest[group] = max(largest[group], moved)
+        elif grouping.sparse:
+            moved = _largest(part, scales[part.coordinate], norm, rows)
+            largest |= {group: max(largest[group], moved) for group in grouping.sparse}
+        else:
+            far += _sparse(part, scales[part.coordinate], norm, rows)
+    return sum(largest.values(), start=far)
+
+
+def _divided(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
+    """Divide the places of a footprint: those in groups of its own, and those of each shared one."""
+    places: dict[int | None, list[int]] = {}
+    for place, k in enumerate(part.coordinates):
+        group = grouping.of[k]
+        places.setdefault(group if group in grouping.shared else None, []).append(place)
+    return list(places.items())
+
+
+def _kind(
+    part: Footprint, places: Sequence[int], scales: Sequence[Fraction], grouping: _Grouping
+) -> tuple[tuple[tuple[int, ...], ...], tuple[Fraction, ...], tuple[int, ...]]:
+    """Return the corners, scales and groups of some places of a footprint."""
+    coordinates = [part.coordinates[place] for place in places]
+    groups = [grouping.of[k] for k in coordinates]
+    moved = dict.fromkeys(tuple(corner[place] for place in places) for corner in part.corners)
+    return tuple(moved), tuple(scales[k] for k in coordinates), tuple(map(groups.index, groups))
 
 
 def _dense(
     corners: Sequence[tuple[int, ...]],
     scales: Sequence[Fraction],
+    groups: Sequence[int],
     norm: Norm,
     rows: tuple[int, int],
 ) -> Fraction:
     """Share of a footprint in F: the worst pair of corners."""
     a, b = rows
-    return max(
-        sum(
-            (_length(a * v - b * w, s, norm) for v, w, s in zip(one, other, scales, strict=True)),
-            start=Fraction(0),
-        )
-        for one, other in itertools.product(corners, repeat=2)
-    )
+    far = Fraction(0)
+    for one, other in itertools.product(corners, repeat=2):
+        largest: defaultdict[int, Fraction] = defaultdict(Fraction)
+        for v, w, s, group in zip(one, other, scales, groups, strict=True):
+            largest[group] = max(largest[group], _length(a * v - b * w, s, norm))
+        far = max(far, sum(largest.values(), start=Fraction(0)))
+    return far
+
+
+def _largest(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) -> Fraction:
+    """Most that one coordinate of a sparse footprint moves."""
+    a, b = rows
+    can = (part.absent, part.present) if part.most else (part.absent,)
+    return max(_length(a * v - b * w, scale, norm) for v, w in itertools.product(can, repeat=2))
 
 
 def _sparse(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) -> Fraction:
@@ -251,112 +295,3 @@ def _length(moved: int, scale: Fraction, norm: Norm) -> Fraction:
         return Fraction(0)  # a coordinate that does not move needs no noise
     length = abs(moved) / scale
     return length if norm == 1 else length * length
-
-
-class Filling(NamedTuple):
-    """How many cells of every kind a pair of units fills.
-
-    Parameters
-    ----------
-    full
-        Full of rows of both units.
-    full_alone
-        Full of one unit, without the other.
-    full_and_rest
-        Full of one unit, with the rest of the other.
-    rests
-        With the rests of both.
-    rest_alone
-        With the rest of one unit, without the other.
-    """
-
-    full: int
-    full_alone: int
-    full_and_rest: int
-    rests: int
-    rest_alone: int
-
-    def moved(self, reach: Reach, distance: Callable[[int, int], Fraction]) -> Fraction:
-        """Return the sum of F over the cells, given F."""
-        rows, rest = reach.rows, reach.rest
-        kinds = (
-            (self.full, rows, rows),
-            (self.full_alone, rows, 0),
-            (self.full_and_rest, rows, rest),
-            (self.rests, rest, rest),
-            (self.rest_alone, rest, 0),
-        )
-        return sum((cells * distance(a, b) for cells, a, b in kinds if cells), start=Fraction(0))
-
-
-class Rests(NamedTuple):
-    """Where the rests of a pair of units lie; the numbers are 0 or 1.
-
-    Parameters
-    ----------
-    mine, theirs
-        Whether a unit has a rest at all.
-    on_theirs, on_mine
-        Whether it lies in a cell that is full of the other.
-    together
-        Whether both lie in one cell.
-    """
-
-    mine: int
-    theirs: int
-    on_theirs: int
-    on_mine: int
-    together: int
-
-    @property
-    def possible(self) -> bool:
-        """Whether every rest there is lies in one place, and no other does."""
-        mine, theirs = self.on_theirs + self.together, self.on_mine + self.together
-        return mine <= self.mine and theirs <= self.theirs
-
-    @property
-    def alone(self) -> int:
-        """How many lie in a cell without the other unit."""
-        return self.mine + self.theirs - self.on_theirs - self.on_mine - 2 * self.together
-
-
-def _replaced(
-    footprints: Sequence[Footprint | Sparse], scales: Sequence[Fraction], norm: Norm, reach: Reach
-) -> Fraction:
-    """Maximum of the sum of F over all ways in which two units can fill the cells."""
-
-    @cache
-    def distance(a: int, b: int) -> Fraction:
-        return _distance(footprints, scales, norm, a, b)
-
-    return max(filling.moved(reach, distance) for filling in _fillings(reach))
-
-
-def _fillings(reach: Reach) -> Iterator[Filling]:
-    """Ways to fill the cells, among them that of a worst pair of units."""
-    flags = range(2 if reach.rest else 1)
-    for numbers in itertools.product(flags, repeat=len(Rests._fields)):
-        rests = Rests(*numbers)
-        if rests.possible:
-            yield from _fillings_around(rests, reach)
-
-
-def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
-    """Ways to fill the cells where the rests lie somewhere.
-
-    A unit has a rest only beside all its full cells. The total is concave and piecewise linear in
-    the number of cells that are full for both: trying its ends and its one bend is enough.
-    """
-    room = reach.cells - rests.mine - rests.theirs + rests.together  # cells without a rest
-    mine = reach.full - rests.on_mine  # my full cells that do not hold the other's rest
-    theirs = reach.full - rests.on_theirs
-    for both in {0, mine + theirs - room, mine, theirs, room}:
-        needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
-        if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
-            yield Filling(
-                full=both,
-                full_alone=min(mine + theirs - 2 * both, room - both),
-                full_and_rest=rests.on_theirs + rests.on_mine,
-                rests=rests.together,
-                rest_alone=rests.alone,
-            )

@@ -14,7 +14,8 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Norm, Reach
+from dpframe.privacy.reach import Reach
+from dpframe.privacy.sensitivity import Norm
 
 __all__ = [
     "Design",

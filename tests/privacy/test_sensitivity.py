@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Footprint, Reach, movement, reach_of
+from dpframe.privacy.reach import Reach, reach_of
+from dpframe.privacy.sensitivity import Footprint, movement
 
 COUNT = (Footprint((0,), ((1,),)),)
 ONE = (Fraction(1),)

@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Footprint, Sparse, movement, reach_of
+from dpframe.privacy.reach import reach_of
+from dpframe.privacy.sensitivity import Footprint, Sparse, movement
 
 VALUES = [(0, 1), (-1, 2), (-3, 1), (2, 5), (0, 0)]
 SCALE = Fraction(3, 2)

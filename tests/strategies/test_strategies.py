@@ -9,7 +9,7 @@ import pytest
 from support.designing import row_of
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import reach_of
+from dpframe.privacy.reach import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload
 
 EVERYONE = Source(0, 0, optional=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.privacy.neighbors import ROW_CAPS
-from dpframe.privacy.sensitivity import reach_of
+from dpframe.privacy.reach import reach_of
 from dpframe.strategies import Dimension, Domain, Output, Source, Workload
 
 EVERYONE = Source(0, 0, optional=False)

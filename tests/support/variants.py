@@ -10,7 +10,7 @@ from support.games import ADD, GAMES, REPLACE
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import allocation, plan, tables
-from dpframe.privacy import noise, noise_tables, sensitivity
+from dpframe.privacy import noise, noise_tables, reach, sensitivity
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
@@ -88,7 +88,7 @@ def noise_for_the_other_relation(patch):
 
 
 def units_taken_for_rows(patch):
-    reach_of = sensitivity.reach_of
+    reach_of = reach.reach_of
     patch.setattr(
         tables, "reach_of", lambda caps, cells, *, always: reach_of(ROW_CAPS, cells, always=always)
     )
