@@ -22,16 +22,16 @@ How it is drawn
 Why it is exact
     Two tiers answer the one question, which integer is nearest to s_k x_j.
 
-    - Floats, where the answer is clear. Each E is known to 70 bits after the point. The sum is
-      (high + (low + [0, j)) / 2**40) / 2**30, with exact integers and 0 <= low < 2**40. As in
-      `noise`, the whole part of s / 2**30 is taken out of the product in int64, modulo 2**64. What
-      remains is (u - whole) * high + u * low / 2**40, u = s / 2**30, two terms >= 0 of exact
-      factors, but for a `high` above 2**53. So conversion, products and sum cost at most three
-      roundings of 2**-53 of it, less than 2**-51. What is unknown of the sum moves it by less than
-      s D / 2**70. An answer counts if it is clear by more than 2**-50 of the largest product of the
-      row and s D / 2**70. The comparison itself is off by 2**-54, which the other half of 2**-50
-      covers: no answer is doubtful but near a half, where the product is 1/2 or more. (Scales below
-      2**-900 may lose digits of products that are far below 1/2.)
+    - Floats, where the answer is clear. Each E is known to 70 bits after the point, so a sum is
+      (high + (low + [0, j)) / 2**40) / 2**30 with exact integers >= 0. As in `noise`, the whole
+      part of s / 2**30 is taken out of the product in int64, modulo 2**64. What remains is
+      (u - whole) * high + u * low / 2**40, u = s / 2**30, two terms >= 0. Each integer becomes a
+      float, each term is a product, and they are added: three roundings of 2**-53 of it, less than
+      2**-51. What is unknown of the sum moves it by less than s D / 2**70. An answer counts if it
+      is clear by more than that and 2**-50 of the largest product of its coordinate. The comparison
+      itself is off by 2**-54 at most, which the other half of 2**-50 covers, for near a half the
+      product is 1/2 or more. (Products of scales below 2**-900 may lose digits; they are far below
+      1/2.)
     - Integers otherwise, on 64 more bits of each E at a time until they can. All doubtful
       coordinates of a cell are settled on the same bits, so they share its exponentials. An E whose
       acceptance took more bits keeps them.
@@ -159,7 +159,7 @@ def _added_up(parts: np.ndarray) -> np.ndarray:
         return sums
     sums = parts.copy()
     for before, row in pairwise(sums):
-        row += before
+        np.add(row, before, out=row)
     return sums
 
 
@@ -205,7 +205,7 @@ def _exponentials(size: int) -> _Exponentials:
 
 
 def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponentials:
-    """Put spare draws, from place `size` on, in the place of rejected ones; draw what is missing."""
+    """Put spare draws, from place `size` on, where others were rejected; draw what is missing."""
     accepted = np.ones(drawn.high.size - size, bool)
     within = int(rejected.searchsorted(size))
     accepted[rejected[within:] - size] = False
@@ -222,7 +222,8 @@ def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponen
         for part, other in zip(parts, more[:3], strict=True):
             part[again] = other
         refined |= {int(again[i]): known for i, known in more.refined.items()}
-    return _Exponentials(*(part[:size] for part in parts), refined)
+    high, low, sign = (part[:size] for part in parts)
+    return _Exponentials(high, low, sign, refined)
 
 
 def _places(members: int, cells: int) -> np.ndarray:
@@ -248,9 +249,10 @@ def _compared(members: int, cells: int) -> np.ndarray:
 
 def _sorted(members: int, cells: int) -> np.ndarray:
     """Return the order of random words that bear the numbers of coordinates, by sorting them."""
-    word, bits = np.uint32 if members < _MANY else np.uint64, (members - 1).bit_length()
+    word: type[np.uint32 | np.uint64] = np.uint32 if members < _MANY else np.uint64
+    bits = (members - 1).bit_length()
     keys = random_words(members * cells, word).reshape(cells, members) >> bits << bits
-    keys |= np.arange(members, dtype=word)
+    keys |= np.arange(members).astype(word)
     keys.sort(axis=1)
     tied = ((keys[:, 1:] ^ keys[:, :-1]) >> bits == 0).any(axis=1)
     keys &= (1 << bits) - 1
@@ -262,7 +264,7 @@ def _settled(
 ) -> np.ndarray:
     """Draw the orders of cells with equal words again."""
     if tied.any():
-        ranks[:, tied] = draw(len(ranks), np.count_nonzero(tied))
+        ranks[:, tied] = draw(len(ranks), int(tied.sum()))
     return ranks
 
 

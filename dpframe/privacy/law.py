@@ -1,13 +1,13 @@
 """What a law of noise is: how it is drawn, how wide it is and what it costs.
 
 A law acts on a *group* of coordinates: measured integers of one cell whose noise is drawn together.
-It states the norm in which movement adds up inside a group, and the norm in which groups add up.
-Where the noise of all coordinates is independent, a group has one coordinate.
+It states how movement counts inside a group, and the norm in which groups add up. Where the noise
+of all coordinates is independent, a group is no more than its coordinates.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,9 +17,12 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.noise import check_scale, integer_noise
 from dpframe.privacy.noise_tables import Curve
-from dpframe.privacy.sensitivity import Norm
+from dpframe.privacy.sensitivity import Inside, Norm
 
-__all__ = ["Allowance", "Law"]
+__all__ = ["Allowance", "Groups", "Law"]
+
+Groups = Collection[tuple[str, ...]]
+"""Names of blocks whose noise is drawn together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class Law(ABC):
         p, the norm in which groups add up: a release costs the largest
         `sum over groups of |moved|^p` between neighbors.
     inside
-        The norm of what moves inside a group, each coordinate divided by its scale. For groups of
-        one it does not matter; where it is `norm`, a group is no more than its coordinates.
+        How what moves counts inside a group, each coordinate divided by its scale: "sum" in the
+        norm, as if each were a group, "max" as the largest. For groups of one it does not matter.
     needs_delta
         Whether an epsilon allows noise of this law only beside a delta.
     curve
@@ -61,7 +64,7 @@ class Law(ABC):
     name: str
     title: str
     norm: Norm
-    inside: Norm
+    inside: Inside
     needs_delta: bool
     curve: Curve
     memoryless: bool
@@ -77,7 +80,7 @@ class Law(ABC):
         Parameters
         ----------
         scales
-            Scales of the coordinates, as for `integer_noise`.
+            Scales of the coordinates, as for `integer_noise`. One of scale 0 is in no group.
         size
             Number of cells.
 
@@ -114,7 +117,7 @@ class Law(ABC):
         sigma = float(check_scale(scale))
         return self._deviation(sigma) if sigma else 0.0
 
-    def half_width(self, scale: float, level: float) -> int:
+    def half_width(self, scale: float, level: float, members: int = 1) -> int:
         """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
 
         Tails are in floats good to a relative 1e-14 of 1 - level.
@@ -125,6 +128,8 @@ class Law(ABC):
             Scale of the noise Y.
         level
             Coverage, strictly between 0 and 1.
+        members
+            How many coordinates are drawn together with this one, itself included.
 
         Raises
         ------
@@ -143,11 +148,11 @@ class Law(ABC):
         if sigma == 0:
             return 0
         below, enough = -1, 1
-        while self._beyond(sigma, enough) > 1 - level:
+        while self._beyond(sigma, enough, members) > 1 - level:
             below, enough = enough, 2 * enough
         while enough - below > 1:
             middle = (below + enough) // 2
-            if self._beyond(sigma, middle) > 1 - level:
+            if self._beyond(sigma, middle, members) > 1 - level:
                 below = middle
             else:
                 enough = middle
@@ -173,6 +178,7 @@ class Law(ABC):
         scales: Mapping[str, float],
         level: float,
         largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
     ) -> float | np.ndarray:
         """Return the half-width for a sum `sum_b c_b Y_b` of the noises of several blocks.
 
@@ -188,6 +194,8 @@ class Law(ABC):
         largest
             The largest parts of the blocks, where loadings are made of several; `None`: they are
             not.
+        groups
+            Blocks whose noise is drawn together; one in no group is on its own.
         """
 
     def level_of_each(self, level: float, cells: int) -> float:
@@ -219,8 +227,16 @@ class Law(ABC):
         """Return the cost of noise that is enough for movement up to `moved`."""
 
     @abstractmethod
-    def of_sum(self, terms: int) -> "Law":
-        """Return the law that a sum of so many independent noises is nearest to."""
+    def of_sum(self, terms: int, members: int = 1) -> "Law":
+        """Return the law that a sum of so many noises is nearest to.
+
+        Parameters
+        ----------
+        terms
+            How many noises there are.
+        members
+            How many coordinates are drawn together with each, itself included.
+        """
 
     @abstractmethod
     def log_density(self, z: np.ndarray) -> np.ndarray:
@@ -255,7 +271,7 @@ class Law(ABC):
         """Return the standard deviation of a draw of a scale above 0."""
 
     @abstractmethod
-    def _beyond(self, scale: float, a: int) -> float:
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         """Return P(|Y| > a) of a draw, for a >= 0."""
 
     @abstractmethod

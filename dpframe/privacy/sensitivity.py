@@ -79,8 +79,8 @@ def movement(
     norm: Norm,
     reach: Reach,
     neighboring: Neighboring,
-    groups: Groups | None = None,
     *,
+    groups: Groups | None = None,
     joined: bool = False,
 ) -> Fraction:
     """Return the largest weighted distance between neighbors, to the power `norm`.
@@ -174,7 +174,7 @@ class _Grouping(NamedTuple):
 def _grouping(
     footprints: Sequence[Footprint | Sparse], size: int, groups: Groups | None
 ) -> _Grouping:
-    """Number the groups, and find those that lie in no footprint alone."""
+    """Give each coordinate the number of its group, and find the groups of several footprints."""
     of = list(range(size))
     for group in groups or ():
         for k in group:
@@ -219,7 +219,7 @@ def _distance(
 
 
 def _divided(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
-    """Divide the places of a footprint: those in groups of its own, and those of each shared one."""
+    """Divide the places of a footprint: in groups of its own, and in each shared one."""
     places: dict[int | None, list[int]] = {}
     for place, k in enumerate(part.coordinates):
         group = grouping.of[k]

@@ -67,7 +67,7 @@ N = 20_000
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-@pytest.mark.parametrize("mechanism", LAWS)
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_intervals_of_counts_and_sums_cover_as_often_as_they_say(mechanism, level):
     # the share of 20,000 cells that are covered is known to 0.35 % at most: 2 % is 5.6 deviations,
     # chance fails once in 10^7 runs; an error 10 % too small loses 2 % or more
@@ -88,7 +88,7 @@ def test_intervals_of_counts_and_sums_cover_as_often_as_they_say(mechanism, leve
         assert 1 - missed.mean() < level - 0.02
 
 
-@pytest.mark.parametrize("mechanism", LAWS)
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_intervals_of_means_cover_as_often_as_they_say(mechanism):
     # 10,000 cells of 60 rows: 0.2 % of sampling error, and the first order is off by a percent
     n, rows = 10_000, 60

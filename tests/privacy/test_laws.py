@@ -11,7 +11,7 @@ from scipy import integrate
 import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import LAWS, Allowance, law_named
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, LAWS, Allowance, law_named
 from dpframe.strategies import MECHANISMS
 
 every_law = pytest.mark.parametrize("law", LAWS.values(), ids=str)
@@ -96,11 +96,26 @@ def hidden(law, *moves):
 
 
 @every_law
-def test_movement_adds_up_in_the_norms_that_the_law_states(law):
+def test_groups_add_up_in_the_norm_that_the_law_states(law):
     unit, moves = hidden(law, 1.0), np.array([0.3, -1.2, 2.1])
-    inside = np.sum(np.abs(moves) ** law.inside) ** (1 / law.inside)
-    assert hidden(law, *moves) / unit == pytest.approx(inside**law.norm, rel=1e-6)
-    assert hidden(law, *moves) / unit != pytest.approx(np.max(np.abs(moves)) ** law.norm, rel=0.1)
+    lengths = np.abs(moves) ** law.norm
+    assert hidden(law, *moves) / unit == pytest.approx(np.sum(lengths), rel=1e-6)
+    assert hidden(law, *moves) / unit != pytest.approx(np.max(lengths), rel=0.1)
+
+
+def test_coordinates_count_in_a_group_as_the_law_states():
+    grid = np.linspace(-12, 12, 241)
+    z = np.stack(np.meshgrid(grid, grid, grid))
+    moves = np.array([0.3, -1.2, 2.1])
+    moved = z - moves[:, None, None, None]
+    sizes = {
+        LAPLACE: lambda x: np.abs(x).sum(axis=0),
+        BOX: lambda x: np.abs(x).max(axis=0),  # the joint density, but for the scales
+    }
+    for law, size in sizes.items():
+        total = {"sum": np.sum, "max": np.max}[law.inside]
+        assert np.max(size(moved) - size(z)) == pytest.approx(total(np.abs(moves)), rel=1e-9)
+    assert GAUSSIAN.inside == "sum"
 
 
 @every_law
@@ -136,7 +151,7 @@ def test_names_are_those_of_the_table():
 @pytest.mark.parametrize("name", ["cauchy", "Gaussian", "", None, 1, ["laplace"]])
 def test_other_names_are_refused(name):
     with pytest.raises(
-        CalibrationError, match='law must be one of "gaussian", "laplace", got law='
+        CalibrationError, match='law must be one of "gaussian", "laplace", "box", got law='
     ):
         law_named(name)
 
@@ -157,5 +172,6 @@ def test_no_other_module_compares_with_the_name_of_a_law():
 
 @every_law
 def test_a_sum_of_several_noises_has_a_law(law):
-    assert law.of_sum(1) is law
-    assert law.of_sum(2) is law_named("gaussian")
+    assert law.of_sum(1) is (LAPLACE if law is BOX else law)
+    assert law.of_sum(2) is GAUSSIAN
+    assert (law.of_sum(1, members=3) is GAUSSIAN) == (law is not LAPLACE)

@@ -64,7 +64,7 @@ def gauge(moved, scales, norm, groups):
     return sum((max(lengths[k] for k in group) for group in groups), start=Fraction(0))
 
 
-def brute_force(footprints, scales, norm, groups, limits, neighboring, *, joined=False):
+def brute_force(footprints, scales, groups, limits, neighboring, *, norm=1, total=sum):
     """The worst pair of units, each with any rows at all.
 
     What counts in a cell depends on the numbers of rows there alone; the worst rows are found for
@@ -82,7 +82,6 @@ def brute_force(footprints, scales, norm, groups, limits, neighboring, *, joined
         if sum(filled) <= caps.rows and sum(n > 0 for n in filled) <= caps.groups
     ]
     others = [(0,) * cells] if neighboring == "add_remove" else units
-    total = max if joined else sum
     return max(
         total(worst[pair] for pair in zip(one, other, strict=True))
         for one in units
@@ -123,8 +122,8 @@ def test_movement_is_that_of_the_worst_neighbors(name, neighboring):
     footprints, groups = DESIGNS[name]
     for cells, caps in LIMITS:
         reach = reach_of(caps, cells)
-        far = movement(footprints, SCALES, 1, reach, neighboring, groups)
-        expected = brute_force(footprints, SCALES, 1, groups, (cells, caps), neighboring)
+        far = movement(footprints, SCALES, 1, reach, neighboring, groups=groups)
+        expected = brute_force(footprints, SCALES, groups, (cells, caps), neighboring)
         assert far == expected, (cells, caps)
 
 
@@ -134,11 +133,9 @@ def test_one_box_over_all_cells_counts_the_largest_of_them(name, neighboring):
     footprints, groups = DESIGNS[name]
     for cells, caps in LIMITS:
         far = movement(
-            footprints, SCALES, 1, reach_of(caps, cells), neighboring, groups, joined=True
+            footprints, SCALES, 1, reach_of(caps, cells), neighboring, groups=groups, joined=True
         )
-        assert far == brute_force(
-            footprints, SCALES, 1, groups, (cells, caps), neighboring, joined=True
-        )
+        assert far == brute_force(footprints, SCALES, groups, (cells, caps), neighboring, total=max)
 
 
 def footprints_of(draw, size):
@@ -176,8 +173,8 @@ def exact(footprints, groups):
 def test_movement_is_never_below_the_worst_neighbors(problem, norm):
     footprints, scales, groups, limits, neighboring = problem
     cells, caps = limits
-    far = movement(footprints, scales, norm, reach_of(caps, cells), neighboring, groups)
-    expected = brute_force(footprints, scales, norm, groups, limits, neighboring)
+    far = movement(footprints, scales, norm, reach_of(caps, cells), neighboring, groups=groups)
+    expected = brute_force(footprints, scales, groups, limits, neighboring, norm=norm)
     assert far >= expected
     if exact(footprints, groups):
         assert far == expected
@@ -188,8 +185,8 @@ def test_a_footprint_in_several_shared_groups_is_bounded_from_above():
     parts = (Footprint((0, 1), ((1, 0), (0, 1))), Footprint((2,), ((1,),)))
     reach, scales = reach_of(ROW_CAPS, 1), [F(1), F(1), F(2)]
     groups = ((0, 2), (1,))
-    assert brute_force(parts, scales, 1, groups, (1, Caps(1, 1, 1)), "add_remove") == F(3, 2)
-    assert movement(parts, scales, 1, reach, "add_remove", groups) == 2
+    assert brute_force(parts, scales, groups, (1, Caps(1, 1, 1)), "add_remove") == F(3, 2)
+    assert movement(parts, scales, 1, reach, "add_remove", groups=groups) == 2
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -198,26 +195,28 @@ def test_groups_of_one_are_no_groups(neighboring):
         for cells, caps in LIMITS:
             reach = reach_of(caps, cells)
             plain = movement(footprints, SCALES, 1, reach, neighboring)
-            assert plain == movement(footprints, SCALES, 1, reach, neighboring, ALONE)
-            assert plain == movement(footprints, SCALES, 1, reach, neighboring, ())
+            assert plain == movement(footprints, SCALES, 1, reach, neighboring, groups=ALONE)
+            assert plain == movement(footprints, SCALES, 1, reach, neighboring, groups=())
             # a box never moves farther than its coordinates one by one
-            assert plain >= movement(footprints, SCALES, 1, reach, neighboring, ONE_BOX)
+            assert plain >= movement(footprints, SCALES, 1, reach, neighboring, groups=ONE_BOX)
 
 
 def test_few_true_values_in_two_boxes_count_once_in_each():
     part, scales, reach = Sparse(0, 4, 0, 1, 4), [F(1)] * 4, Reach(1, 1, 0, 1)
     assert movement([part], scales, 1, reach, "add_remove") == 4
-    assert movement([part], scales, 1, reach, "add_remove", ((0, 1), (2, 3))) == 2
-    assert movement([part], scales, 1, reach, "add_remove", ((0, 1, 2, 3),)) == 1
+    assert movement([part], scales, 1, reach, "add_remove", groups=((0, 1), (2, 3))) == 2
+    assert movement([part], scales, 1, reach, "add_remove", groups=((0, 1, 2, 3),)) == 1
 
 
 def test_a_row_that_is_always_there_moves_within_its_bounds_in_a_box():
     reach = reach_of(ROW_CAPS, 1, always=True)
-    far = movement(PLUS, [F(1), F(2), F(4)], 1, reach, "replace", ONE_BOX)
+    far = movement(PLUS, [F(1), F(2), F(4)], 1, reach, "replace", groups=ONE_BOX)
     assert far == 8
-    assert far == movement(PLUS, [F(1), F(2), F(4)], 1, reach, "replace", ONE_BOX, joined=True)
+    assert far == movement(
+        PLUS, [F(1), F(2), F(4)], 1, reach, "replace", groups=ONE_BOX, joined=True
+    )
 
 
 def test_a_coordinate_of_a_box_without_noise_must_not_move():
     with pytest.raises(ZeroDivisionError):
-        movement((N, PLUS[1]), [F(1), F(0)], 1, reach_of(ROW_CAPS, 3), "replace", ((0, 1),))
+        movement((N, PLUS[1]), [F(1), F(0)], 1, reach_of(ROW_CAPS, 3), "replace", groups=((0, 1),))
