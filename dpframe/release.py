@@ -77,7 +77,8 @@ def release(
     mu
         The release is mu-GDP.
     rho
-        The release is mu-GDP with `mu = sqrt(2 rho)`, which implies rho-zCDP.
+        The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
+        `epsilon tanh(epsilon / 2) = rho`.
     share
         Part of the declared budget, in (0, 1]; shares may add up to 1. It costs
         `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for

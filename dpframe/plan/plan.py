@@ -20,7 +20,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
-from dpframe.privacy.calibration import gaussian_mu, pure_of_mu
+from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.rounding import below
@@ -238,8 +238,9 @@ def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
         delta = _delta(spend, budget)
         _check_borrowed(spend, delta)
         return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
-    mu_squared = least**2 if spend.kind == "mu" else 2 * least
-    return Allowance(mu_squared, Fraction(pure_of_mu(math.sqrt(mu_squared) * (1 - 2.0**-52))))
+    if spend.kind == "rho":
+        return Allowance(2 * least, Fraction(pure_of_rho(least)))
+    return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:

@@ -71,7 +71,8 @@ def box_deviation(scale: float, members: int) -> float:
     if not _is_wide(scale, members):
         most = math.ceil(scale * _farthest(members)) + 2
         k = np.arange(1, most)
-        return math.sqrt(float(np.sum((2 * k - 1) * beyond((k - 0.5) / scale, members))))
+        with np.errstate(over="ignore"):  # tails of nearly no noise are 0
+            return math.sqrt(float(np.sum((2 * k - 1) * beyond((k - 0.5) / scale, members))))
     return math.sqrt(variance + 1 / 12)
 
 

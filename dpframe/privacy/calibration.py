@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import check_delta, check_epsilon
+from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure
 from dpframe.privacy.curve import (
     HALF,
     SQRT_2PI,
@@ -28,6 +28,7 @@ __all__ = [
     "gaussian_sigma",
     "mu_of_pure",
     "pure_of_mu",
+    "pure_of_rho",
 ]
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
@@ -198,6 +199,39 @@ def pure_of_mu(mu: float) -> float:
         log_tail = float(special.log_ndtr(-mu / 2))
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
+
+
+def pure_of_rho(rho: Fraction) -> float:
+    """Find the largest epsilon such that every epsilon-DP mechanism is rho-zCDP.
+
+    It solves `epsilon tanh(epsilon / 2) = rho`, rounded down: an epsilon-DP mechanism is no easier
+    to tell apart than randomized response, whose Renyi divergences of order alpha are at most alpha
+    times the one of order 1 (Bun and Steinke 2016, Definition 1.1, with a tighter constant than
+    their Proposition 1.4, `epsilon^2 / 2`).
+
+    Parameters
+    ----------
+    rho
+        Zero-concentrated parameter, > 0.
+
+    Examples
+    --------
+    >>> round(pure_of_rho(Fraction(1, 2)), 6)
+    1.043627
+    """
+    wanted = float(rho)
+    epsilon = max(math.sqrt(2 * wanted), wanted)  # tanh(x / 2) is below x / 2 and below 1
+    for _ in range(_MAX_STEPS):
+        half = math.tanh(epsilon / 2)
+        step = (epsilon * half - wanted) / (half + epsilon * (1 - half * half) / 2)
+        epsilon -= step
+        if abs(step) <= _CONVERGED * epsilon:
+            break
+    margin = 2.0**-52
+    while rho_of_pure(Fraction(epsilon)) > rho:
+        epsilon = math.nextafter(epsilon * (1 - margin), 0.0)
+        margin *= 2
+    return epsilon
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,286 @@
+"""Deviations and half-widths of noise in a box, against mpmath, convolutions and the joint law."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import special
+from support.boxes import chances
+
+from dpframe.privacy import box_accuracy
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
+
+LEVELS = [0.5, 0.8, 0.95, 0.999]
+
+
+def mp_beyond(x, members):
+    """P(|z| > x) at scale 1, for a size that is a sum of 1, ..., D exponentials, each as often."""
+    terms = (mp.gammainc(j, x, regularized=True) for j in range(1, members + 1))
+    return mp.fsum(terms) / members
+
+
+@pytest.mark.parametrize("members", [1, 2, 4, 10, 33])
+def test_tails_are_those_of_sums_of_exponentials(members):
+    with mp.workdps(40):
+        for x in (0.01, 0.7, 3.0, 11.0, 30.0):
+            found = float(box_accuracy.beyond(x, members))
+            assert found == pytest.approx(float(mp_beyond(mp.mpf(x), members)), rel=1e-11)
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("members", [2, 3, 4, 10])
+@pytest.mark.parametrize("scale", [0.05, 0.2, 0.5, 1.0, 3.0, 17.0])
+def test_deviations_are_those_of_the_probabilities(members, scale):
+    with mp.workdps(30):
+        most = int(scale * (70 + 2 * members)) + 3
+        variance = mp.fsum(
+            (2 * k - 1) * mp_beyond((k - mp.mpf("0.5")) / scale, members) for k in range(1, most)
+        )
+        assert abs(BOX.deviations([scale] * members)[0] / mp.sqrt(variance) - 1) < 1e-12
+
+
+def test_wide_noise_has_the_deviation_of_the_closed_form_from_where_it_is_exact():
+    for members in (2, 3, 4, 10, 1000):
+        scale = 2.0**-8
+        while not box_accuracy._is_wide(scale, members):
+            scale *= 1.05
+        k = np.arange(1, math.ceil(scale * (members + 90 + 12 * members**0.5)) + 2)
+        direct = np.sum((2 * k - 1) * box_accuracy.beyond((k - 0.5) / scale, members))
+        closed = box_accuracy.spread(members) * scale**2 + 1 / 12
+        assert closed == pytest.approx(direct, rel=1e-12)
+    assert BOX.deviations([2.0**60] * 4)[0] == pytest.approx(math.sqrt(10) * 2.0**60, rel=1e-15)
+    # narrow noise is not uniform within an integer
+    assert BOX.deviations([0.2] * 2)[0] ** 2 - 0.16 == pytest.approx(0.0327, abs=1e-4)
+    assert BOX.deviations([5e-324] * 2) == [0, 0]
+
+
+@pytest.mark.parametrize("members", [2, 4, 10])
+@pytest.mark.parametrize("level", [0.01, *LEVELS, 1 - 1e-9])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 7.3, 2.0**20, 2.0**60])
+def test_a_half_width_is_the_smallest_that_covers(scale, level, members):
+    width = BOX.half_width(scale, level, members)
+    with mp.workdps(40):
+        allowed = 1 - mp.mpf(level)
+        assert mp_beyond((width + mp.mpf("0.5")) / scale, members) <= allowed * (1 + 1e-10)
+        if width:
+            assert mp_beyond((width - mp.mpf("0.5")) / scale, members) > allowed * (1 - 1e-10)
+    assert BOX.half_width(scale, level, 1) == LAPLACE.half_width(scale, level)
+    assert GAUSSIAN.half_width(scale, level, members) == GAUSSIAN.half_width(scale, level)
+
+
+@pytest.mark.parametrize("members", [2, 3, 5, 10])
+@pytest.mark.parametrize("ratio", [0.004, 0.3, 1.0])
+def test_tails_of_two_terms_are_those_of_the_trapezoid(ratio, members):
+    def trapezoid(x):
+        """P(|U + r V| > x), for uniform U and V on [-1, 1]."""
+        if x >= 1 + ratio:
+            return mp.mpf(0)
+        if x <= 1 - ratio:
+            return 1 - x
+        return (1 + ratio - x) ** 2 / (4 * ratio)
+
+    with mp.workdps(25):
+        ratio = mp.mpf(ratio)
+        for t in (0.5, 4.0, 15.0):
+            cuts = [t / (1 + ratio), *([t / (1 - ratio)] if ratio < 1 else []), 200]
+
+            def given(r, t=t):
+                return r**members * mp.exp(-r) / mp.factorial(members) * trapezoid(t / r)
+
+            tail = mp.quad(given, cuts)
+            found = box_accuracy.pair_beyond(np.array(t), np.array(float(ratio)), members)
+            assert float(found) == pytest.approx(float(tail), rel=1e-8)
+
+
+@pytest.mark.parametrize("members", [2, 3, 10, 200])
+@pytest.mark.parametrize("level", [*LEVELS, 1 - 1e-9])
+def test_half_widths_of_two_terms_are_safe_between_the_nodes(members, level):
+    ratios = np.linspace(0.003, 1, 1234)
+    widths = box_accuracy.sum_half_width([np.ones(1234), ratios], members, level)
+    tails = box_accuracy.pair_beyond(widths, ratios, members)
+    assert (tails <= (1 - level) * (1 + 1e-7)).all()
+    # and next to exact
+    assert tails.min() > (1 - level) * 0.99
+    # the maximum of the normal and of the single quantile is not
+    one, two = (box_accuracy.sum_half_width([1.0] * n, members, level) for n in (1, 2))
+    if level == 0.95 and members == 10:
+        spread = math.sqrt(box_accuracy.spread(members))
+        assert two / spread / math.sqrt(2) > max(one / spread, GAUSSIAN.quantile(level))
+
+
+def exact_coverage(width, weights, scales, last):
+    """P(|sum_j c_j Y_j| <= width), from the joint law of the integers."""
+    law = chances(scales, last)
+    sums = np.zeros(())
+    for c, most in zip(weights, last, strict=True):
+        sums = np.add.outer(sums, c * np.arange(-most, most + 1))
+    return law[np.abs(sums) <= width * (1 + 1e-12)].sum()
+
+
+TWO = [((0.3, 0.3), (9, 9)), ((1.0, 3.0), (30, 90)), ((0.5, 8.0), (15, 230))]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("scales", "last"), TWO)
+def test_half_widths_of_one_and_two_coordinates_cover(scales, last, level):
+    named, groups = {"0": scales[0], "1": scales[1]}, [("0", "1")]
+    deviations = BOX.deviations(scales)
+    bare = []
+    for weights in [(1, 0), (0, 2.5), (1, 1), (1, 0.1), (0.2, 1), (3, -1)]:
+        loadings = {str(k): c * deviations[k] for k, c in enumerate(weights)}
+        width = BOX.sum_half_width(loadings, named, level, groups=groups)
+        assert exact_coverage(width, weights, scales, last) >= level - 1e-12
+        rounding = sum(map(abs, weights)) / 2
+        bare.append(exact_coverage(width - rounding, weights, scales, last))
+        # not far too wide: in several cells at once, and for one coordinate as the exact one
+        packed = {block: np.full(3, loading) for block, loading in loadings.items()}
+        many = BOX.sum_half_width(packed, named, level, groups=groups)
+        assert many == pytest.approx(np.full(3, width), rel=1e-12)
+    # what rounding adds is needed somewhere
+    assert min(bare) < level
+    half = BOX.half_width(scales[0], level, 2)
+    one = BOX.sum_half_width({"0": deviations[0]}, named, level, groups=groups)
+    assert one == pytest.approx(half)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_half_widths_of_more_coordinates_cover(level):
+    scales, last = (0.6, 0.3, 0.5), (18, 9, 15)
+    named = {str(k): s for k, s in enumerate(scales)}
+    for weights in [(1, 1, 1), (1, 2, 0.3), (0.1, 1, -1)]:
+        loadings = {
+            str(k): c * d
+            for k, (c, d) in enumerate(zip(weights, BOX.deviations(scales), strict=True))
+        }
+        width = BOX.sum_half_width(loadings, named, level, groups=[("0", "1", "2")])
+        assert exact_coverage(width, weights, scales, last) >= level - 1e-6
+
+
+def test_blocks_of_scale_0_and_groups_of_one_are_as_without_groups():
+    scales, loadings = {"0": 3.0, "1": 0.0, "2": 5.0}, {"0": 4.0, "2": 7.0}
+    plain = LAPLACE.sum_half_width(loadings, scales, 0.9)
+    assert BOX.sum_half_width(loadings, scales, 0.9) == plain
+    assert BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "1")]) == plain
+    assert BOX.sum_half_width({"1": 0.0}, scales, 0.9, groups=[("0", "1")]) == 0
+    together = BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "1", "2")])
+    assert together == BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "2")])
+    assert together != plain
+
+
+H, FAR = 0.004, 6000
+GRID = np.arange(-FAR, FAR + 1) * H  # standard deviations
+
+
+def density(members, ratio):
+    """Density of z_1 + r z_2 in its standard deviations, as a difference of tails."""
+    sd = math.sqrt(box_accuracy.spread(members) * (1 + ratio**2))
+    edges = np.abs(np.r_[GRID - H / 2, GRID[-1] + H / 2])
+
+    def scaled(share):
+        at = edges * sd / math.sqrt(share)
+        if ratio == 0:
+            tails = box_accuracy.beyond(at, members)
+        else:
+            tails = box_accuracy.pair_beyond(at, np.full(at.shape, ratio), members)
+        reached = np.sign(np.r_[GRID - H / 2, GRID[-1] + H / 2]) * (1 - tails) / 2
+        return np.diff(reached)
+
+    return scaled
+
+
+def convolved(parts):
+    """Law of a sum on the grid."""
+    size = 1 << 15
+    padded = (np.roll(np.pad(part, (0, size - part.size)), -FAR) for part in parts)
+    product = np.prod([np.fft.rfft(part) for part in padded], axis=0)
+    whole = np.fft.irfft(product, size)
+    return np.r_[whole[-FAR:], whole[: FAR + 1]]
+
+
+def quantile(law, level):
+    """The half-width that holds the level, to a part of the grid."""
+    inside = law[FAR] + np.r_[0, np.cumsum(law[FAR + 1 :] + law[FAR - 1 :: -1])]
+    return float(np.interp(level, inside, GRID[FAR:] + H / 2))
+
+
+TERMS = [(1, 0.0), (2, 0.0), (2, 1.0), (3, 0.3), (4, 0.0), (6, 0.3), (8, 1.0), (10, 0.0), (10, 0.3)]
+LARGE = [(1000, 0.0), (1000, 0.15), (50, 0.0)]
+FINE = [0.5, 0.7, 0.8, 0.82, 0.85, 0.87, 0.9, 0.925, 0.935, 0.95, 0.96, 0.97, 0.99, 0.999]
+
+
+def worst_shortage(pairs):
+    """Largest quantile of a sum of two, over the larger one of both and of a normal, by level."""
+    laws = {term: density(*term) for term in {term for pair in pairs for term in pair}}
+    own = {term: [quantile(law(1.0), level) for level in FINE] for term, law in laws.items()}
+    normal = special.ndtri((1 + np.array(FINE)) / 2)
+    worst = np.zeros(len(FINE))
+    for one, other in pairs:
+        for share in (0.05, 0.2, 0.35, 0.5, 0.7, 0.9, 0.98):
+            law = convolved([laws[one](share), laws[other](1 - share)])
+            found = np.array([quantile(law, level) for level in FINE])
+            worst = np.maximum(worst, found / np.max([own[one], own[other], normal], axis=0))
+    return worst
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize(
+    ("terms", "members"), [(LARGE, 1000), (TERMS, 10)], ids=["any", "up to ten"]
+)
+def test_sums_of_groups_are_raised_by_enough(terms, members):
+    worst = worst_shortage(list(itertools.combinations_with_replacement(terms, 2)))
+    raised = np.array([box_accuracy.raised(level, members) for level in FINE])
+    assert (worst <= raised).all()
+    # without it, intervals would be too short
+    assert worst.max() > 1.01
+    assert worst.max() > raised.max() - 0.007
+
+
+@pytest.mark.parametrize("terms", [1, 2, 3, 6])
+def test_no_sum_of_so_many_is_wider_in_its_deviations(terms):
+    rng = np.random.default_rng(1)
+    for members, level in [(2, 0.95), (6, 0.8), (10, 0.99)]:
+        weights = np.abs(rng.normal(size=(terms, 4000)))
+        weights /= np.linalg.norm(weights, axis=0)
+        widths = box_accuracy.sum_half_width(list(weights), members, level)
+        ratio = box_accuracy.largest_ratio(terms, members, level)
+        assert widths.max() / math.sqrt(box_accuracy.spread(members)) <= ratio
+        assert widths.max() / math.sqrt(box_accuracy.spread(members)) > 0.8 * ratio
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_half_widths_of_several_groups_cover(level):
+    # two boxes and a coordinate on its own, in one reading; then the same over four cells
+    scales = {"0": 3.0, "1": 40.0, "2": 5.0, "3": 9.0, "4": 6.0}
+    groups, size = [("0", "1"), ("2", "3")], 200_000
+    drawn = [
+        x for group in (*groups, ("4",)) for x in BOX.draw([scales[b] for b in group], 4 * size)
+    ]
+    deviations = [d for g in (*groups, ("4",)) for d in BOX.deviations([scales[b] for b in g])]
+    weights = (1.0, 0.1, 0.7, -0.5, 0.3)
+    loadings = {str(k): c * d for k, (c, d) in enumerate(zip(weights, deviations, strict=True))}
+    read = sum(c * x for c, x in zip(weights, drawn, strict=True))
+    width = BOX.sum_half_width(loadings, scales, level, groups=groups)
+    # five deviations of a share of 200,000 or more: 6e-7 for each side
+    error = 5 * math.sqrt(level * (1 - level) / size)
+    assert level - error < np.mean(np.abs(read) <= width) < level + 0.05
+    over = {block: 2 * loading for block, loading in loadings.items()}
+    width = BOX.sum_half_width(over, scales, level, loadings, groups)
+    total = read.reshape(4, size).sum(axis=0)
+    assert level - error < np.mean(np.abs(total) <= width)
+
+
+def test_the_quantile_without_a_group_is_that_of_any():
+    for level in (0.5, 0.8, 0.95, 0.99):
+        spread = {d: math.sqrt(box_accuracy.spread(d)) for d in (2, 4, 20, 1000)}
+        single = max(
+            float(box_accuracy.sum_half_width([1.0], d, level)) / s for d, s in spread.items()
+        )
+        assert single <= BOX.quantile(level)
+        assert BOX.quantile(level) >= max(LAPLACE.quantile(level), GAUSSIAN.quantile(level))
+
+
+def test_levels_of_single_intervals_are_those_of_bonferroni():
+    assert BOX.level_of_each(0.95, 10) == LAPLACE.level_of_each(0.95, 10)
+    assert 1 - BOX.level_of_each(0.95, 10) == pytest.approx(0.005)
