@@ -1,5 +1,7 @@
 """Time of exact noise beside numpy's `Generator.normal`, and beside OpenDP where it is installed.
 
+Noise in a box is timed beside the discrete Laplace.
+
 Both sides run in turn in one process; medians are compared.
 Run: `python tests/benchmarks/bench_noise.py`.
 """
@@ -12,10 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from dpframe.privacy import noise
-from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
+from dpframe.privacy.box import box_noise
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 
 SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
 MILLION = 10**6
+MEMBERS = [2, 4, 10]
 OPENDP_DRAWS = 20_000
 
 
@@ -64,6 +68,23 @@ def one_scale_per_draw(law: Law) -> str:
     )
 
 
+def box_beside_laplace(members: int, scale: float) -> str:
+    """Time per coordinate of noise in a box, and of the discrete Laplace."""
+    cells = MILLION // members
+    ours, laplace = medians(
+        [
+            lambda: box_noise([scale] * members, cells),
+            lambda: noise.integer_noise(LAPLACE.curve, scale, members * cells),
+        ],
+        repeats=21,
+    )
+    draws = members * cells
+    return (
+        f"box of {members:>2} coordinates, scale {scale:>9.3g}: {ours / draws * 1e9:5.1f} ns each, "
+        f"Laplace {laplace / draws * 1e9:5.1f} ns: {ours / laplace:.2f} times"
+    )
+
+
 def beside_opendp(scale: float) -> str:
     """Time per draw of OpenDP's discrete Gaussian and of ours."""
     import opendp.prelude as dp
@@ -87,10 +108,13 @@ def main() -> None:
     """Print the tables."""
     print("median times; a million draws in ms, of dpframe and of numpy's normal; 1000 and 1 in us")
     print(f"{'law':>9} {'scale':>9} {'dpframe':>9} {'numpy':>9} {'ratio':>6} {'1000':>9} {'1':>6}")
-    for law in LAWS.values():
+    for law in (GAUSSIAN, LAPLACE):
         for scale in SCALES:
             print(beside_numpy(law, scale))
         print(one_scale_per_draw(law))
+    for members in MEMBERS:
+        for scale in (1000.0, 2.0**33):
+            print(box_beside_laplace(members, scale))
     if importlib.util.find_spec("opendp") is not None:
         for scale in (1.0, 4.2, 1000.0):
             print(beside_opendp(scale))
