@@ -304,5 +304,6 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
     """
     if not epsilon:
         return Fraction(0)
-    half = math.tanh(float(min(epsilon, _FAR)) / 2)  # right to some units of the last digit
+    # right to some units of the last digit
+    half = math.tanh(float(min(epsilon, Fraction(_FAR))) / 2)
     return epsilon * min(Fraction(1), Fraction(half) * (1 + Fraction(1, 2**48)) + _TINY)

@@ -80,7 +80,7 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
 
 
 class Filling(NamedTuple):
-    """How many cells of each kind a pair of units fills.
+    """How many cells of every kind a pair of units fills.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Filling(NamedTuple):
 
 
 class Rests(NamedTuple):
-    """Where the rests of a pair of units lie; each number is 0 or 1.
+    """Where the rests of a pair of units lie; the numbers are 0 or 1.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Rests(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether each rest there is lies in one place, and no other does."""
+        """Whether every rest there is lies in one place, and no other does."""
         mine, theirs = self.on_theirs + self.together, self.on_mine + self.together
         return mine <= self.mine and theirs <= self.theirs
 
