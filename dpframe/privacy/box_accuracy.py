@@ -27,6 +27,7 @@ _HALVINGS = 60  # of an interval as long as its upper end: to the last bit
 _NODES = 257
 _BETWEEN = 1.0001  # what the largest of so many may miss between them
 _HIGH, _SMALL = 0.93, 10
+_VAST = 1e100  # tails are 0 long before, and products stay finite
 _ROUNDING = 1e-14
 
 
@@ -53,6 +54,7 @@ def beyond(x: float | np.ndarray, members: int) -> np.ndarray:
     """
     from scipy import special  # slow to import, and not always needed
 
+    x = np.minimum(x, _VAST)
     tail: np.ndarray = np.asarray(special.gammaincc(members, x))
     if members > 1:
         tail = np.maximum(tail - x / members * special.gammaincc(members - 1, x), 0)

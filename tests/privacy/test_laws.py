@@ -104,7 +104,7 @@ def test_groups_add_up_in_the_norm_that_the_law_states(law):
 
 
 def test_coordinates_count_in_a_group_as_the_law_states():
-    grid = np.linspace(-12, 12, 241)
+    grid = np.linspace(-12, 12, 61)
     z = np.stack(np.meshgrid(grid, grid, grid))
     moves = np.array([0.3, -1.2, 2.1])
     moved = z - moves[:, None, None, None]
