@@ -14,12 +14,13 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan, TablePlan
-from dpframe.plan.record import cost
+from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.release import checked, checked_plan
+from dpframe.results.intervals import half_width as width_of
 from dpframe.strategies import Prediction
 
 __all__ = ["Wanted", "preview"]
@@ -242,20 +243,20 @@ def _output(
     cell: float | None,
 ) -> dict[str, Any]:
     """Say what to expect of one output, in a cell of so many rows."""
-    law, step = plan.how.law, column.step
+    step, mechanism = column.step, mechanism_of(plan, planned)
+    noise = noise_of_column(column, prediction, planned)
+    loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
+    common = {str(block) for block in planned.design.common}
+    groups = mechanism.drawn_together(planned.table.cells.size, common)
     error = prediction.std_error * step
-    if prediction.block is None:
-        sigma, width = np.nan, law.quantile(0.95) * error
-    else:
-        scale = planned.scales[prediction.block]
-        sigma, width = scale * step, step * law.half_width(scale, 0.95)
+    width = width_of(noise, loadings, mechanism, groups, 0.95)
     per = "cell"
     if prediction.per_row:
         per = _PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
         error, width = error / (cell or 1), width / (cell or 1)
     return {
         "mechanism": plan.mechanism,
-        "sigma": sigma,
+        "sigma": np.nan if noise is None else noise.scale * step,
         "std_error": error,
         "half_width_95": width,
         "per": per,

@@ -37,6 +37,7 @@ from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 from dpframe.results.record_noise import Packed, pack
 from dpframe.strategies import Estimate
+from dpframe.strategies.noise import noise_of
 
 __all__ = ["checked", "checked_plan", "release"]
 
@@ -368,12 +369,8 @@ def _loadings(estimate: Estimate, step: float) -> dict[str, float | Packed]:
 
 def _measured(exact: Sequence[np.ndarray], planned: TablePlan, law: Law) -> list[np.ndarray]:
     """Add noise to every block, drawn together for those of a group."""
-    measured = list(exact)
-    for group in planned.design.groups:
-        noise = law.draw([planned.scales[k] for k in group], len(exact[group[0]]))
-        for k, drawn in zip(group, noise, strict=True):
-            measured[k] = np.add(exact[k], drawn, out=drawn)
-    return measured
+    noise = noise_of(law, planned.design, planned.scales, [len(block) for block in exact])
+    return [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

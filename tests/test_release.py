@@ -253,7 +253,7 @@ def test_the_ledger_is_charged_before_data_are_read_and_noise_is_drawn(declared,
 
 def test_the_noise_of_a_group_is_drawn_together(declared, monkeypatch):
     query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.sum("fare"), tips=dpf.sum("tips"))
-    half, drawn = {"epsilon": 0.5, "mechanism": "laplace"}, []
+    half, drawn = {"mu": 0.2, "mechanism": "gaussian"}, []
 
     def silent(law, scales, size):
         return [np.zeros(size, np.int64) for _ in scales]
@@ -265,7 +265,7 @@ def test_the_noise_of_a_group_is_drawn_together(declared, monkeypatch):
     monkeypatch.setattr(Law, "draw", silent)
     exact = declared.dp.release(query, **half)
     monkeypatch.setattr(Law, "draw", together)
-    monkeypatch.setattr(Law, "deviations", lambda law, scales: [float(len(scales)) for _ in scales])
+    monkeypatch.setattr(Law, "deviation_among", lambda law, scale, members: float(members))
     monkeypatch.setattr(LinearDesign, "groups", ((2, 0), (1,)))
     released = declared.dp.release(query, **half)
     scales = released.dp.certificate.mechanism.scales

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.laws import Law
 from dpframe.privacy.noise import MAX_SCALE
 from dpframe.privacy.rounding import round_up
-from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Design, Prediction, Workload
+from dpframe.strategies.noise import deviations_of
 
 __all__ = ["relative_variance", "scale_designs"]
 
+_WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
+
 
 def scale_designs(
-    designs: Sequence[tuple[Workload, Design]], norm: Norm, allowed: Fraction
+    designs: Sequence[tuple[Workload, Design]], law: Law, allowed: Fraction
 ) -> list[tuple[float, ...]]:
     """Return noise scales for every block of every design.
 
@@ -30,8 +33,8 @@ def scale_designs(
     ----------
     designs
         Designs with the workloads that they are for.
-    norm
-        2 for Gaussian and 1 for Laplace noise.
+    law
+        Law of the noise.
     allowed
         mu^2 for Gaussian and epsilon for Laplace noise.
 
@@ -40,17 +43,15 @@ def scale_designs(
     CalibrationError
         If a scale would be above 2**60.
     """
-    balanced = _balanced(designs, norm)
+    norm = law.norm
+    balanced = _balanced(designs, law)
 
     def scaled(factor: float) -> list[tuple[float, ...]]:
         return [tuple(factor * scale for scale in own) for own in balanced]
 
     def loss(scales: Sequence[tuple[float, ...]]) -> Fraction:
         return sum(
-            (
-                _movement(design, own, norm)
-                for (_, design), own in zip(designs, scales, strict=True)
-            ),
+            (_movement(design, own, law) for (_, design), own in zip(designs, scales, strict=True)),
             start=Fraction(0),
         )
 
@@ -81,20 +82,30 @@ def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> 
     return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
 
 
-def _movement(design: Design, scales: Sequence[float], norm: Norm) -> Fraction:
-    return design.movement([Fraction(scale) for scale in scales], norm)
+def _movement(design: Design, scales: Sequence[float], law: Law) -> Fraction:
+    return design.movement([Fraction(scale) for scale in scales], law)
 
 
-def _balanced(designs: Sequence[tuple[Workload, Design]], norm: Norm) -> list[tuple[float, ...]]:
+def _balanced(designs: Sequence[tuple[Workload, Design]], law: Law) -> list[tuple[float, ...]]:
     """Relative scales at which every design moves in proportion to its best share."""
-    balanced = []
+    balanced, norm = [], law.norm
+    if len(designs) == 1:
+        return [designs[0][1].scales]
     for workload, design in designs:
-        moved = float(_movement(design, design.scales, norm))
-        if len(designs) == 1 or moved == 0:
+        moved = float(_movement(design, design.scales, law))
+        if moved == 0:
             balanced.append(design.scales)
             continue
-        deviations = [moved ** (1 / norm) * scale for scale in design.scales]
-        variance = relative_variance(workload, design.predict(deviations))
+        variance = _unit_variance(workload, design, law, moved)
         factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
         balanced.append(tuple(factor * scale for scale in design.scales))
     return balanced
+
+
+def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -> float:
+    """Relative variance of a design when its movement is 1, but for rounding."""
+    wide = _WIDE / max(design.scales)
+    own = [wide * scale for scale in design.scales]
+    deviations = deviations_of(law, design, own, workload.cells)
+    unit = moved ** (1 / law.norm) / wide
+    return relative_variance(workload, design.predict(deviations)) * unit**2

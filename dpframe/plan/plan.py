@@ -10,7 +10,7 @@ Laplace noise.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -18,14 +18,16 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.allocation import relative_variance, scale_designs
+from dpframe.plan.choice import choose_designs
 from dpframe.plan.tables import OutputColumn, Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.laws import Allowance, Law
+from dpframe.privacy.laws import Allowance
 from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
-from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction, independently
+from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction
+from dpframe.strategies.noise import deviations_of
 
 __all__ = ["Plan", "TablePlan", "candidates", "plan_release"]
 
@@ -267,7 +269,8 @@ def _plan_with(
         allowed = _allowed(how, spend, allowance)
         if allowed == 0:
             return _nothing_allowed(name, allowance)
-        designs = _designs(how, tables)
+        workloads = {key: table.workload for key, table in tables.items()}
+        designs = choose_designs(how, workloads, allowed)
         if designs is None:
             return Refusal(
                 f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
@@ -311,17 +314,6 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
     return Refusal(reason, allowed=False)
 
 
-def _designs(how: Mechanism, tables: Mapping[Hashable, Table]) -> dict[Hashable, Design] | None:
-    """Design every table; `None` where the strategy fits none of them."""
-    found = {key: how.design(table.workload, how.norm) for key, table in tables.items()}
-    if not any(found.values()):
-        return None
-    # a strategy may fit some tables of a release: the others are measured independently
-    return {
-        key: found[key] or independently(table.workload, how.norm) for key, table in tables.items()
-    }
-
-
 def _calibrated(
     how: Mechanism,
     tables: Mapping[Hashable, Table],
@@ -330,21 +322,16 @@ def _calibrated(
 ) -> dict[Hashable, TablePlan]:
     """Scale the noise of all designs to what they may move."""
     pairs = [(table.workload, designs[key]) for key, table in tables.items()]
-    scales = scale_designs(pairs, how.norm, allowed)
+    scales = scale_designs(pairs, how.law, allowed)
     return {
-        key: TablePlan(table, designs[key], own, _deviations(how.law, designs[key], own))
+        key: TablePlan(
+            table,
+            designs[key],
+            own,
+            deviations_of(how.law, designs[key], own, table.workload.cells),
+        )
         for (key, table), own in zip(tables.items(), scales, strict=True)
     }
-
-
-def _deviations(law: Law, design: Design, scales: Sequence[float]) -> tuple[float, ...]:
-    """Return the standard deviation of the noise of every block."""
-    found = {
-        k: deviation
-        for group in design.groups
-        for k, deviation in zip(group, law.deviations([scales[k] for k in group]), strict=True)
-    }
-    return tuple(found[k] for k in range(len(scales)))
 
 
 def _score(plan: Plan) -> float:

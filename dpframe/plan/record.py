@@ -32,8 +32,9 @@ from dpframe.results.record import (
 )
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart, pack
 from dpframe.strategies import Prediction, Workload
+from dpframe.strategies.noise import members_of
 
-__all__ = ["cost", "ledger_of", "record_of"]
+__all__ = ["cost", "ledger_of", "mechanism_of", "noise_of_column", "record_of"]
 
 try:  # once, at import: nothing may fail between charge and release
     _LIBRARY = f"dpframe {version('dpframe')}"
@@ -41,8 +42,9 @@ except PackageNotFoundError:  # a source tree that is not installed
     _LIBRARY = "dpframe"
 
 _COVARIANCE = (
-    "Cells are independent, except for common blocks. In a cell, two columns have as covariance "
-    "the sum over measured blocks of the products of their loadings."
+    "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance the "
+    "sum over measured blocks of the products of their loadings. Blocks that are drawn together are "
+    "not independent, and neither are cells where these are."
 )
 
 
@@ -94,7 +96,7 @@ def record_of(
             _column(column, prediction, planned)
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
         ),
-        mechanism=_mechanism(plan, planned),
+        mechanism=mechanism_of(plan, planned),
         common_blocks=tuple(str(block) for block in sorted(planned.design.common)),
         covariance=_COVARIANCE,
         privacy_loss=LossPart(
@@ -140,10 +142,32 @@ def _options(workload: Workload) -> OptionsPart:
     )
 
 
-def _mechanism(plan: Plan, planned: TablePlan) -> MechanismPart:
+def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
     """Say where the noise comes from."""
-    scales = {str(block): scale for block, scale in enumerate(planned.scales)}
-    return MechanismPart(plan.mechanism, plan.how.title, plan.how.law.name, scales)
+    design = planned.design
+    return MechanismPart(
+        plan.mechanism,
+        plan.how.title,
+        plan.how.law.name,
+        scales={str(block): scale for block, scale in enumerate(planned.scales)},
+        groups=tuple(
+            tuple(map(str, group))
+            for position, group in enumerate(design.groups)
+            if len(group) > 1 or (design.joined and position == 0)
+        ),
+        joined=design.joined,
+    )
+
+
+def noise_of_column(
+    column: OutputColumn, prediction: Prediction, planned: TablePlan
+) -> NoisePart | None:
+    """Describe the noise of a column that is a measured block."""
+    block = prediction.block
+    if block is None:
+        return None
+    members = members_of(planned.design, planned.table.cells.size)[block]
+    return NoisePart(planned.scales[block], column.step, members)
 
 
 def _source(label: Hashable, query: Query, declaration: Declaration) -> str:
@@ -160,7 +184,6 @@ def _text(where: Condition | None) -> str | None:
 
 def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> ColumnPart:
     """Describe one released column and its noise."""
-    block = prediction.block
     bounds = column.bounds
     ticks = column.ticks
     return ColumnPart(
@@ -171,7 +194,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         bounds=None if bounds is None else (_bound(bounds[0]), _bound(bounds[1])),
         times=None if ticks is None or bounds is None else _times(ticks, bounds),
         integer=column.integer,
-        noise=None if block is None else NoisePart(planned.scales[block], column.step),
+        noise=noise_of_column(column, prediction, planned),
         std_error=None if prediction.per_row else prediction.std_error * column.step,
         loadings={},
     )

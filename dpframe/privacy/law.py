@@ -95,6 +95,18 @@ class Law(ABC):
         """Return the standard deviations of the coordinates of a group with these scales."""
         return [self.standard_deviation(scale) for scale in scales]
 
+    def deviation_among(self, scale: float, members: int) -> float:
+        """Return the standard deviation of a coordinate, so many being drawn together with it.
+
+        Parameters
+        ----------
+        scale
+            Scale of the coordinate.
+        members
+            How many coordinates of scales above 0 are drawn together, itself included.
+        """
+        return self.standard_deviation(scale)
+
     def standard_deviation(self, scale: float) -> float:
         """Return the standard deviation of a draw, before any wrapping.
 

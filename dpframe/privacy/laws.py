@@ -265,7 +265,7 @@ class _Box(_Laplace):
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of one group of two or more."""
         weights = {
-            block: np.abs(loading) / self._deviation_of(scales[block], members)
+            block: np.abs(loading) / self.deviation_among(scales[block], members)
             for block, loading in loadings.items()
         }
         if len(weights) == 1:
@@ -297,13 +297,14 @@ class _Box(_Laplace):
         factor *= box_accuracy.raised(level, max(own.values()))
         rounding: np.ndarray = np.zeros(())
         for block, loading in (loadings if largest is None else largest).items():
-            deviation = self._deviation_of(scales.get(block, 0.0), own.get(block, 1))
+            deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
             if deviation:
                 rounding = rounding + np.abs(loading) / deviation / 2
         width: np.ndarray = factor * _norm(loadings.values()) + rounding
         return width
 
-    def _deviation_of(self, scale: float, members: int) -> float:
+    def deviation_among(self, scale: float, members: int) -> float:
+        """Return the root of (D + 1) (D + 2) s^2 / 3 and rounding, for one of D coordinates."""
         if members <= 1 or not scale:
             return self.standard_deviation(scale)
         return box_accuracy.box_deviation(scale, members)

@@ -12,7 +12,6 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, verify
-from dpframe.results.record_noise import MechanismPart
 
 __all__ = ["Weights", "combine"]
 
@@ -68,7 +67,7 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
         parts = _parts(certificate, numbers)
         errors = {block: _norm(part) for block, part in parts.items()}
         error = _norm(np.array(list(errors.values()), np.float64))
-        width = _half_width(certificate.mechanism, parts, errors, level)
+        width = _half_width(certificate, parts, errors, level)
         row = {
             "estimate": [estimate],
             "std_error": [error],
@@ -146,13 +145,16 @@ def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarra
 
 
 def _half_width(
-    mechanism: MechanismPart,
+    certificate: Certificate,
     parts: Mapping[str, np.ndarray],
     errors: Mapping[str, float],
     level: float,
 ) -> float | np.ndarray:
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    return mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest)
+    mechanism = certificate.mechanism
+    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
+    law = mechanism.distribution
+    return law.sum_half_width(errors, mechanism.scales, level, largest, groups)
 
 
 def _norm(parts: np.ndarray) -> float:

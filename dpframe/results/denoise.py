@@ -202,8 +202,19 @@ def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoisi
     sizes = [_sizes(column) for column in columns]
     common = set(certificate.common_blocks) if how.across == "rows" else _shared(sizes)
     law = certificate.mechanism.distribution
-    pairs = zip(columns, sizes, strict=True)
-    return [_facts_of(column, size, common, law, how) for column, size in pairs]
+    cells = certificate.query.cells
+    groups = certificate.mechanism.drawn_together(cells, certificate.common_blocks)
+    members = {block: len(group) for group in groups for block in group}
+    return [
+        _facts_of(
+            column,
+            size,
+            common,
+            law.of_sum(len(size), max(members.get(block, 1) for block in size)),
+            how,
+        )
+        for column, size in zip(columns, sizes, strict=True)
+    ]
 
 
 def _facts_of(
@@ -211,7 +222,7 @@ def _facts_of(
 ) -> Facts:
     """Say what is known of the noise in one column, some of whose blocks are common."""
     return Facts(
-        law.of_sum(len(sizes)),
+        law,
         math.hypot(*(size for block, size in sizes.items() if block not in common)),
         math.hypot(*(size for block, size in sizes.items() if block in common)),
         lower=0.0 if column.span[0] >= 0 else None,

@@ -1,6 +1,6 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,14 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import verify
-from dpframe.results.record_noise import ColumnPart, MechanismPart
+from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
 
-__all__ = ["covariance", "interval", "std_error"]
+__all__ = ["covariance", "half_width", "interval", "std_error"]
+
+_ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
@@ -97,23 +100,30 @@ def interval(
         raise QueryError(f"simultaneous must be True or False, got simultaneous={simultaneous!r}.")
     certificate = verify(released)
     mechanism = certificate.mechanism
+    groups = mechanism.drawn_together(len(released), certificate.common_blocks)
     if simultaneous:
         cells = len(released) * len(certificate.columns)
         level = mechanism.distribution.level_of_each(level, cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        columns += _bars(released.iloc[:, position], column, mechanism, level)
+        columns += _bars(released.iloc[:, position], column, mechanism, groups, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
 
 
 def _bars(
-    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, level: float
+    column: pd.Series,
+    described: ColumnPart,
+    mechanism: MechanismPart,
+    groups: Groups,
+    level: float,
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        width = _half_width(described, mechanism, level)
+        width = half_width(described.noise, described.deviations, mechanism, groups, level)
+        if isinstance(width, float) and described.integer and width.is_integer():
+            width = int(width)
         if described.times is not None:
             span = described.times.bounds if described.is_mean else None
             return times_around(column, width, span)
@@ -199,14 +209,37 @@ def _std_error(column: ColumnPart) -> np.ndarray:
     return error
 
 
-def _half_width(
-    column: ColumnPart, mechanism: MechanismPart, level: float
-) -> float | int | np.ndarray:
-    noise, law = column.noise, mechanism.distribution
-    if noise is None:
-        return law.sum_half_width(column.deviations, mechanism.scales, level)
-    width: float = noise.step * law.half_width(noise.scale, level)
-    return int(width) if noise.step == 1 and column.integer else width
+def half_width(
+    noise: NoisePart | None,
+    loadings: Mapping[str, float | np.ndarray],
+    mechanism: MechanismPart,
+    groups: Groups,
+    level: float,
+) -> float | np.ndarray:
+    """Return the half-width of an interval for a column.
+
+    Parameters
+    ----------
+    noise
+        Its noise, if it is a measured block.
+    loadings
+        What the noise of each block does to it.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    """
+    law = mechanism.distribution
+    if noise is not None:
+        return noise.step * law.half_width(noise.scale, level, noise.members)
+    measured = {block: part for block, part in loadings.items() if int(block) > _ROUNDED}
+    width = law.sum_half_width(measured, mechanism.scales, level, groups=groups)
+    if len(measured) == len(loadings):
+        return float(width) if np.ndim(width) == 0 else width
+    # a whole number is off by a or less where what was rounded is off by less than a + 1/2
+    return max(float(np.ceil(np.max(width) - 0.5)), 0.0)
 
 
 def _like(

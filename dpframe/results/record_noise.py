@@ -5,7 +5,7 @@ As in `record`, docstrings are the descriptions of the JSON Schema.
 
 import base64
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -99,10 +99,13 @@ class NoisePart(Part):
         Laplace. 0: the relation of neighbors makes the number public.
     step
         Size of one integer in the units of the column: real values were rounded to this grid.
+    members
+        How many coordinates were drawn together with this one, itself included.
     """
 
     scale: NotNegative
     step: Annotated[float, Limits(gt=0)]
+    members: Annotated[int, Limits(ge=1)]
 
 
 def _is_in_range(bound: Bound) -> bool:
@@ -141,8 +144,9 @@ class ColumnPart(Part):
         rows; null where it differs from row to row, as for means.
     loadings
         By how much one standard deviation of each measured block moves this column: utility of
-        whatever is computed from several columns. Names of blocks are whole numbers; a negative one
-        stands for the error of rows that were given.
+        whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
+        the error of rows that were given, and those below it for rounding a column to whole
+        numbers.
     """
 
     name: str
@@ -206,20 +210,47 @@ class MechanismPart(Part):
     title
         The mechanism in words.
     law
-        Law of the noise on every measured integer: a Gaussian, rounded, or the discrete Laplace
-        law.
+        Law of the noise on every measured integer: a Gaussian, rounded, the discrete Laplace law,
+        or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
     scales
         Scale of the noise of each measured block, by its number, on its integers. 0: the relation
         of neighbors makes the block public.
+    groups
+        Blocks whose noise is drawn together in a row: it is uncorrelated, but not independent.
+    joined
+        Whether it is drawn together over all rows, in place of each.
     """
 
     name: Annotated[str, OneOf(MECHANISMS)]
     title: Text
     law: Annotated[str, OneOf(LAWS)]
     scales: Mapping[BlockName, NotNegative]
+    groups: tuple[tuple[BlockName, ...], ...]
+    joined: bool
 
     def __post_init__(self) -> None:
         require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")
+        grouped = [block for group in self.groups for block in group]
+        require(len(set(grouped)) == len(grouped), "a block is in one group")
+        require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
+        require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
+
+    def drawn_together(self, rows: int, common: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the groups, with each block as often as it has coordinates in them.
+
+        Parameters
+        ----------
+        rows
+            Number of rows.
+        common
+            Blocks of a single integer.
+        """
+        if not self.joined:
+            return list(self.groups)
+        return [
+            tuple(block for block in group for _ in range(1 if block in common else rows))
+            for group in self.groups
+        ]
 
     @property
     def distribution(self) -> Law:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
-from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies import correlated, independent, sparse, spread
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
+from dpframe.strategies import box, correlated, independent, pair, sparse, spread
 from dpframe.strategies.base import (
     Design,
     Dimension,
@@ -26,11 +26,15 @@ __all__ = [
     "Estimate",
     "Mechanism",
     "Output",
+    "Planner",
     "Prediction",
     "Source",
     "Workload",
     "independently",
 ]
+
+Planner: TypeAlias = Callable[[Workload, Law], Design | None]
+"""A strategy: plans a workload for a law of noise, or answers that it does not apply."""
 
 independently = independent.design
 """Plans any workload, with independent noise on every total."""
@@ -44,10 +48,13 @@ class Mechanism:
     ----------
     law
         Law of the noise on every measured integer.
-    design
-        Plans a workload; answers `None` where the strategy does not apply to it.
+    designs
+        Ways to plan a workload, of which the one with the least error is taken, the first among
+        equals; each answers `None` where it does not apply.
     title
         The name of the mechanism in words.
+    plain
+        Ways to plan the tables of a release that `designs` do not fit, or not as well.
     automatic
         Whether "auto" may take it.
     classical
@@ -55,30 +62,32 @@ class Mechanism:
     """
 
     law: Law
-    design: Callable[[Workload, Norm], Design | None]
+    designs: tuple[Planner, ...]
     title: str
+    plain: tuple[Planner, ...] = (independent.design,)
     automatic: bool = True
     classical: bool = False
 
-    @property
-    def norm(self) -> Norm:
-        """The norm in which the noise hides movement."""
-        return self.law.norm
 
-
-def _correlated(workload: Workload, norm: Norm) -> Design | None:
-    """Take the strategy with shared noise that fits the workload, if one does."""
-    sparsely: Design | None = sparse.design(workload, norm)
-    return sparsely or spread.design(workload, norm) or correlated.design(workload, norm)
-
+_SINGLE = (independent.design, pair.design, correlated.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
-        "gaussian": Mechanism(GAUSSIAN, independent.design, "analytic Gaussian"),
-        "correlated": Mechanism(GAUSSIAN, _correlated, "correlated analytic Gaussian"),
-        "laplace": Mechanism(LAPLACE, independent.design, "Laplace"),
+        "gaussian": Mechanism(GAUSSIAN, (independent.design,), "analytic Gaussian"),
+        "correlated": Mechanism(
+            GAUSSIAN,
+            (sparse.design, spread.design, correlated.design),
+            "correlated analytic Gaussian",
+        ),
+        "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace"),
+        "box": Mechanism(
+            BOX,
+            (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.joined),
+            "box",
+            plain=_SINGLE,
+        ),
         "classical": Mechanism(
-            GAUSSIAN, independent.design, "classical Gaussian", automatic=False, classical=True
+            GAUSSIAN, (independent.design,), "classical Gaussian", automatic=False, classical=True
         ),
     }
 )

@@ -7,15 +7,15 @@ estimates. Neither knows frames.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
-from dpframe.privacy.sensitivity import Norm
 
 __all__ = [
     "Design",
@@ -196,11 +196,15 @@ class Prediction:
     block
         The measured block that *is* this output, if it is one, so that exact quantiles of its noise
         apply.
+    loadings
+        By block, the standard deviation that its noise gives the output, with a sign; for a mean,
+        where the error is largest.
     """
 
     std_error: float
     per_row: bool = False
     block: int | None = None
+    loadings: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,8 +217,8 @@ class Estimate:
         One per cell.
     loadings
         By block, the standard deviation that its noise gives the values, with a sign, one for all
-        cells or one per cell. Blocks are independent, so the covariance of two outputs in
-        a cell is the sum of the products of their loadings.
+        cells or one for each. Blocks are uncorrelated, so the covariance of two outputs in a cell
+        is the sum of the products of their loadings.
     """
 
     values: np.ndarray
@@ -237,6 +241,10 @@ class Design(Protocol):
         """Groups that partition the blocks, by position; the noise of a group is drawn together."""
 
     @property
+    def joined(self) -> bool:
+        """Whether a group reaches over all cells, common blocks once, and is drawn once."""
+
+    @property
     def extra(self) -> int:
         """How many numbers of rows come after the outputs wanted, free of charge: 0 or 1."""
 
@@ -244,8 +252,8 @@ class Design(Protocol):
     def needs(self) -> frozenset["Need"]:
         """Totals to compute."""
 
-    def movement(self, scales: Sequence[Fraction], norm: Norm) -> Fraction:
-        """Return the exact largest `sum (|Delta w| / scale)^norm` over all neighbors."""
+    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
+        """Return the exact most that a neighbor can move the blocks, as the law adds it up."""
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals, one integer per cell, into the int64 blocks to measure, mod 2**64."""

@@ -14,17 +14,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Footprint, Norm, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
 from dpframe.strategies.ratio import ratio
 
-__all__ = ["EVERYONE", "Block", "LinearDesign", "Quotient", "Reading", "corners", "move_alone"]
+__all__ = [
+    "EVERYONE",
+    "KNOWN",
+    "ROUNDED",
+    "Block",
+    "LinearDesign",
+    "Quotient",
+    "Reading",
+    "corners",
+    "move_alone",
+]
 
 EVERYONE = 0
 """The source of all rows of a cell."""
 
 KNOWN = -1
 """Stands for the block that a public number of rows is: nothing is measured for it."""
+
+ROUNDED = -2
+"""Stands for the rounding of the first output, -3 for that of the second, and so on."""
+
+_LARGEST = 2.0**62
 
 
 class Block(NamedTuple):
@@ -59,9 +75,19 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A linear combination of measured blocks: weight by position of the block."""
+    """A linear combination of measured blocks.
+
+    Parameters
+    ----------
+    weights
+        Weight by position of the block.
+    step
+        The combination is a multiple of 1 / step, to be rounded to a whole number; 0: it is left
+        as it is.
+    """
 
     weights: Mapping[int, float]
+    step: int = 0
 
     @property
     def block(self) -> int | None:
@@ -76,9 +102,29 @@ class Reading:
         """Add a multiple of one more block."""
         return Reading({**self.weights, block: weight})
 
+    def whole(self, step: int) -> "Reading":
+        """Round to whole numbers what is a multiple of 1 / step."""
+        return Reading(self.weights, step)
+
     def loadings(self, deviations: Mapping[int, float]) -> dict[int, float]:
         """Return what the noise of the blocks does to the reading."""
         return {k: weight * deviations[k] for k, weight in self.weights.items()}
+
+    def noise(self, deviations: Mapping[int, float], rounded: int) -> dict[int, float]:
+        """Return the loadings, and under a name of its own what rounding does."""
+        rounding = self._rounding(deviations)
+        return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
+
+    def _rounding(self, deviations: Mapping[int, float]) -> float:
+        """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
+
+        The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
+        it is even.
+        """
+        noisy = any(deviations[k] for k in self.weights)
+        if self.step <= 1 or not noisy:
+            return 0.0
+        return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
 
     def of(self, measured: Mapping[int, np.ndarray]) -> np.ndarray:
         """Read the measured blocks."""
@@ -87,7 +133,13 @@ class Reading:
         read: np.ndarray = np.zeros(1)
         for k, weight in self.weights.items():
             read = read + weight * measured[k]
-        return read
+        return _whole(read) if self.step else read
+
+
+def _whole(read: np.ndarray) -> np.ndarray:
+    """Round to integers; what is beyond them, after a sum that wrapped, to the largest."""
+    found: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +170,19 @@ class LinearDesign:
     scales
         Relative noise scales of the blocks.
     readings
-        One per output, and one per extra output.
+        One for each output, and one for each extra output.
+    together
+        Blocks whose noise is drawn together; all others are drawn on their own.
+    joined
+        Whether what is drawn together is so over all cells, in place of each cell.
     """
 
     workload: Workload
     blocks: tuple[Block, ...]
     scales: tuple[float, ...]
     readings: tuple[Reading | Quotient, ...]
+    together: tuple[tuple[int, ...], ...] = ()
+    joined: bool = False
 
     @cached_property
     def footprints(self) -> tuple[Footprint | Sparse, ...]:
@@ -138,8 +196,9 @@ class LinearDesign:
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Every block is drawn on its own."""
-        return tuple((k,) for k in range(len(self.blocks)))
+        """Blocks that are drawn together, and those that are drawn on their own."""
+        shared = {k for group in self.together for k in group}
+        return (*self.together, *((k,) for k in range(len(self.blocks)) if k not in shared))
 
     @property
     def extra(self) -> int:
@@ -151,10 +210,17 @@ class LinearDesign:
         """Totals to compute."""
         return frozenset(need for block in self.blocks for need, _ in block.parts)
 
-    def movement(self, scales: Sequence[Fraction], norm: Norm) -> Fraction:
+    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
         """Return the exact largest weighted distance between neighbors."""
-        work = self.workload
-        return movement(self.footprints, scales, norm, work.reach, work.neighboring)
+        return movement(
+            self.footprints,
+            scales,
+            law.norm,
+            self.workload.reach,
+            self.workload.neighboring,
+            groups=self.groups if law.inside == "max" else None,
+            joined=self.joined,
+        )
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -163,7 +229,7 @@ class LinearDesign:
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs, for the worst mean there can be."""
         own = self._deviations(deviations)
-        return [_predict(reading, own) for reading in self.readings]
+        return [_predict(reading, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
@@ -171,7 +237,9 @@ class LinearDesign:
         if self.workload.known_rows is not None:
             blocks[KNOWN] = self.workload.known_rows[0]
         own = self._deviations(deviations)
-        return [_decode(reading, blocks, own) for reading in self.readings]
+        return [
+            _decode(reading, blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)
+        ]
 
     def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
@@ -179,26 +247,30 @@ class LinearDesign:
         return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
 
 
-def _predict(reading: Reading | Quotient, deviations: Mapping[int, float]) -> Prediction:
+def _predict(
+    reading: Reading | Quotient, deviations: Mapping[int, float], rounded: int
+) -> Prediction:
     if isinstance(reading, Reading):
-        error = math.hypot(*reading.loadings(deviations).values())
-        return Prediction(error, block=reading.block)
+        noise = reading.noise(deviations, rounded)
+        return Prediction(math.hypot(*noise.values()), block=reading.block, loadings=noise)
     half_width = (reading.bounds[1] - reading.bounds[0]) / 2
     of_sum, of_rows = reading.loadings(deviations)
-    worst = max(
-        math.hypot(*(of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows}))
+    ends = [
+        {k: of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows}}
         for far in (-half_width, half_width)
-    )
-    return Prediction(worst, per_row=True)
+    ]
+    worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
+    return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
 
 
 def _decode(
     reading: Reading | Quotient,
     measured: Mapping[int, np.ndarray],
     deviations: Mapping[int, float],
+    rounded: int,
 ) -> Estimate:
     if isinstance(reading, Reading):
-        return Estimate(reading.of(measured), reading.loadings(deviations))
+        return Estimate(reading.of(measured), reading.noise(deviations, rounded))
     centered, rows = reading.centered.of(measured), reading.rows.of(measured)
     return ratio(centered, rows, reading.loadings(deviations), reading.bounds)
 
@@ -232,13 +304,19 @@ def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint 
     return tuple(parts)
 
 
-def move_alone(workload: Workload, blocks: Sequence[Block], norm: Norm) -> tuple[float, ...]:
-    """Return how far a neighbor can move a block, in the norm, where only that block counts."""
+def move_alone(
+    workload: Workload, blocks: Sequence[Block], norm: Norm, *, joined: bool = False
+) -> tuple[float, ...]:
+    """Return how far a neighbor can move each block, in the norm, where only that block counts.
+
+    Where it is joined, over all cells, the cell that is moved the farthest counts.
+    """
 
     @cache  # many blocks have the same corners
     def distance(moved: tuple[tuple[int, ...], ...]) -> float:
         only = [Footprint((0,), moved)]
-        far = movement(only, (Fraction(1),), norm, workload.reach, workload.neighboring)
+        how = norm, workload.reach, workload.neighboring
+        far = movement(only, (Fraction(1),), *how, joined=joined)
         return float(far) if norm == 1 else math.sqrt(far)
 
     return tuple(distance(corners(workload.sources[block.source], [block])) for block in blocks)

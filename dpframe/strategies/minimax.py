@@ -15,15 +15,19 @@ _LEAST = 1e-9
 
 
 def worst_scales(
-    reach: Sequence[int], demands: Sequence[Demand], n: int, neighboring: Neighboring
+    reach: Sequence[int],
+    demands: Sequence[Demand],
+    n: int,
+    neighboring: Neighboring,
+    apart: int = 2,
 ) -> tuple[float, ...]:
     """Return relative scales that minimize the worst relative variance.
 
     With `g = 1 / sigma_n^2`, the smallest V such that every output has variance at most V solves
     `sum_{k != n} h_k^2 / sigma_k^2 = A(g)`, where `sigma_k^2` is the largest that the outputs that
     read block k allow, and A(g) is the largest for which no unit moves farther than 1: `1 - g`
-    where it is added or removed, `min(1/4, 1/2 - g)` where it is replaced. V is then minimized over
-    g.
+    where it is added or removed, `min(1/4, 1 / a - g)` where it is replaced. V is then minimized
+    over g.
 
     Parameters
     ----------
@@ -35,6 +39,8 @@ def worst_scales(
         The block of the number of rows.
     neighboring
         The neighboring relation.
+    apart
+        a: how many cells two units fill that could share one, 2 or 1.
     """
     from scipy import optimize  # slow to import, and few releases need it
 
@@ -55,7 +61,7 @@ def worst_scales(
             for k, (h, s) in enumerate(zip(reach, squares(g, v), strict=True))
             if h and k != n
         )
-        return math.fsum(moved) - (min(0.25, 0.5 - g) if replaced else 1 - g)
+        return math.fsum(moved) - (min(0.25, 1 / apart - g) if replaced else 1 - g)
 
     def smallest(g: float) -> float:
         least = max(demand.get(n, 0.0) for demand in demands) / g
@@ -67,7 +73,7 @@ def worst_scales(
             return low
         return float(optimize.brentq(excess, low, high, args=(g,), xtol=1e-300, rtol=1e-14))
 
-    most = (0.5 if replaced else 1) - _LEAST
+    most = (1 / apart if replaced else 1) - _LEAST
     best = optimize.minimize_scalar(
         smallest, bounds=(_LEAST, most), method="bounded", options={"xatol": 1e-10}
     )

@@ -10,7 +10,7 @@ t)` and `n` with `s^2 / gamma^2`, `gamma^2 = r t`, all relative to mu^2. In inte
 import math
 from fractions import Fraction
 
-from dpframe.privacy.sensitivity import Norm
+from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
 
@@ -19,12 +19,12 @@ __all__ = ["design", "lift"]
 _FINEST = 1000
 
 
-def design(workload: Workload, norm: Norm) -> LinearDesign | None:
+def design(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan sparse counting queries; `None` without a limit on them or where nothing is gained."""
     asked = [output.source for output in workload.outputs if output.kind == "value"]
     others = [output for output in workload.outputs if output.kind != "value"]
     d, k = len(asked), workload.most
-    if norm != 2 or k is None or workload.neighboring != "add_remove":  # noqa: PLR2004
+    if law.norm != 2 or k is None or workload.neighboring != "add_remove":  # noqa: PLR2004
         return None
     if any(output != Output("rows", EVERYONE) for output in others) or d < 2:  # noqa: PLR2004
         return None

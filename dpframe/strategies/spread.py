@@ -1,8 +1,12 @@
-"""Histograms in which a unit has one row in each of at most g bins, lifted by the number of units.
+"""Histograms in which a unit has c rows in each of at most g bins, lifted by the number of units.
 
 It is the Count problem across the bins (Joseph and Yu 2024): with d bins and k = g, `r` and `t` as
-for sparse queries, measure `f - t u` in every bin and the number of units `u` once. The error of
-`u` is common to all bins.
+for sparse queries, measure `f - t c u` in every bin, with c times the noise of one row, and the
+number of units `u` once. The error of `u` is common to all bins. A bin in which a unit has fewer
+than c rows moves no farther than one with c rows or with none.
+
+Noise in one box over all bins has `t = 1 / 2`: then no bin moves by more than c / 2, and how many
+bins a unit is in does not matter.
 """
 
 import math
@@ -12,38 +16,75 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.privacy.sensitivity import Footprint, Norm, Sparse, movement
+from dpframe.privacy.laws import Law
+from dpframe.privacy.sensitivity import Footprint, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
-from dpframe.strategies.linear import EVERYONE
+from dpframe.strategies.box import MOST_JOINED
+from dpframe.strategies.linear import EVERYONE, ROUNDED, Reading
 from dpframe.strategies.sparse import lift
 
 __all__ = ["SpreadDesign", "design"]
 
-_ONE_ROW = 1
+_HALF = Fraction(1, 2)
 
 
-def design(workload: Workload, norm: Norm) -> "SpreadDesign | None":
-    """Plan counts over bins; `None` where a unit is in one bin only, or has more rows in a bin."""
+def design(workload: Workload, law: Law) -> "SpreadDesign | None":
+    """Plan counts over bins; `None` where a unit is in one bin only, or nothing is gained."""
     reach = workload.reach
     counted = workload.outputs == (Output("rows", EVERYONE),)
-    apt = norm != 1 and counted and workload.neighboring == "add_remove" and workload.has_units
-    if not apt or reach.rows != _ONE_ROW or reach.full <= 1:
+    if not counted or workload.neighboring != "add_remove" or not workload.has_units:
+        return None
+    if law.inside == "max":
+        return _joined(workload)
+    if law.norm == 1 or reach.rest or reach.full <= 1:
         return None
     radius, shift = lift(workload.cells, reach.full)
     if shift == 0:
         return None
     spread = math.sqrt(radius * (radius + float(shift)))
     of_units = spread / math.sqrt(radius * float(shift))
-    return SpreadDesign(workload, shift, (shift.denominator * spread, of_units))
+    return SpreadDesign(workload, shift, (reach.rows * shift.denominator * spread, of_units))
+
+
+def _joined(workload: Workload) -> "SpreadDesign | None":
+    """Plan one box over all bins."""
+    reach = workload.reach
+    if reach.full + (reach.rest > 0) <= 1 or workload.cells >= MOST_JOINED:
+        return None
+    return SpreadDesign(workload, _HALF, (float(reach.rows), 1.0), joined=True)
 
 
 @dataclass(frozen=True)
 class SpreadDesign:
-    """Block 0 is `q f - p u` in every bin, with t = p / q; block 1 is the number of units u."""
+    """Block 0 is `q f - p c u` in every bin, with t = p / q; block 1 is the number of units u.
+
+    Parameters
+    ----------
+    workload
+        Counts over bins.
+    shift
+        The part of the units that is taken from every bin, t.
+    scales
+        Relative noise scale of each block.
+    joined
+        Whether both blocks are drawn together over all bins.
+    """
 
     workload: Workload
     shift: Fraction
     scales: tuple[float, ...]
+    joined: bool = False
+
+    @property
+    def _lift(self) -> int:
+        """What a unit takes from every bin: p c."""
+        return self.shift.numerator * self.workload.reach.rows
+
+    @property
+    def _reading(self) -> Reading:
+        """How the count of a bin is read off the blocks."""
+        q = self.shift.denominator
+        return Reading({0: 1 / q, 1: self._lift / q}, step=q if self.joined else 0)
 
     @property
     def common(self) -> frozenset[int]:
@@ -52,8 +93,8 @@ class SpreadDesign:
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Both blocks are drawn on their own."""
-        return (0,), (1,)
+        """Both blocks are drawn on their own, or all of them together."""
+        return ((0, 1),) if self.joined else ((0,), (1,))
 
     @property
     def extra(self) -> int:
@@ -65,28 +106,27 @@ class SpreadDesign:
         """Totals to compute."""
         return frozenset({(EVERYONE, "rows"), (EVERYONE, "units")})
 
-    def movement(self, scales: Sequence[Fraction], norm: Norm) -> Fraction:
+    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
         """Return the exact largest weighted distance between neighbors."""
-        p, q = self.shift.numerator, self.shift.denominator
-        bins = Sparse(0, self.workload.cells, -p, q - p, self.workload.reach.full)
+        reach, q = self.workload.reach, self.shift.denominator
+        absent, present = -self._lift, q * reach.rows - self._lift
+        bins = Sparse(0, self.workload.cells, absent, present, reach.full)
         units = Footprint((1,), ((1,),))
-        once = self.workload.reach.whole
-        return movement([bins, units], scales, norm, once, self.workload.neighboring)
+        groups = self.groups if law.inside == "max" else None
+        relation = self.workload.neighboring
+        return movement([bins, units], scales, law.norm, reach.whole, relation, groups=groups)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
         rows, units = totals[EVERYONE, "rows"], totals[EVERYONE, "units"].sum(keepdims=True)
-        p, q = np.int64(self.shift.numerator), np.int64(self.shift.denominator)
-        return [q * rows - p * units, units]
+        return [np.int64(self.shift.denominator) * rows - np.int64(self._lift) * units, units]
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the error of a bin."""
-        return [Prediction(math.hypot(*self._loadings(deviations).values()))]
+        noise = self._reading.noise(dict(enumerate(deviations)), ROUNDED)
+        return [Prediction(math.hypot(*noise.values()), loadings=noise)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the counts of the bins."""
-        values = measured[0] / self.shift.denominator + float(self.shift) * measured[1]
-        return [Estimate(values, self._loadings(deviations))]
-
-    def _loadings(self, deviations: Sequence[float]) -> dict[int, float]:
-        return {0: deviations[0] / self.shift.denominator, 1: float(self.shift) * deviations[1]}
+        values = self._reading.of(dict(enumerate(measured)))
+        return [Estimate(values, self._reading.noise(dict(enumerate(deviations)), ROUNDED))]

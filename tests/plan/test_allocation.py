@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, workload
 
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.errors import CalibrationError
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -16,61 +17,62 @@ ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)
 
 
-def independent(work, norm=2):
-    return work, independently(work, norm)
+def independent(work, law=GAUSSIAN):
+    return work, independently(work, law)
 
 
-def several(norm):
+def several(law):
     """Designs of very different variances."""
     made = [
-        independent(counting(4, cells=3), norm),
-        independent(workload((EVERYONE,), (Output("rows", 0),), cells=3, caps=Caps(5, 2, 3)), norm),
-        independent(workload(columns((-5, 100)), (Output("mean", 1),), cells=3), norm),
+        independent(counting(4, cells=3), law),
+        independent(workload((EVERYONE,), (Output("rows", 0),), cells=3, caps=Caps(5, 2, 3)), law),
+        independent(workload(columns((-5, 100)), (Output("mean", 1),), cells=3), law),
     ]
-    if norm == 2:
+    if law is GAUSSIAN:
         histogram = workload(
             (EVERYONE,), (Output("rows", 0),), cells=20, caps=Caps(None, 5, 1), has_units=True
         )
-        made += [(work, correlated.design(work, 2)) for work in [counting(30, cells=3)]]
-        made += [(histogram, spread.design(histogram, 2))]
+        made += [(work, correlated.design(work, GAUSSIAN)) for work in [counting(30, cells=3)]]
+        made += [(histogram, spread.design(histogram, GAUSSIAN))]
     return made
 
 
-def moved(design, scales, norm):
-    return design.movement([Fraction(scale) for scale in scales], norm)
+def moved(design, scales, law):
+    return design.movement([Fraction(scale) for scale in scales], law)
 
 
 def variance(designs, scales):
+    wide = 2.0**40  # so that rounding adds nothing
     return sum(
-        relative_variance(work, design.predict(own))
+        relative_variance(work, design.predict([wide * each for each in own])) / wide**2
         for (work, design), own in zip(designs, scales, strict=True)
     )
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_the_whole_allowance_is_used_and_no_more(norm):
-    designs = several(norm)
-    scales = scale_designs(designs, norm, ALLOWED)
-    total = sum(moved(design, own, norm) for (_, design), own in zip(designs, scales, strict=True))
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_the_whole_allowance_is_used_and_no_more(law):
+    designs = several(law)
+    scales = scale_designs(designs, law, ALLOWED)
+    total = sum(moved(design, own, law) for (_, design), own in zip(designs, scales, strict=True))
     assert 0 <= 1 - total / ALLOWED < Fraction(1, 10**12)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_the_total_of_all_variances_is_the_closed_form(norm):
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_the_total_of_all_variances_is_the_closed_form(law):
     # min sum v_i / m_i^(2/p) with sum m_i = allowed: (sum v_i^(p/(p+2)))^((p+2)/p) / allowed^(2/p)
-    designs = several(norm)
+    designs = several(law)
     alone = [
-        variance([one], scale_designs([one], norm, Fraction(1))) ** (norm / (norm + 2))
+        variance([one], scale_designs([one], law, Fraction(1))) ** (law.norm / (law.norm + 2))
         for one in designs
     ]
-    expected = sum(alone) ** ((norm + 2) / norm) / float(ALLOWED) ** (2 / norm)
-    assert variance(designs, scale_designs(designs, norm, ALLOWED)) == pytest.approx(expected)
+    expected = sum(alone) ** ((law.norm + 2) / law.norm) / float(ALLOWED) ** (2 / law.norm)
+    assert variance(designs, scale_designs(designs, law, ALLOWED)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_no_other_shares_have_a_smaller_total(norm):
-    designs = several(norm)
-    scales = scale_designs(designs, norm, ALLOWED)
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_no_other_shares_have_a_smaller_total(law):
+    designs = several(law)
+    scales = scale_designs(designs, law, ALLOWED)
     best = variance(designs, scales)
     rng = np.random.default_rng(3)
     for _ in range(100):
@@ -81,17 +83,17 @@ def test_no_other_shares_have_a_smaller_total(norm):
             for factor, own in zip(factors.tolist(), scales, strict=True)
         ]
         total = sum(
-            moved(design, own, norm) for (_, design), own in zip(designs, other, strict=True)
+            moved(design, own, law) for (_, design), own in zip(designs, other, strict=True)
         )
-        fair = float(total / ALLOWED) ** (1 / norm)
+        fair = float(total / ALLOWED) ** (1 / law.norm)
         other = [tuple(fair * scale for scale in own) for own in other]
         assert variance(designs, other) >= best * (1 - 1e-9)
 
 
 def test_one_design_keeps_its_relative_scales():
     work = counting(10)
-    made = correlated.design(work, 2)
-    ((n, *queries),) = scale_designs([(work, made)], 2, ALLOWED)
+    made = correlated.design(work, GAUSSIAN)
+    ((n, *queries),) = scale_designs([(work, made)], GAUSSIAN, ALLOWED)
     assert queries[0] / n == pytest.approx(made.scales[1] / made.scales[0], rel=1e-12)
     # Var f = ((sqrt d + 1) / 2)^2 / mu^2
     assert variance([(work, made)], [(n, *queries)]) == pytest.approx(
@@ -101,26 +103,26 @@ def test_one_design_keeps_its_relative_scales():
 
 def test_equal_designs_have_equal_shares():
     work = counting(3, cells=4)
-    scales = scale_designs([independent(work)] * 5, 2, Fraction(1))
+    scales = scale_designs([independent(work)] * 5, GAUSSIAN, Fraction(1))
     assert len(set(scales)) == 1
     assert scales[0][0] == pytest.approx(math.sqrt(3 * 5))
 
 
 def test_a_design_that_nothing_moves_takes_no_share():
     work = counting(3, cells=4)
-    still, moving = scale_designs([independent(NOTHING), independent(work)], 2, ALLOWED)
+    still, moving = scale_designs([independent(NOTHING), independent(work)], GAUSSIAN, ALLOWED)
     assert still == (0.0,)
-    (alone,) = scale_designs([independent(work)], 2, ALLOWED)
+    (alone,) = scale_designs([independent(work)], GAUSSIAN, ALLOWED)
     assert moving == pytest.approx(alone, rel=1e-12)
-    assert scale_designs([independent(NOTHING)], 2, ALLOWED) == [(0.0,)]
+    assert scale_designs([independent(NOTHING)], GAUSSIAN, ALLOWED) == [(0.0,)]
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_too_wide_noise_is_refused(norm):
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_too_wide_noise_is_refused(law):
     work = workload(columns((0, 2**32)), caps=ROW_CAPS)
     with pytest.raises(CalibrationError, match=r"2\*\*60"):
-        scale_designs([independent(work, norm)], norm, Fraction(1, 2**29) ** norm)
-    ((scale,),) = scale_designs([independent(work, norm)], norm, Fraction(1, 2**27) ** norm)
+        scale_designs([independent(work, law)], law, Fraction(1, 2**29) ** law.norm)
+    ((scale,),) = scale_designs([independent(work, law)], law, Fraction(1, 2**27) ** law.norm)
     assert 0 <= scale / 2**59 - 1 < 1e-12
 
 

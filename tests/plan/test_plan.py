@@ -21,6 +21,7 @@ from dpframe.privacy.curve import gaussian_delta
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.noise import MAX_SCALE
 from dpframe.strategies import MECHANISMS
+from dpframe.strategies.noise import deviations_of
 
 COLUMNS = {
     "g": Column(keys=pd.Index(["A", "B", "C"], name="g")),
@@ -46,7 +47,7 @@ def scales(made):
 def cost_of(made, factor=1):
     """What the plan's own scales, times a factor, let a neighbor move, exactly."""
     return sum(
-        part.design.movement([Fraction(scale) * factor for scale in part.scales], made.how.norm)
+        part.design.movement([Fraction(scale) * factor for scale in part.scales], made.how.law)
         for part in made.tables.values()
     )
 
@@ -105,8 +106,8 @@ def test_noise_is_shared_where_its_error_is_least():
     made = plan(many, mu=0.1)
     assert made.mechanism == "correlated"
     errors = compared(made)
-    assert set(errors) == {"gaussian", "correlated", "laplace"}  # never "classical"
-    assert 1 < errors["gaussian"] < errors["laplace"]
+    assert set(errors) == {"gaussian", "correlated", "laplace", "box"}  # never "classical"
+    assert 1 < errors["gaussian"] < errors["box"] < errors["laplace"]
     # one column in groups: a single total cannot share noise with anything
     assert plan(dpf.count(by="g"), mu=0.1).mechanism == "gaussian"
 
@@ -139,6 +140,8 @@ def refusal(mechanism, query, spend, neighboring, caps):
     public = neighboring == "replace" and caps is None and not grouped
     if mechanism == "correlated" and (query is MANY_QUERIES[0] or public):
         return 'mechanism="correlated" does not apply'
+    if mechanism == "box" and query is MANY_QUERIES[0]:
+        return 'mechanism="box" does not apply'
     return None
 
 
@@ -159,8 +162,10 @@ def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
         assert cost_of(made) <= charged(made)
         if any(scales(made)):
             assert cost_of(made, 1 - Fraction(1, 10**9)) > charged(made)
-        deviations = [d for part in made.tables.values() for d in part.deviations]
-        assert deviations == [made.how.law.standard_deviation(scale) for scale in scales(made)]
+        for part in made.tables.values():
+            cells = part.table.cells.size
+            expected = deviations_of(made.how.law, part.design, part.scales, cells)
+            assert part.deviations == expected
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.floats(1e-12, 0.9))

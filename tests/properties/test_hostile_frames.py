@@ -343,7 +343,7 @@ def measured(plan, frame):
 def check_movement(plan, one, other):
     """Check that what is measured moves by no more than the plan claims, exactly."""
     scales = [scale for part in plan.tables.values() for scale in part.scales]
-    norm, moved = plan.how.norm, Fraction(0)
+    norm, moved = plan.how.law.norm, Fraction(0)
     for before, after, scale in zip(one, other, scales, strict=True):
         steps = [abs(int(step)) for step in after - before]  # modulo 2**64
         length = sum(step**norm for step in steps)

@@ -145,7 +145,7 @@ def test_only_what_was_released_is_combined(trips):
 def test_previews_compare_mechanisms(trips):
     query = dpf.aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare"))
     table = trips.dp.preview(query, mu=0.2, compare=True)
-    assert set(table.index) == {"correlated", "gaussian", "laplace"}
+    assert set(table.index) == {"correlated", "gaussian", "laplace", "box"}
     assert table["relative_error"].iloc[0] == 1.0
     assert table["relative_error"].is_monotonic_increasing
     alone = trips.dp.preview(query, mu=0.2, mechanism="gaussian")

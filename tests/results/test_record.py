@@ -209,7 +209,8 @@ def full():
         mechanism="correlated",
     )["zones"]
     record = dpf.denoised(released, "simplex", columns="red", total=9).dp.certificate.to_dict()
-    record["columns"][0]["noise"] = {"scale": 2.0, "step": 1.0}
+    record["columns"][0]["noise"] = {"scale": 2.0, "step": 1.0, "members": 1}
+    record["mechanism"]["groups"] = [["0", "1"]]
     assert is_taken(record)
     return record
 

@@ -1,6 +1,7 @@
 """Shared noise: variances against closed forms, and against every other choice of scales."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from support.designing import (
     variances,
     workload,
 )
+from support.moving import farthest
 
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Source, correlated, independently
 
@@ -23,21 +26,23 @@ COUNT = Output("rows", 0)
 
 @pytest.mark.parametrize("d", [2, 3, 10, 100, 400])
 def test_counting_queries_have_the_variance_of_lebeda(d):
-    *queries, rows = variances(correlated.design(counting(d), 2))
+    *queries, rows = variances(correlated.design(counting(d), GAUSSIAN))
     assert queries == pytest.approx([((math.sqrt(d) + 1) / 2) ** 2] * d)
     assert rows == pytest.approx(math.sqrt(d) + 1)
-    assert variances(independently(counting(d), 2)) == pytest.approx([d] * d)
+    assert variances(independently(counting(d), GAUSSIAN)) == pytest.approx([d] * d)
 
 
 @pytest.mark.parametrize(("d", "variance"), [(10, 4.33), (100, 30.25)])
 def test_the_numbers_for_ten_and_a_hundred_queries(d, variance):
-    assert variances(correlated.design(counting(d), 2))[0] == pytest.approx(variance, abs=0.005)
+    assert variances(correlated.design(counting(d), GAUSSIAN))[0] == pytest.approx(
+        variance, abs=0.005
+    )
 
 
 @pytest.mark.parametrize("d", [2, 10, 100])
 def test_queries_of_a_cell_share_the_error_of_its_rows(d):
     # r = sqrt(d) / 2 and t = 1 / 2
-    matrix = covariances(correlated.design(counting(d), 2))
+    matrix = covariances(correlated.design(counting(d), GAUSSIAN))
     radius = math.sqrt(d) / 2
     assert matrix[0, 1] == pytest.approx((radius + 0.5) / 2)
     assert matrix[0, d] == pytest.approx(radius + 0.5)
@@ -49,7 +54,7 @@ def test_queries_of_a_cell_share_the_error_of_its_rows(d):
 @pytest.mark.parametrize("weight", [0, 0.1, 1, 22.5, 1000])
 def test_an_accurate_number_of_rows_costs_what_the_trade_off_says(weight):
     d = 10
-    *queries, rows = variances(correlated.design(counting(d, rows_weight=weight), 2))
+    *queries, rows = variances(correlated.design(counting(d, rows_weight=weight), GAUSSIAN))
     square = math.sqrt(d / 16 + weight / 4)  # gamma^2
     assert queries == pytest.approx([(d / 4 + square) * (1 + 1 / (4 * square))] * d)
     assert rows == pytest.approx(1 + d / (4 * square))
@@ -57,7 +62,9 @@ def test_an_accurate_number_of_rows_costs_what_the_trade_off_says(weight):
 
 @pytest.mark.parametrize("d", [2, 10, 100])
 def test_with_gamma_squared_d_over_4_the_number_of_rows_has_variance_2(d):
-    *queries, rows = variances(correlated.design(counting(d, rows_weight=(d * d - d) / 4), 2))
+    *queries, rows = variances(
+        correlated.design(counting(d, rows_weight=(d * d - d) / 4), GAUSSIAN)
+    )
     assert rows == pytest.approx(2)
     assert queries == pytest.approx([(d + 1) / 2] * d)
 
@@ -67,7 +74,7 @@ def test_with_gamma_squared_d_over_4_the_number_of_rows_has_variance_2(d):
 def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
     known = (np.array([100.0] * 3), variance)
     options = {"known_rows": known, "cells": 3, "neighboring": neighboring}
-    made = correlated.design(counting(10, **options), 2)
+    made = correlated.design(counting(10, **options), GAUSSIAN)
     assert made.extra == 0
     assert len(made.scales) == 10
     # a replaced row leaves one group and comes to another, or moves by 2 in its own
@@ -85,10 +92,10 @@ def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
 @pytest.mark.parametrize("d", [2, 10, 100])
 def test_replaced_rows_of_groups_have_variance_d_plus_1(d, cells):
     work = counting(d, cells=cells, neighboring="replace")
-    *queries, rows = variances(correlated.design(work, 2))
+    *queries, rows = variances(correlated.design(work, GAUSSIAN))
     assert queries == pytest.approx([d + 1] * d)
     assert rows == pytest.approx(4)  # s^2 / gamma^2 = d / (d / 4)
-    assert variances(independently(work, 2)) == pytest.approx([2 * d] * d)
+    assert variances(independently(work, GAUSSIAN)) == pytest.approx([2 * d] * d)
 
 
 ALL_CAPS = [
@@ -104,11 +111,11 @@ ALL_CAPS = [
 @pytest.mark.parametrize(("caps", "k"), ALL_CAPS)
 @pytest.mark.parametrize("d", [2, 10])
 def test_units_with_caps_move_k_times_as_far(d, caps, k):
-    *queries, rows = variances(correlated.design(counting(d, cells=100, caps=caps), 2))
+    *queries, rows = variances(correlated.design(counting(d, cells=100, caps=caps), GAUSSIAN))
     assert queries == pytest.approx([k * ((math.sqrt(d) + 1) / 2) ** 2] * d)
     assert rows == pytest.approx(k * (math.sqrt(d) + 1))
     replaced = counting(d, cells=100, caps=caps, neighboring="replace")
-    *queries, rows = variances(correlated.design(replaced, 2))
+    *queries, rows = variances(correlated.design(replaced, GAUSSIAN))
     assert queries == pytest.approx([k * (d + 1)] * d)
     assert rows == pytest.approx(4 * k)
 
@@ -132,7 +139,7 @@ def test_columns_with_any_bounds_have_the_total_of_the_closed_form(name, counted
     pairs = list(zip(roots, bounds, strict=True))
     center = math.sqrt(sum((o * (lower + upper) / 2) ** 2 for o, (lower, upper) in pairs) + counted)
     root = sum(o * (upper - lower) / 2 for o, (lower, upper) in pairs)
-    total = sum(relative(work, correlated.design(work, 2)))
+    total = sum(relative(work, correlated.design(work, GAUSSIAN)))
     assert total == pytest.approx((root + center) ** 2)
     # the best that independent noise can do, with any scales
     alone = sum(o * max(abs(lower), abs(upper)) for o, (lower, upper) in pairs)
@@ -167,7 +174,7 @@ def test_no_other_scales_have_a_smaller_total(name, neighboring, caps, weight):
     outputs = tuple(OUTPUTS[name])
     options = {"cells": 9, "caps": caps, "neighboring": neighboring, "rows_weight": weight}
     work = workload(SOURCES, outputs, **options)
-    made = correlated.design(work, 2)
+    made = correlated.design(work, GAUSSIAN)
     rows = (*outputs, COUNT).index(COUNT)
 
     def total(scales):
@@ -195,11 +202,12 @@ def block_weights(work, made):
     """What a unit of variance of each block adds to all relative variances, one at a time."""
     weights = []
     for k in range(len(made.scales)):
-        own = [float(k == other) for other in range(len(made.scales))]
+        # so much noise that rounding to whole numbers adds nothing to it
+        own = [1e9 * (k == other) for other in range(len(made.scales))]
         errors = made.predict(own)
         weights.append(
             sum(
-                (error.std_error / work.width(out)) ** 2
+                (error.std_error / 1e9 / work.width(out)) ** 2
                 for error, out in zip(errors, work.outputs, strict=False)
             )
         )
@@ -210,8 +218,8 @@ def test_sharing_noise_beats_independent_noise_by_more_the_more_there_is():
     gains = []
     for d in (2, 10, 100, 400):
         work = counting(d)
-        alone = sum(variances(independently(work, 2)))
-        gains.append(alone / sum(variances(correlated.design(work, 2))[:d]))
+        alone = sum(variances(independently(work, GAUSSIAN)))
+        gains.append(alone / sum(variances(correlated.design(work, GAUSSIAN))[:d]))
     assert gains == sorted(gains)
     assert 3.6 < gains[-1] < 4
 
@@ -219,39 +227,74 @@ def test_sharing_noise_beats_independent_noise_by_more_the_more_there_is():
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 def test_one_column_alone_gains_nothing_unless_the_number_of_rows_matters(neighboring):
     options = {"cells": 4, "neighboring": neighboring}
-    assert correlated.design(counting(1, **options), 2) is None
+    assert correlated.design(counting(1, **options), GAUSSIAN) is None
     work = counting(1, rows_weight=1e-9, **options)
-    query, rows = variances(correlated.design(work, 2))
-    assert query == pytest.approx(variances(independently(counting(1, **options), 2))[0])
+    query, rows = variances(correlated.design(work, GAUSSIAN))
+    assert query == pytest.approx(variances(independently(counting(1, **options), GAUSSIAN))[0])
     assert rows >= query
     # independent noise releases the number of rows, too, where it matters
-    assert len(variances(independently(work, 2))) == 2
-    weighted = variances(correlated.design(counting(1, rows_weight=5, **options), 2))
+    assert len(variances(independently(work, GAUSSIAN))) == 2
+    weighted = variances(correlated.design(counting(1, rows_weight=5, **options), GAUSSIAN))
     assert weighted[1] < rows
 
 
 def test_rows_that_are_in_no_group_can_be_added_without_groups_too():
     # only replacement makes the number of rows public
     work = counting(10, always=True)
-    assert variances(correlated.design(work, 2))[0] == pytest.approx(4.33, abs=0.005)
-    assert correlated.design(counting(10, always=True, neighboring="replace"), 2) is None
+    assert variances(correlated.design(work, GAUSSIAN))[0] == pytest.approx(4.33, abs=0.005)
+    assert correlated.design(counting(10, always=True, neighboring="replace"), GAUSSIAN) is None
 
 
 @pytest.mark.parametrize(
-    ("work", "norm"),
+    ("work", "law"),
     [
-        (counting(10), 1),
-        (counting(10, most=3), 2),
-        (workload((EVERYONE,), (COUNT,)), 2),
-        (workload(columns((-3, 3), (-1, 1))), 2),
-        (workload(columns((-3, 3), (0, 0)), (COUNT, Output("value", 2))), 2),
+        (counting(1), LAPLACE),
+        (counting(10, most=3), GAUSSIAN),
+        (workload((EVERYONE,), (COUNT,)), GAUSSIAN),
+        (workload(columns((-3, 3), (-1, 1))), GAUSSIAN),
+        (workload(columns((-3, 3), (0, 0)), (COUNT, Output("value", 2))), GAUSSIAN),
     ],
-    ids=["Laplace", "sparse", "a count", "centers at zero", "a column of zeros"],
+    ids=["one query", "sparse", "a count", "centers at zero", "a column of zeros"],
 )
-def test_where_sharing_cannot_help_there_is_no_design(work, norm):
-    made = correlated.design(work, norm)
+def test_where_sharing_cannot_help_there_is_no_design(work, law):
+    made = correlated.design(work, law)
     assert made is None or made.scales[1:] == (0.0,)
 
 
 def test_columns_with_their_centers_at_zero_and_a_count_do_not_share():
-    assert covariances(correlated.design(workload(columns((-3, 3), (0, 1))), 2))[0, 1] == 0
+    assert covariances(correlated.design(workload(columns((-3, 3), (0, 1))), GAUSSIAN))[0, 1] == 0
+
+
+@pytest.mark.parametrize(("cells", "error"), [(1, 4.88), (10, 5.97)])
+def test_a_mean_alone_gains_where_units_are_replaced(cells, error):
+    work = workload(columns((0, 1000)), (Output("mean", 1),), cells=cells, neighboring="replace")
+    made = correlated.design(work, GAUSSIAN)
+    mu = 0.2367044  # epsilon = 1, delta = 1e-6
+    assert math.sqrt(relative(work, made)[0]) / mu == pytest.approx(error, rel=1e-3)
+    assert sum(relative(work, made)) < sum(relative(work, independently(work, GAUSSIAN)))
+
+
+@pytest.mark.parametrize("d", [2, 3, 10])
+def test_in_a_single_cell_replaced_rows_leave_room_for_their_number(d):
+    queries = variances(correlated.design(counting(d, neighboring="replace"), GAUSSIAN))[:d]
+    assert queries == pytest.approx([d + 1 / 3] * d)
+
+
+# d sums in [99, 100], with Laplace noise at epsilon = 1
+@pytest.mark.parametrize(("d", "error"), [(2, 150.66), (4, 156.60), (8, 166.20)])
+def test_laplace_noise_gains_far_from_zero(d, error):
+    work = workload(columns(*[(99, 100)] * d))
+    made = correlated.design(work, LAPLACE)
+    found = [math.sqrt(2 * v) for v in variances(made, law=LAPLACE)[:d]]
+    assert found == pytest.approx([error] * d, rel=1e-4)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+@pytest.mark.parametrize(("cells", "caps"), [(1, ROW_CAPS), (3, ROW_CAPS), (2, Caps(3, 2, 2))])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps, law):
+    sources = (*columns((0, 2)), Source(-1, 0, optional=False))
+    options = {"cells": cells, "caps": caps, "neighboring": neighboring}
+    made = correlated.design(workload(sources, **options), law)
+    scales = [Fraction(7, 2), Fraction(13, 4), Fraction(5, 6)]
+    assert made.movement(scales, law) == farthest(made, scales, law, caps)

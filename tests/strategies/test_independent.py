@@ -1,19 +1,68 @@
 """Independent noise on every total."""
 
-import pytest
-from support.designing import EVERYONE, columns, workload
+import math
 
-from dpframe.strategies import Output, independently
+import numpy as np
+import pytest
+from support.designing import EVERYONE, columns, perturbed, relative, variances, workload
+
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.strategies import Output, Source, independently
 
 COUNT = Output("rows", 0)
+LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_a_number_of_rows_that_matters_is_released_once(norm):
+@LAWS
+def test_a_number_of_rows_that_matters_is_released_once(law):
     asked = (COUNT, Output("value", 1))
-    both = independently(workload(columns((0, 5)), asked, rows_weight=2.0), norm)
+    both = independently(workload(columns((0, 5)), asked, rows_weight=2.0), law)
     assert both.extra == 0
-    alone = independently(workload(columns((0, 5)), asked[1:], rows_weight=2.0), norm)
+    alone = independently(workload(columns((0, 5)), asked[1:], rows_weight=2.0), law)
     assert alone.extra == 1
-    assert sorted(alone.scales) == sorted(both.scales) == [1, 5]
-    assert independently(workload((EVERYONE,), (COUNT,), rows_weight=2.0), norm).extra == 0
+    assert len(alone.scales) == len(both.scales) == 2
+    assert independently(workload((EVERYONE,), (COUNT,), rows_weight=2.0), law).extra == 0
+
+
+# sd at epsilon = 1 with Laplace noise, and at mu = .2367044, which is epsilon = 1, delta = 1e-6
+MEANS = [(1, 2.0, 4.22), (2, 2.94, 5.10), (3, 3.82, 5.77), (5, 5.49, 6.84), (10, 9.47, 8.79)]
+
+
+@pytest.mark.parametrize(("d", "laplace", "gaussian"), MEANS)
+def test_means_of_several_columns_share_the_number_of_rows(d, laplace, gaussian):
+    asked = tuple(Output("mean", k + 1) for k in range(d))
+    work = workload(columns(*[(0, 1000)] * d), asked)
+    for law, error, factor in ((LAPLACE, laplace, math.sqrt(2)), (GAUSSIAN, gaussian, 1 / 0.2367)):
+        made = independently(work, law)
+        assert len(made.blocks) == d + 1
+        found = [factor * math.sqrt(v) for v in relative(work, made, law=law)]
+        assert found == pytest.approx([error] * d, rel=2e-3)
+
+
+@LAWS
+@pytest.mark.parametrize("asked", ["cs", "sm", "csm", "smr"])
+def test_no_other_scales_have_a_smaller_total(law, asked):
+    kinds = {"c": COUNT, "s": Output("value", 1), "m": Output("mean", 2), "r": Output("rows", 3)}
+    sources = (*columns((0, 1), (2, 9)), Source(-5, 7, optional=True))
+    work = workload(sources, tuple(kinds[kind] for kind in asked))
+    made = independently(work, law)
+    best = sum(relative(work, made, law=law))
+    rng = np.random.default_rng(3)
+    others = [sum(relative(work, made, perturbed(made.scales, rng), law=law)) for _ in range(60)]
+    assert best * (1 - 1e-9) <= min(others)
+    assert max(others) > 1.001 * best
+
+
+@LAWS
+def test_a_sum_beside_the_mean_of_its_column_is_read_off_the_same_integers(law):
+    work = workload(columns((2, 10)), (COUNT, Output("value", 1), Output("mean", 1)))
+    made = independently(work, law)
+    totals = {(at, "rows"): np.array([5, 0]) for at in (0, 1)} | {(1, "value"): np.array([31, 0])}
+    blocks = made.encode(totals)
+    assert [block.tolist() for block in blocks] == [[5, 0], [2 * 31 - 12 * 5, 0]]
+    count, total, mean = (estimate.values for estimate in made.decode(blocks, [1.0, 1.0]))
+    assert count.dtype == np.int64
+    assert count.tolist() == [5, 0]
+    assert total.tolist() == [31, 0]
+    assert mean.tolist() == [6.2, 6]
+    assert variances(made, [1.0, 1.0], law)[1] > 36

@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize, special
 from support.designing import columns, counting, perturbed, relative, variances, workload
 
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Source, correlated
 
@@ -24,7 +25,7 @@ RELATIONS = ["add_remove", "replace"]
 def planned(name, neighboring="add_remove", *, caps=ROW_CAPS, worst=True, weight=0.0):
     options = {"neighboring": neighboring, "cells": 9, "caps": caps, "rows_weight": weight}
     work = workload(GENERAL[name], worst=worst, **options)
-    return work, correlated.design(work, 2)
+    return work, correlated.design(work, GAUSSIAN)
 
 
 def worst_of(work, made, scales=None):
@@ -82,14 +83,14 @@ def test_the_worst_is_smaller_and_the_total_larger_than_with_least_total(name):
 
 @pytest.mark.parametrize("d", [2, 10, 100])
 def test_equal_queries_have_one_optimum(d):
-    least, worst = (correlated.design(counting(d, worst=flag), 2) for flag in (False, True))
+    least, worst = (correlated.design(counting(d, worst=flag), GAUSSIAN) for flag in (False, True))
     assert variances(worst) == pytest.approx(variances(least), rel=1e-6)
 
 
 def test_a_number_of_rows_that_matters_is_among_the_worst():
     for weight in (0.5, 4, 100):
         *errors, rows = variances(
-            correlated.design(counting(10, worst=True, rows_weight=weight), 2)
+            correlated.design(counting(10, worst=True, rows_weight=weight), GAUSSIAN)
         )
         binding = weight * rows == pytest.approx(max(errors), rel=1e-6)
         assert binding if weight > 1 else weight * rows < max(errors)
@@ -106,8 +107,8 @@ def test_means_and_filtered_counts_are_among_the_outputs(neighboring):
     outputs = (Output("rows", 0), Output("value", 1), Output("mean", 1), Output("rows", 2))
     options = {"cells": 9, "neighboring": neighboring}
     work = workload(sources, outputs, worst=True, **options)
-    made = correlated.design(work, 2)
-    least = correlated.design(workload(sources, outputs, **options), 2)
+    made = correlated.design(work, GAUSSIAN)
+    least = correlated.design(workload(sources, outputs, **options), GAUSSIAN)
     linear = [0, 1, 3]
     errors = [relative(work, design) for design in (made, least)]
     assert max(errors[0][k] for k in linear) < max(errors[1][k] for k in linear)
@@ -120,7 +121,7 @@ def test_no_other_scales_have_a_smaller_worst_where_the_number_of_rows_is_public
     known = (np.full(9, 100.0), 0.0)
     options = {"neighboring": neighboring, "cells": 9, "known_rows": known}
     work = workload(GENERAL[name], worst=True, **options)
-    made = correlated.design(work, 2)
+    made = correlated.design(work, GAUSSIAN)
     assert made.extra == 0
     errors = relative(work, made)
     moving = [error for error, scale in zip(errors, made.scales, strict=True) if scale]

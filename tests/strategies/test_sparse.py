@@ -10,6 +10,7 @@ import pytest
 from support.designing import columns, counting, covariances, variances, workload
 
 import dpframe as dpf
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
@@ -33,7 +34,7 @@ def exact(d, k):
 
 @pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
 def test_variances_are_those_of_the_closed_form(d, k):
-    *queries, rows = variances(sparse.design(counting(d, most=k), 2))
+    *queries, rows = variances(sparse.design(counting(d, most=k), GAUSSIAN))
     radius, shift = exact(d, k)
     # the shift is a fraction with a small denominator: at most 1/2000 off
     assert queries == pytest.approx([(radius + shift) ** 2] * d, rel=2e-3)
@@ -45,7 +46,7 @@ def test_variances_are_those_of_the_closed_form(d, k):
 @pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
 def test_fewer_true_columns_never_have_more_noise(d, k):
     work = counting(d, most=k)
-    alone, shared = independently(work, 2), sparse.design(work, 2)
+    alone, shared = independently(work, GAUSSIAN), sparse.design(work, GAUSSIAN)
     assert variances(alone) == pytest.approx([k] * d)
     assert variances(shared)[0] < 0.995 * k
     dense = ((math.sqrt(d) + 1) / 2) ** 2
@@ -54,7 +55,7 @@ def test_fewer_true_columns_never_have_more_noise(d, k):
 
 @pytest.mark.parametrize(("d", "k"), DENSE)
 def test_many_true_columns_are_as_good_as_all(d, k):
-    matrix = covariances(sparse.design(counting(d, most=k), 2))
+    matrix = covariances(sparse.design(counting(d, most=k), GAUSSIAN))
     assert matrix[0, 0] == pytest.approx(((math.sqrt(d) + 1) / 2) ** 2)
     assert matrix[0, 1] == pytest.approx((math.sqrt(d) + 1) / 4)
     assert matrix[d, d] == pytest.approx(math.sqrt(d) + 1)
@@ -69,13 +70,15 @@ def test_no_other_shift_or_weight_of_the_rows_does_better(d, k):
         return (math.sqrt(max(ends)) + shift) ** 2
 
     best = min(variance(shift) for shift in np.linspace(0, 1, 20_001))
-    assert variances(sparse.design(counting(d, most=k), 2))[0] == pytest.approx(best, rel=2e-3)
+    assert variances(sparse.design(counting(d, most=k), GAUSSIAN))[0] == pytest.approx(
+        best, rel=2e-3
+    )
 
 
 @pytest.mark.parametrize("caps", [Caps(5, 5, 5), Caps(4, 3, 2)])
 def test_units_with_caps_move_k_times_as_far(caps):
     one, many = (
-        variances(sparse.design(counting(10, most=3, cells=50, caps=each), 2))
+        variances(sparse.design(counting(10, most=3, cells=50, caps=each), GAUSSIAN))
         for each in (ROW_CAPS, caps)
     )
     k = {5: 25, 4: 8}[caps.rows]
@@ -84,23 +87,30 @@ def test_units_with_caps_move_k_times_as_far(caps):
 
 def test_replaced_rows_change_twice_as_many_columns_at_most():
     options = {"neighboring": "replace", "always": True}
-    assert variances(independently(counting(10, most=3, **options), 2)) == pytest.approx([6] * 10)
-    assert variances(independently(counting(10, most=7, **options), 2)) == pytest.approx([10] * 10)
+    assert variances(independently(counting(10, most=3, **options), GAUSSIAN)) == pytest.approx(
+        [6] * 10
+    )
+    assert variances(independently(counting(10, most=7, **options), GAUSSIAN)) == pytest.approx(
+        [10] * 10
+    )
 
 
 @pytest.mark.parametrize(
-    ("work", "norm"),
+    ("work", "law"),
     [
-        (counting(10, most=3), 1),
-        (counting(10, most=3, neighboring="replace"), 2),
-        (counting(10), 2),
-        (counting(10, most=1), 2),
-        (workload(columns((0, 1), (0, 1)), (Output("rows", 0), Output("mean", 1)), most=1), 2),
+        (counting(10, most=3), LAPLACE),
+        (counting(10, most=3, neighboring="replace"), GAUSSIAN),
+        (counting(10), GAUSSIAN),
+        (counting(10, most=1), GAUSSIAN),
+        (
+            workload(columns((0, 1), (0, 1)), (Output("rows", 0), Output("mean", 1)), most=1),
+            GAUSSIAN,
+        ),
     ],
     ids=["Laplace", "replaced", "no limit", "one true column", "other outputs"],
 )
-def test_where_nothing_is_gained_there_is_no_design(work, norm):
-    assert sparse.design(work, norm) is None
+def test_where_nothing_is_gained_there_is_no_design(work, law):
+    assert sparse.design(work, law) is None
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -109,7 +119,7 @@ def test_without_noise_the_estimates_are_the_answers(d, k, counted):
     sums = tuple(Output("value", 1 + position) for position in range(d))
     outputs = (*sums[:2], Output("rows", 0), *sums[2:]) if counted else sums
     work = workload(columns(*[(0, 1)] * d), outputs, cells=2, most=k)
-    made = sparse.design(work, 2)
+    made = sparse.design(work, GAUSSIAN)
     totals = {(at, "value"): np.array([7 * at, at - 1]) for at in range(1, d + 1)}
     totals[0, "rows"] = np.array([100, 20])
     read = made.decode(made.encode(totals), [0.0] * (d + 1))
@@ -121,7 +131,7 @@ def test_without_noise_the_estimates_are_the_answers(d, k, counted):
 
 def test_the_movement_is_that_of_the_rows_there_can_be():
     work = counting(5, most=2)
-    made = sparse.design(work, 2)
+    made = sparse.design(work, GAUSSIAN)
     scales = [Fraction(scale) for scale in (1.25, *[0.75] * 5)]
     farthest = max(
         sum(
@@ -131,7 +141,7 @@ def test_the_movement_is_that_of_the_rows_there_can_be():
         for bits in itertools.product((0, 1), repeat=5)
         if sum(bits) <= 2
     )
-    assert made.movement(scales, 2) == farthest
+    assert made.movement(scales, GAUSSIAN) == farthest
 
 
 def totals_of(bits):
@@ -182,9 +192,11 @@ def test_rows_with_too_many_true_columns_keep_a_random_choice():
 
 
 def test_other_mechanisms_use_the_limit_too():
-    for mechanism, norm in (("gaussian", 2), ("laplace", 1)):
+    for law in (GAUSSIAN, LAPLACE):
         limited, free = (
-            planned(dpf.sum(NAMES, max_true=most), mechanism).scales[0] for most in (1, None)
+            variances(independently(counting(4, most=most), law), law=law)[0] for most in (1, None)
         )
-        assert free / limited == pytest.approx(4 ** (1 / norm))
-    assert MECHANISMS["correlated"].design(counting(4, most=1), 2) is None
+        assert free / limited == pytest.approx(4 ** (2 / law.norm))
+    assert all(
+        design(counting(4, most=1), GAUSSIAN) is None for design in MECHANISMS["correlated"].designs
+    )

@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
+from support.moving import farthest
 
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, independently, spread
 from dpframe.strategies.sparse import lift
@@ -24,34 +25,46 @@ def bins(cells, caps, **options):
 def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
     caps = Caps(groups, None, 1) if total else Caps(None, groups, 1)
     work = bins(cells, caps)
-    (variance,) = variances(spread.design(work, 2))
+    (variance,) = variances(spread.design(work, GAUSSIAN))
     if groups >= (cells + math.sqrt(cells)) / 2:
         assert variance == pytest.approx(((math.sqrt(cells) + 1) / 2) ** 2)
     else:
         radius = math.sqrt(groups * (cells - groups) / (cells - 1))
         shift = (groups - radius) / cells
         assert variance == pytest.approx((radius + shift) ** 2, rel=2e-3)
-    assert variances(independently(work, 2)) == pytest.approx([groups])
+    assert variances(independently(work, GAUSSIAN)) == pytest.approx([groups])
     assert variance < groups
 
 
 @pytest.mark.parametrize(
-    ("work", "norm"),
+    ("rows", "error", "alone"), [(1, 8.79, 13.36), (2, 17.6, 26.7), (3, 26.4, 40.1)]
+)
+def test_ten_bins_with_several_rows_of_a_unit_in_each(rows, error, alone):
+    work = bins(10, Caps(None, None, rows))
+    mu = 0.2367044  # epsilon = 1, delta = 1e-6
+    assert math.sqrt(variances(spread.design(work, GAUSSIAN))[0]) / mu == pytest.approx(
+        error, rel=3e-3
+    )
+    assert math.sqrt(variances(independently(work, GAUSSIAN))[0]) / mu == pytest.approx(
+        alone, rel=3e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("work", "law"),
     [
-        (bins(10, Caps(None, 3, 1)), 1),
-        (bins(10, Caps(None, 3, 1), neighboring="replace"), 2),
-        (bins(10, Caps(None, 3, 2)), 2),
-        (bins(10, Caps(4, 3, 2)), 2),
-        (bins(10, Caps(None, 1, 1)), 2),
-        (bins(1, Caps(None, 3, 1)), 2),
-        (workload((EVERYONE,), (COUNT,), cells=10, caps=ROW_CAPS), 2),
-        (workload(columns((0, 1)), cells=10, caps=Caps(None, 3, 1), has_units=True), 2),
-        (workload((EVERYONE,), (COUNT,), cells=10, caps=Caps(None, 3, 1)), 2),
+        (bins(10, Caps(None, 3, 1)), LAPLACE),
+        (bins(10, Caps(None, 3, 1), neighboring="replace"), GAUSSIAN),
+        (bins(10, Caps(5, 3, 2)), GAUSSIAN),
+        (bins(10, Caps(None, 1, 1)), GAUSSIAN),
+        (bins(1, Caps(None, 3, 1)), GAUSSIAN),
+        (workload((EVERYONE,), (COUNT,), cells=10, caps=ROW_CAPS), GAUSSIAN),
+        (workload(columns((0, 1)), cells=10, caps=Caps(None, 3, 1), has_units=True), GAUSSIAN),
+        (workload((EVERYONE,), (COUNT,), cells=10, caps=Caps(None, 3, 1)), GAUSSIAN),
     ],
     ids=[
         "Laplace",
         "replaced",
-        "two rows in a bin",
         "two rows and one",
         "one bin each",
         "one bin",
@@ -60,12 +73,12 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
         "no units to count",
     ],
 )
-def test_where_nothing_is_gained_there_is_no_design(work, norm):
-    assert spread.design(work, norm) is None
+def test_where_nothing_is_gained_there_is_no_design(work, law):
+    assert spread.design(work, law) is None
 
 
 def test_the_number_of_units_is_measured_once():
-    made = spread.design(bins(10, Caps(None, 3, 1)), 2)
+    made = spread.design(bins(10, Caps(None, 3, 1)), GAUSSIAN)
     rows, units = np.arange(10) + 5, np.array([4, 3, 2, *[1] * 7])
     blocks = made.encode({(0, "rows"): rows, (0, "units"): units})
     shift = lift(10, 3)[1]
@@ -78,23 +91,23 @@ def test_the_number_of_units_is_measured_once():
     assert made.extra == 0
 
 
-def test_the_movement_is_that_of_the_farthest_unit():
-    made = spread.design(bins(6, Caps(None, 3, 1)), 2)
+@pytest.mark.parametrize(
+    "caps", [Caps(None, 3, 1), Caps(None, 2, 2), Caps(None, 4, 2), Caps(None, 4, 3)], ids=str
+)
+def test_the_movement_is_that_of_the_farthest_unit(caps):
+    made = spread.design(bins(4, caps), GAUSSIAN)
     scales = [Fraction(5, 4), Fraction(2, 3)]
-    farthest = 0
-    for touched in range(4):
-        rows = np.array([1] * touched + [0] * (6 - touched))
-        units = np.array([touched > 0, 0, 0, 0, 0, 0]).astype(np.int64)
-        own, once = made.encode({(0, "rows"): rows, (0, "units"): units})
-        moved = sum(Fraction(int(w)) ** 2 for w in own) / scales[0] ** 2
-        farthest = max(farthest, moved + Fraction(int(once[0])) ** 2 / scales[1] ** 2)
-    assert made.movement(scales, 2) == farthest
+    assert made.movement(scales, GAUSSIAN) == farthest(made, scales, GAUSSIAN, caps)
+    # the scales are as good as can be: no unit moves them by more than 1
+    assert float(made.movement([Fraction(s) for s in made.scales], GAUSSIAN)) == pytest.approx(
+        1, rel=2e-3
+    )
 
 
 def test_bins_share_the_error_of_the_number_of_units():
     # 50,000 draws: a variance is off by 0.6 %, 3 % is 4.7 of that, and one of the four comparisons
     # fails by chance in 10^5 runs
-    made, draws = spread.design(bins(10, Caps(None, 5, 1)), 2), 50_000
+    made, draws = spread.design(bins(10, Caps(None, 5, 1)), GAUSSIAN), 50_000
     scales = [30 * scale for scale in deviations(made)]
     noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws)
     exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]

@@ -1,16 +1,16 @@
 """Strategies: what is measured, how it is read back, and the errors they predict."""
 
-import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.designing import row_of
 
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.reach import reach_of
-from dpframe.strategies import MECHANISMS, Output, Source, Workload
+from dpframe.strategies import MECHANISMS, Output, Source, Workload, independently
+from dpframe.strategies.noise import deviations_of, noise_of
 
 EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)
@@ -32,12 +32,12 @@ def workload(outputs=OUTPUTS, neighboring="add_remove", caps=ROW_CAPS):
 
 
 DESIGNS = [
-    pytest.param(
-        how, workload(neighboring=neighboring, caps=caps), id=f"{name}-{neighboring}-{caps.rows}"
-    )
+    pytest.param(how.law, made, id=f"{name}-{number}-{neighboring}-{caps.rows}")
     for name, how in MECHANISMS.items()
     for neighboring in ("add_remove", "replace")
     for caps in (ROW_CAPS, Caps(7, 3, 3))
+    for number, design in enumerate(how.designs)
+    if (made := design(workload(neighboring=neighboring, caps=caps), how.law))
 ]
 
 
@@ -46,9 +46,8 @@ def loads(estimate):
     return np.sqrt(sum(np.square(part) for part in estimate.loadings.values()) + np.zeros(CELLS))
 
 
-@pytest.mark.parametrize(("how", "work"), DESIGNS)
-def test_without_noise_the_estimates_are_the_answers(how, work):
-    made = how.design(work, how.norm)
+@pytest.mark.parametrize(("law", "made"), DESIGNS)
+def test_without_noise_the_estimates_are_the_answers(law, made):
     blocks = made.encode({need: TOTALS[need] for need in made.needs})
     assert all(block.dtype == np.int64 for block in blocks)
     count, total, mean, of_positives = made.decode(blocks, [0.0] * len(blocks))
@@ -60,11 +59,10 @@ def test_without_noise_the_estimates_are_the_answers(how, work):
     assert all((loads(estimate) == 0).all() for estimate in (count, total, mean, of_positives))
 
 
-@pytest.mark.parametrize(("how", "work"), DESIGNS)
-def test_predicted_errors_are_those_of_the_noise(how, work):
+@pytest.mark.parametrize(("law", "made"), [one for one in DESIGNS if not one.values[1].joined])
+def test_predicted_errors_are_those_of_the_noise(law, made):
     # 40,000 draws tell a standard deviation to 0.6 %: 2.5 % is 4.5 times that, and one of these 16
     # comparisons fails by chance once in 10,000 runs
-    made = how.design(work, how.norm)
     draws = 40_000
     blocks = [
         np.repeat(block, draws) for block in made.encode({n: TOTALS[n][:1] for n in made.needs})
@@ -72,9 +70,12 @@ def test_predicted_errors_are_those_of_the_noise(how, work):
     least = min(scale for scale in made.scales if scale)
     scales = [20 * scale / least for scale in made.scales]
     noisy = [
-        block + how.law.draw([scale], draws)[0] for block, scale in zip(blocks, scales, strict=True)
+        block + noise
+        for block, noise in zip(
+            blocks, noise_of(law, made, scales, [draws] * len(scales)), strict=True
+        )
     ]
-    deviations = [how.law.standard_deviation(scale) for scale in scales]
+    deviations = deviations_of(law, made, scales, draws)
     estimates, predictions = made.decode(noisy, deviations), made.predict(deviations)
     for estimate, prediction, answer in zip(
         estimates[:2], predictions[:2], (100, -150), strict=True
@@ -85,10 +86,9 @@ def test_predicted_errors_are_those_of_the_noise(how, work):
         assert not prediction.per_row
 
 
-@pytest.mark.parametrize(("how", "work"), DESIGNS)
-def test_a_prediction_for_means_bounds_the_error_of_every_mean(how, work):
-    made = how.design(work, how.norm)
-    deviations = [how.law.standard_deviation(scale) for scale in made.scales]
+@pytest.mark.parametrize(("law", "made"), DESIGNS)
+def test_a_prediction_for_means_bounds_the_error_of_every_mean(law, made):
+    deviations = deviations_of(law, made, made.scales, CELLS)
     worst = made.predict(deviations)[2]
     assert worst.per_row
     assert worst.block is None
@@ -102,40 +102,31 @@ def test_a_prediction_for_means_bounds_the_error_of_every_mean(how, work):
     assert min(errors) < worst.std_error * 0.95
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-def test_every_block_is_as_accurate_relative_to_how_far_it_moves(norm):
-    how = next(how for how in MECHANISMS.values() if how.norm == norm)
-    made = how.design(workload(), norm)
-    alone = [
-        how.design(workload((output,)), norm).scales
-        for output in (Output("rows", 0), Output("value", 1))
-    ]
-    assert set(itertools.chain(*alone)) <= set(made.scales)
-    assert made.movement([Fraction(scale) for scale in made.scales], norm) <= len(made.scales)
-
-
 def test_centering_halves_the_reach_of_a_sum_at_least():
-    how = MECHANISMS["gaussian"]
-    made = how.design(workload((Output("mean", 1),)), 2)
+    made = independently(workload((Output("mean", 1),)), GAUSSIAN)
     # 2 x - (l + u) moves by u - l = 50, against 2 max(|l|, |u|) = 60
-    assert sorted(made.scales) == [1, 50]
-    made = how.design(workload((Output("mean", 2),)), 2)
-    assert sorted(made.scales) == [1, 3]
+    assert made.scales[0] / made.scales[1] == pytest.approx(50)
+    made = independently(workload((Output("mean", 2),)), GAUSSIAN)
+    assert made.scales[0] / made.scales[1] == pytest.approx(3)
 
 
 def test_outputs_that_need_the_same_integers_share_them():
-    how = MECHANISMS["gaussian"]
-    once = how.design(workload((Output("mean", 1),)), 2)
-    twice = how.design(workload((Output("mean", 1), Output("rows", 1), Output("mean", 1))), 2)
-    assert twice.scales == once.scales
+    once = independently(workload((Output("mean", 1),)), GAUSSIAN)
+    asked = tuple(Output(kind, 1) for kind in ("mean", "rows", "value"))
+    again = independently(workload(asked), GAUSSIAN)
+    assert again.blocks == once.blocks
+    # rows that cannot be missing are those of the cell
+    several = (Output("rows", 0), Output("mean", 2), Output("rows", 2), Output("value", 2))
+    assert len(independently(workload(several), LAPLACE).blocks) == 2
 
 
 def test_a_constant_needs_no_noise_for_its_mean():
     sources = (EVERYONE, Source(4, 4, optional=False))
     work = Workload(sources, (Output("mean", 1),), row_of(2), reach_of(ROW_CAPS, 2), "add_remove")
-    made = MECHANISMS["gaussian"].design(work, 2)
-    assert sorted(made.scales) == [0, 1]
-    totals = {(1, "value"): np.array([40, 0]), (1, "rows"): np.array([10, 0])}
+    made = independently(work, GAUSSIAN)
+    assert made.scales[0] == 0 < made.scales[1]
+    totals = {(1, "value"): np.array([40, 0])}
+    totals |= {(at, "rows"): np.array([10, 0]) for at in (0, 1)}
     (mean,) = made.decode(made.encode(totals), [0.0, 3.0])
     assert mean.values.tolist() == [4, 4]
     assert loads_of(mean) == 0
@@ -146,7 +137,6 @@ def loads_of(estimate):
 
 
 def test_integers_wrap_instead_of_failing():
-    how = MECHANISMS["gaussian"]
-    made = how.design(workload(), 2)
+    made = independently(workload(), GAUSSIAN)
     totals = {need: np.full(CELLS, 2**63 - 1) for need in made.needs}
     assert all(len(block) == CELLS for block in made.encode(totals))

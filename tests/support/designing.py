@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.reach import reach_of
 from dpframe.strategies import Dimension, Domain, Output, Source, Workload
+from dpframe.strategies.noise import deviations_of
 
 EVERYONE = Source(0, 0, optional=False)
 
@@ -36,23 +38,38 @@ def counting(d, **options):
     return workload(columns(*[(0, 1)] * d), **options)
 
 
-def deviations(design, scales=None, norm=2):
-    """Noise of each block for mu = 1, or epsilon = 1 with norm 1; not rounded."""
+def deviations(design, scales=None, law=GAUSSIAN):
+    """Noise of each block for mu = 1, or epsilon = 1 with Laplace noise; not rounded."""
     scales = design.scales if scales is None else scales
-    moved = float(design.movement([Fraction(float(scale)) for scale in scales], norm))
-    return [moved ** (1 / norm) * scale for scale in scales]
+    moved = float(design.movement([Fraction(float(scale)) for scale in scales], law))
+    return [moved ** (1 / law.norm) * scale for scale in scales]
 
 
-def variances(design, scales=None, norm=2):
-    """Predicted variance of every output, the number of rows last where it comes for free."""
-    own = deviations(design, scales, norm)
-    return [prediction.std_error**2 for prediction in design.predict(own)]
+def variances(design, scales=None, law=GAUSSIAN):
+    """Predicted variance of every output, the number of rows last where it comes for free.
+
+    The noise is so wide that rounding counts to whole numbers adds nothing to it.
+    """
+    wide = 1.0 if design.workload.known_rows else 2.0**40
+    own = [wide * each for each in deviations(design, scales, law)]
+    return [(prediction.std_error / wide) ** 2 for prediction in design.predict(own)]
 
 
-def relative(work, design, scales=None, norm=2):
+def relative(work, design, scales=None, law=GAUSSIAN):
     """Predicted variances of the outputs wanted, in units of their squared widths."""
-    own = variances(design, scales, norm)
+    own = variances(design, scales, law)
     return [v / work.width(out) ** 2 for v, out in zip(own, work.outputs, strict=False)]
+
+
+def errors(work, design, law, unit=1.0):
+    """Predicted standard errors in widths, at epsilon = 1 or mu = unit; but for rounding."""
+    wide = 2.0**40 / max(design.scales)
+    own = deviations_of(law, design, [wide * scale for scale in design.scales], work.cells)
+    moved = float(design.movement([Fraction(scale) for scale in design.scales], law))
+    factor = moved ** (1 / law.norm) / wide / unit
+    found = design.predict(own)
+    widths = [work.width(out) for out in (*work.outputs, *(work.everyone,) * design.extra)]
+    return [factor * one.std_error / width for one, width in zip(found, widths, strict=True)]
 
 
 def covariances(design):

@@ -31,7 +31,7 @@ def allowed(plan):
 def farthest(plan, ones, others):
     """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
     scales = [scale for part in plan.tables.values() for scale in part.scales]
-    norm = plan.how.norm
+    norm = plan.how.law.norm
     moved = []
     for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
         steps = np.abs(np.array(before)[:, None] - np.array(after)[None])

@@ -122,10 +122,10 @@ def no_noise_for_empty_groups(patch):
 
 
 def the_number_of_rows_for_free(patch):
-    def moved(design, scales, norm):
+    def moved(design, scales, law):
         counted = [part for part in design.footprints if part.coordinates != (0,)]
         work = design.workload
-        return sensitivity.movement(counted, scales, norm, work.reach, work.neighboring)
+        return sensitivity.movement(counted, scales, law.norm, work.reach, work.neighboring)
 
     patch.setattr(linear.LinearDesign, "movement", moved)
 
@@ -137,8 +137,8 @@ def true_values_without_limit(patch):
 def the_whole_amount_for_each_table(patch):
     scale_designs = allocation.scale_designs
 
-    def generous(designs, norm, allowed):
-        return [scales for one in designs for scales in scale_designs([one], norm, allowed)]
+    def generous(designs, law, allowed):
+        return [scales for one in designs for scales in scale_designs([one], law, allowed)]
 
     patch.setattr(plan, "scale_designs", generous)
 

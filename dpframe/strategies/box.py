@@ -1,0 +1,139 @@
+"""Share the noise of a box among the blocks of a cell, or among all cells.
+
+Noise in a box of D blocks with scales `s_k` has variance `s_k^2 c(D)`, `c(D) = (D + 1)(D + 2) / 3`,
+and a movement costs the largest `|moved_k| / s_k`, where noise of D single blocks costs their sum.
+Let `q_k` be the weight of the variance of block k, and `h_k` how far a neighbor moves it. Boxes g
+with `Q_g = sum_{k in g} q_k h_k^2` have the least weighted sum of variances,
+
+    V = (sum_g (Q_g c(D_g))^(1/3))^3 / epsilon^2,   at   s_k = h_k / (Q_g c(D_g))^(1/3),
+
+up to a common factor. V is concave in what two boxes of given sizes exchange. So the best boxes are
+runs of the blocks in the order of `q_k h_k^2`, found by dynamic programming, and blocks that are
+alike are never torn apart. A box of one block is the discrete Laplace law: singles are a case, too.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpframe.privacy.laws import Law
+from dpframe.strategies.base import Workload
+from dpframe.strategies.layout import Layout, lifted, separate, weights
+from dpframe.strategies.linear import KNOWN, LinearDesign, move_alone
+
+__all__ = ["best_boxes", "joined", "joined_lifted", "runs", "runs_lifted"]
+
+MOST_JOINED = 10_000
+"""Most coordinates that share one draw over all cells, which is made one by one."""
+
+_ALIKE = 1e-9
+
+
+def runs(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan boxes of totals on their own; `None` where every box would be of one block."""
+    return None if _alone(workload) else _in_runs(workload, separate(workload))
+
+
+def runs_lifted(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan boxes of totals lifted by the rows of the cell; `None` where that gains nothing."""
+    layout = None if _alone(workload) else _lifted(workload)
+    return None if layout is None else _in_runs(workload, layout)
+
+
+def joined(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan one box over all cells; `None` where a unit moves one cell only."""
+    return _in_one(workload, separate(workload)) if _over_cells(workload) else None
+
+
+def joined_lifted(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan one box over all cells, of totals lifted by the rows of their cell."""
+    layout = _lifted(workload) if _over_cells(workload) else None
+    return None if layout is None else _in_one(workload, layout)
+
+
+def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
+    """Return the best boxes of blocks with `q_k h_k^2` in `squares`, all positive.
+
+    Examples
+    --------
+    >>> best_boxes([1, 1, 1, 1000])
+    [(3,), (0, 1, 2)]
+    """
+    order = sorted(range(len(squares)), key=lambda k: -squares[k])
+    ends = [0, *_kinds([squares[k] for k in order])]
+    sizes = np.array(ends, np.float64)
+    sums = np.concatenate([[0.0], np.cumsum([squares[k] for k in order])])[ends]
+    best = np.zeros(len(ends))
+    starts = np.zeros(len(ends), np.intp)
+    for j in range(1, len(ends)):
+        size = sizes[j] - sizes[:j]
+        whole = best[:j] + np.cbrt((sums[j] - sums[:j]) * _factor(size))
+        starts[j] = whole.argmin()
+        best[j] = whole[starts[j]]
+    boxes, j = [], len(ends) - 1
+    while j:
+        boxes.append(tuple(sorted(order[ends[starts[j]] : ends[j]])))
+        j = starts[j]
+    return boxes[::-1]
+
+
+def _kinds(falling: Sequence[float]) -> Iterator[int]:
+    """Where each run of blocks that are alike ends, in a falling order."""
+    for end in range(1, len(falling) + 1):
+        if end == len(falling) or falling[end] < falling[end - 1] * (1 - _ALIKE):
+            yield end
+
+
+def _alone(workload: Workload) -> bool:
+    """Whether there is a single output: single blocks, or a pair of them, do as well for it."""
+    return len(workload.outputs) == 1 and not workload.rows_weight
+
+
+def _factor(size: np.ndarray | float) -> np.ndarray | float:
+    """Variance of a coordinate of a box of this size, for scale 1."""
+    return (size + 1) * (size + 2) / 3
+
+
+def _lifted(workload: Workload) -> Layout | None:
+    """Totals lifted by the rows of the cell, where something but the rows depends on them."""
+    if workload.reach.always and workload.neighboring == "replace":
+        return None  # the number of rows is public
+    layout = lifted(workload, as_asked=True)
+    found = weights(workload, layout)
+    n = KNOWN if workload.known_rows else 0
+    return layout if found.get(n) and len(found) > 1 else None
+
+
+def _in_runs(workload: Workload, layout: Layout) -> LinearDesign | None:
+    """Measure the blocks of a layout in the best boxes."""
+    reach = move_alone(workload, layout.blocks, 1)
+    found = weights(workload, layout)
+    moving = [k for k, h in enumerate(reach) if h]
+    squares = [found[k] * reach[k] ** 2 for k in moving]
+    boxes = [tuple(moving[k] for k in box) for box in best_boxes(squares)]
+    if all(len(box) == 1 for box in boxes):
+        return None
+    scales = [0.0] * len(reach)
+    for box in boxes:
+        variance = _factor(len(box)) * math.fsum(found[k] * reach[k] ** 2 for k in box)
+        for k in box:
+            scales[k] = reach[k] / np.cbrt(variance).item()
+    together = tuple(box for box in boxes if len(box) > 1)
+    return LinearDesign(workload, layout.blocks, tuple(scales), layout.readings, together)
+
+
+def _over_cells(workload: Workload) -> bool:
+    """Whether a neighbor can move several cells."""
+    reach = workload.reach
+    most = reach.full + (reach.rest > 0)
+    return reach.cells > 1 and (most > 1 or workload.neighboring == "replace")
+
+
+def _in_one(workload: Workload, layout: Layout) -> LinearDesign | None:
+    """Measure the blocks of a layout in one box over all cells."""
+    reach = move_alone(workload, layout.blocks, 1, joined=True)
+    moving = tuple(k for k, h in enumerate(reach) if h)
+    if not moving or len(moving) * workload.cells > MOST_JOINED:
+        return None
+    return LinearDesign(workload, layout.blocks, reach, layout.readings, (moving,), joined=True)

@@ -1,0 +1,172 @@
+"""Which integers outputs are read off: totals on their own, or lifted by the rows of the cell.
+
+Either way nothing is measured twice: rows are counted once for all columns that cannot be missing,
+and a sum beside the mean of its column is read off the integers of the mean.
+
+A mean is read off the sum of values centered between the bounds, `2 x - (l + u)`, and the number of
+rows. Centering halves the reach of the sum at least.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dpframe.privacy.sensitivity import Norm
+from dpframe.strategies.base import Output, Workload
+from dpframe.strategies.linear import EVERYONE, KNOWN, Block, Quotient, Reading
+
+__all__ = ["Layout", "best_scales", "lifted", "parts", "separate", "weights"]
+
+
+class Layout(NamedTuple):
+    """Blocks to measure, and how each output is read off them.
+
+    Parameters
+    ----------
+    blocks
+        What is measured in every cell.
+    readings
+        One for each output, and one for the number of rows where it comes for free.
+    """
+
+    blocks: tuple[Block, ...]
+    readings: tuple[Reading | Quotient, ...]
+
+
+def separate(workload: Workload) -> Layout:
+    """Measure totals on their own; the number of rows also where it only matters."""
+    outputs = workload.outputs
+    if workload.rows_weight and workload.everyone not in outputs:
+        outputs += (workload.everyone,)
+    blocks: list[Block] = []
+    readings = tuple(_separately(workload, output, blocks) for output in outputs)
+    return Layout(tuple(blocks), readings)
+
+
+def _separately(workload: Workload, output: Output, blocks: list[Block]) -> Reading | Quotient:
+    """Read an output off totals, adding those it needs."""
+    position = output.source
+    source = workload.sources[position]
+    if output.kind == "value" and Output("mean", position) not in workload.outputs:
+        return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
+    own = position if source.optional else EVERYONE
+    if output.kind == "rows":
+        return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
+    at = _place(blocks, _centered(workload, position))
+    rows = Reading({_place(blocks, Block(own, 0, 1)): 1.0})
+    if output.kind == "mean":
+        return Quotient(Reading({at: 0.5}), rows, (source.lower, source.upper))
+    return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
+
+
+def lifted(workload: Workload, *, as_asked: bool) -> Layout:
+    """Measure `2 f - (l + u) n` for every total f, and the number of rows n, once, or known.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    as_asked
+        Whether the columns are those of plain totals: counts and sums, which are read in halves,
+        are rounded to whole numbers, and the number of rows is not released where it was not asked
+        for. A release then looks the same whether its totals are lifted or not.
+    """
+    blocks: list[Block] = [] if workload.known_rows else [Block(EVERYONE, 0, 1)]
+    readings = [_lifted(workload, output, blocks, 2 * as_asked) for output in workload.outputs]
+    free = not as_asked or workload.rows_weight
+    if free and not workload.known_rows and workload.everyone not in workload.outputs:
+        readings.append(_everyone(workload))
+    return Layout(tuple(blocks), tuple(readings))
+
+
+def _lifted(
+    workload: Workload, output: Output, blocks: list[Block], step: int
+) -> Reading | Quotient:
+    """Read an output off lifted totals, adding those it needs."""
+    if output.kind == "value":
+        return _value(workload, output.source, blocks).whole(step)
+    rows = _rows(workload, output.source, blocks)
+    if output.kind == "rows":
+        return rows if rows.block is not None else rows.whole(step)
+    source = workload.sources[output.source]
+    centered = Reading({_place(blocks, _centered(workload, output.source)): 0.5})
+    return Quotient(centered, rows, (source.lower, source.upper))
+
+
+def _place(blocks: list[Block], block: Block) -> int:
+    """Position of a block, added if it is new."""
+    if block not in blocks:
+        blocks.append(block)
+    return blocks.index(block)
+
+
+def _everyone(workload: Workload) -> Reading:
+    """All rows of the cell: measured first, or known."""
+    return Reading({KNOWN if workload.known_rows else 0: 1.0})
+
+
+def _centered(workload: Workload, position: int) -> Block:
+    """Sum of a source's values minus the center of its bounds, doubled."""
+    source = workload.sources[position]
+    return Block(position, 2, -(source.lower + source.upper))
+
+
+def _rows(workload: Workload, position: int, blocks: list[Block]) -> Reading:
+    """Rows of a source: all of the cell, or a query of its own in [0, 1]."""
+    everyone = _everyone(workload)
+    if not workload.sources[position].optional:
+        return everyone
+    return everyone.times(0.5).plus(_place(blocks, Block(position, 0, 2, everyone=-1)), 0.5)
+
+
+def _value(workload: Workload, position: int, blocks: list[Block]) -> Reading:
+    """Sum of a source's values, from the rows of the source if they are measured anyway."""
+    source = workload.sources[position]
+    averaged = Output("mean", position) in workload.outputs
+    if averaged or not source.optional:
+        rows = _rows(workload, position, blocks)
+        center = (source.lower + source.upper) / 2
+        return rows.times(center).plus(_place(blocks, _centered(workload, position)), 0.5)
+    lower, upper = source.hull
+    at = _place(blocks, Block(position, 2, 0, everyone=-(lower + upper)))
+    return _everyone(workload).times((lower + upper) / 2).plus(at, 0.5)
+
+
+def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]:
+    """Yield the linear parts of the outputs, with the weight of their variance."""
+    for output, reading in zip(workload.outputs, layout.readings, strict=False):
+        weight = 1 / workload.width(output) ** 2
+        if isinstance(reading, Quotient):
+            # the worst mean is half a width away from the center
+            yield reading.centered, weight
+            yield reading.rows, 0.25
+        else:
+            yield reading, weight
+
+
+def weights(workload: Workload, layout: Layout) -> dict[int, float]:
+    """Weight of each block's variance in the sum of the outputs' relative variances."""
+    found: dict[int, float] = {}
+    outputs = (*workload.outputs, workload.everyone)
+    asked = dict(zip(outputs, layout.readings, strict=False)).get(workload.everyone)
+    rows = [(asked, workload.rows_weight)] if isinstance(asked, Reading) else []
+    for reading, factor in (*parts(workload, layout), *rows):
+        for k, weight in reading.weights.items():
+            found[k] = found.get(k, 0.0) + factor * weight**2
+    return found
+
+
+def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) -> tuple[float, ...]:
+    """Return relative scales that minimize a weighted sum of variances.
+
+    With `q_k` the weight of the variance of block k and `h_k` how far it moves, the least
+    `sum_k q_k sigma_k^2` for a given `sum_k (h_k / sigma_k)^p` has
+    `sigma_k ~ (h_k^p / q_k)^(1 / (p + 2))`.
+
+    Examples
+    --------
+    >>> best_scales([1, 8], [1, 1], 1)
+    (1.0, 2.0)
+    """
+    return tuple(
+        (h**norm / weight) ** (1 / (norm + 2)) for h, weight in zip(reach, weights, strict=True)
+    )

@@ -1,0 +1,56 @@
+"""What a law of noise does to the blocks of a design: draws and deviations, group by group."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpframe.privacy.laws import Law
+from dpframe.strategies.base import Design
+
+__all__ = ["deviations_of", "members_of", "noise_of"]
+
+
+def members_of(design: Design, cells: int) -> dict[int, int]:
+    """Return with how many coordinates, itself among them, one of each block is drawn.
+
+    The first group of a joined design has one in every cell, or a single one for a common block.
+    """
+    members = {k: len(group) for group in design.groups for k in group}
+    if design.joined:
+        first = design.groups[0]
+        members |= dict.fromkeys(first, sum(1 if k in design.common else cells for k in first))
+    return members
+
+
+def deviations_of(
+    law: Law, design: Design, scales: Sequence[float], cells: int
+) -> tuple[float, ...]:
+    """Return the standard deviation of the rounded noise of every block."""
+    members = members_of(design, cells)
+    return tuple(law.deviation_among(scale, members[k]) for k, scale in enumerate(scales))
+
+
+def noise_of(
+    law: Law, design: Design, scales: Sequence[float], sizes: Sequence[int]
+) -> list[np.ndarray]:
+    """Draw the noise of every block, a block of so many integers each."""
+    noise: dict[int, np.ndarray] = {}
+    for position, group in enumerate(design.groups):
+        if design.joined and position == 0:
+            noise |= _over_cells(law, group, scales, sizes)
+        else:
+            drawn = law.draw([scales[k] for k in group], sizes[group[0]])
+            noise |= dict(zip(group, drawn, strict=True))
+    return [noise[k] for k in range(len(scales))]
+
+
+def _over_cells(
+    law: Law, group: Sequence[int], scales: Sequence[float], sizes: Sequence[int]
+) -> dict[int, np.ndarray]:
+    """Draw the noise of a group that reaches over all cells: once, all coordinates together."""
+    numbers = [sizes[k] for k in group]
+    drawn = law.draw(
+        [scales[k] for k, size in zip(group, numbers, strict=True) for _ in range(size)], 1
+    )
+    parts = np.split(np.concatenate(drawn), np.cumsum(numbers)[:-1])
+    return dict(zip(group, parts, strict=True))

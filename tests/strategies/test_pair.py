@@ -1,0 +1,108 @@
+"""One column measured from both bounds: errors, movement by brute force, and exact answers."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.designing import EVERYONE, columns, variances, workload
+from support.moving import farthest
+
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.strategies import Output, Source, pair
+
+COUNT = Output("rows", 0)
+PRESENT, SUM, MEAN = (Output(kind, 1) for kind in ("rows", "value", "mean"))
+
+
+def column(lower, upper, *, optional=False):
+    return (EVERYONE, Source(lower, upper, optional=optional))
+
+
+@pytest.mark.parametrize("width", [1, 2, 1000])
+def test_the_errors_of_count_sum_and_mean(width):
+    asked = (COUNT, SUM, MEAN)
+    made = pair.design(workload(column(0, width), asked), LAPLACE)
+    count, total, mean = (math.sqrt(2 * v) for v in variances(made, law=LAPLACE))
+    assert count == pytest.approx(2)
+    assert total == pytest.approx(math.sqrt(2) * width)
+    assert mean == pytest.approx(math.sqrt(2) * width)
+
+
+@pytest.mark.parametrize("kind", [MEAN, PRESENT])
+def test_missing_values_cost_nothing_where_all_rows_are_not_asked_for(kind):
+    made = pair.design(workload(column(0, 1, optional=True), (SUM, kind)), LAPLACE)
+    assert len(made.blocks) == 2
+    assert math.sqrt(2 * variances(made, law=LAPLACE)[0]) == pytest.approx(math.sqrt(2))
+
+
+def test_all_rows_of_a_column_with_missing_values():
+    made = pair.design(workload(column(0, 1, optional=True), (COUNT, SUM, MEAN)), LAPLACE)
+    count, total, mean = (math.sqrt(2 * v) for v in variances(made, law=LAPLACE))
+    assert count == pytest.approx(math.sqrt(6))  # 2.45
+    assert total == pytest.approx(math.sqrt(2))
+    assert mean == pytest.approx(math.sqrt(2))
+    # a discrete Laplace of scale 1 has deviation 1.357
+    made = pair.design(workload(column(0, 100, optional=True), (COUNT, MEAN)), LAPLACE)
+    wide, one = (LAPLACE.standard_deviation(scale) for scale in (100, 1))
+    assert made.predict([wide, wide, one])[0].std_error == pytest.approx(2.43, abs=0.01)
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize(("cells", "caps"), [(1, ROW_CAPS), (3, ROW_CAPS), (2, Caps(3, 2, 2))])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps, optional):
+    options = {"cells": cells, "caps": caps, "neighboring": neighboring}
+    work = workload(column(-1, 2, optional=optional), (COUNT, MEAN), **options)
+    made = pair.design(work, LAPLACE)
+    own = [Fraction(7, 2), Fraction(13, 4), Fraction(5, 6)][: len(made.blocks)]
+    assert made.movement(own, LAPLACE) == farthest(made, own, LAPLACE, caps)
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 100), (-4, -2)])
+def test_without_noise_the_answers_are_exact(lower, upper, optional):
+    asked = (COUNT, PRESENT, SUM, MEAN)
+    made = pair.design(workload(column(lower, upper, optional=optional), asked, cells=3), LAPLACE)
+    present = np.array([7, 0, 1])
+    everyone = present + np.array([4, 3, 0]) * optional
+    total = np.array([3 * lower + 4 * upper, 0, lower])
+    totals = {(0, "rows"): everyone, (1, "rows"): present, (1, "value"): total}
+    blocks = made.encode({need: totals[need] for need in made.needs})
+    all_rows, rows, sums, means = (one.values for one in made.decode(blocks, [0.0] * len(blocks)))
+    assert all_rows.dtype == rows.dtype == np.int64
+    assert (all_rows.tolist(), rows.tolist()) == (everyone.tolist(), present.tolist())
+    assert sums == pytest.approx(total)
+    middle = (lower + upper) / 2
+    assert means == pytest.approx([(3 * lower + 4 * upper) / 7, middle, lower])
+
+
+@pytest.mark.parametrize(
+    ("work", "law"),
+    [
+        (workload(column(0, 1), (COUNT, MEAN)), GAUSSIAN),
+        (workload(column(3, 3), (COUNT, MEAN)), LAPLACE),
+        (workload(column(0, 1), (SUM,)), LAPLACE),
+        (workload((EVERYONE,), (COUNT,)), LAPLACE),
+        (workload(columns((0, 1), (0, 1)), (MEAN, Output("mean", 2))), LAPLACE),
+        (workload(columns((0, 1), (0, 1)), most=1), LAPLACE),
+        (workload(column(0, 1), (SUM,), known_rows=(np.array([5.0]), 0.0)), LAPLACE),
+    ],
+    ids=["Gaussian", "no width", "a sum", "a count", "two columns", "few true", "known rows"],
+)
+def test_it_is_for_one_column_of_values(work, law):
+    assert pair.design(work, law) is None
+
+
+def test_counts_are_rounded_to_whole_numbers():
+    made = pair.design(workload(column(0, 4), (COUNT, MEAN), cells=9), LAPLACE)
+    count = made.decode([np.arange(9), np.zeros(9, np.int64)], [4.0, 4.0])[0]
+    assert count.values.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]  # halves to even
+    error = math.hypot(*count.loadings.values())
+    assert error == made.predict([4.0, 4.0])[0].std_error
+    # quarters, each as likely, are off by 0, 1/4, 1/2 and 1/4
+    assert error**2 == pytest.approx(2 + (1 + 4 + 1) / 16 / 4)
+    # sums that wrapped around end at the largest number, without a word
+    far = np.full(9, 2**63 - 1)
+    assert made.decode([far, far], [4.0, 4.0])[0].values.max() == 2**62
