@@ -107,5 +107,6 @@ def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -
     wide = _WIDE / max(design.scales)
     own = [wide * scale for scale in design.scales]
     deviations = deviations_of(law, design, own, workload.cells)
-    unit = moved ** (1 / law.norm) / wide
-    return relative_variance(workload, design.predict(deviations)) * unit**2
+    unit: float = moved ** (1 / law.norm) / wide
+    variance = relative_variance(workload, design.predict(deviations))
+    return variance * unit * unit

@@ -42,9 +42,9 @@ except PackageNotFoundError:  # a source tree that is not installed
     _LIBRARY = "dpframe"
 
 _COVARIANCE = (
-    "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance the "
-    "sum over measured blocks of the products of their loadings. Blocks that are drawn together are "
-    "not independent, and neither are cells where these are."
+    "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
+    "the sum over measured blocks of the products of their loadings. Blocks that are drawn "
+    "together are not independent, and neither are cells in which they are."
 )
 
 

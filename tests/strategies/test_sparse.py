@@ -10,12 +10,12 @@ import pytest
 from support.designing import columns, counting, covariances, variances, workload
 
 import dpframe as dpf
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, Output, independently, sparse
 from dpframe.strategies.sparse import lift
