@@ -89,6 +89,10 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range or the size is negative.
         """
+        return self._drawn(scales, size)
+
+    def _drawn(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: each coordinate on its own."""
         return [integer_noise(self.curve, scale, size) for scale in scales]
 
     def deviations(self, scales: Sequence[float]) -> list[float]:

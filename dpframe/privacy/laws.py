@@ -196,8 +196,8 @@ class _Box(_Laplace):
 
     __slots__ = ()
 
-    def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
-        """Draw the noise of a group in each cell, all of its coordinates together."""
+    def _drawn(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: all of its coordinates together."""
         return box_noise(scales, size)
 
     def deviations(self, scales: Sequence[float]) -> list[float]:

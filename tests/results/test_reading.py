@@ -101,7 +101,7 @@ def test_any_value_anywhere_is_read_or_refused():
 
 def test_the_first_fault_is_named():
     record = released().attrs[ATTRIBUTE]
-    record["columns"][0]["noise"]["scale"] = "one"
+    record["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
     with pytest.raises(UnreadableCertificateError, match=r"columns\.0\.noise\.scale: "):
         read_certificate(record)
     record["columns"][0]["noise"] = None
