@@ -13,7 +13,8 @@ from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.plan.needed import least_plans
-from dpframe.plan.plan import Plan, TablePlan
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
@@ -246,7 +247,7 @@ def _output(
     step, mechanism = column.step, mechanism_of(plan, planned)
     noise = noise_of_column(column, prediction, planned)
     loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
-    common = {str(block) for block in planned.design.common}
+    common = {str(block) for block in planned.measurement.design.common}
     groups = mechanism.drawn_together(planned.table.cells.size, common)
     error = prediction.std_error * step
     width = width_of(noise, loadings, mechanism, groups, 0.95)

@@ -22,7 +22,8 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
-from dpframe.plan.plan import Plan, TablePlan, plan_release
+from dpframe.plan.measurement import Measurement, TablePlan
+from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import ledger_of, record_of
 from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
@@ -156,11 +157,14 @@ def release(
     def measure() -> dict[Hashable, pd.DataFrame]:
         ledger = ledger_of(declaration.ledger, entry)
         exact = _exact(frame, engine, plan)
+        estimates = {
+            measurement: _estimates(one, measurement, plan.how.law)
+            for measurement, one in zip(plan.measurements, exact, strict=True)
+        }
         return {
             key: _released(
-                exact[key],
+                estimates[planned.measurement][planned.own],
                 planned,
-                law=plan.how.law,
                 index=indexes[key],
                 record=replace(records[key], ledger=ledger),
                 how=denoisings.get(key),
@@ -318,33 +322,33 @@ def _user() -> str | None:
         return None
 
 
-def _exact(frame: Frame, engine: Engine, plan: Plan) -> dict[Hashable, list[np.ndarray]]:
+def _exact(frame: Frame, engine: Engine, plan: Plan) -> list[list[np.ndarray]]:
     """Measure the integers of all tables in one pass over the frame."""
-    needs = [sorted(planned.design.needs) for planned in plan.tables.values()]
-    tasks = [
-        planned.table.task(wanted)
-        for planned, wanted in zip(plan.tables.values(), needs, strict=True)
+    measured = plan.measurements
+    needs = [sorted(one.design.needs) for one in measured]
+    tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
+    return [
+        one.design.encode(dict(zip(wanted, totals, strict=True)))
+        for one, wanted, totals in zip(measured, needs, engine.totals(frame, tasks), strict=True)
     ]
-    return {
-        name: planned.design.encode(dict(zip(wanted, totals, strict=True)))
-        for (name, planned), wanted, totals in zip(
-            plan.tables.items(), needs, engine.totals(frame, tasks), strict=True
-        )
-    }
+
+
+def _estimates(exact: Sequence[np.ndarray], measured: Measurement, law: Law) -> list[Estimate]:
+    """Draw noise, together for blocks of a group, add it and decode."""
+    noise = noise_of(law, measured.design, measured.scales, [len(block) for block in exact])
+    noisy = [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
+    return measured.design.decode(noisy, measured.deviations)
 
 
 def _released(
-    exact: Sequence[np.ndarray],
+    estimates: Sequence[Estimate],
     planned: TablePlan,
     *,
-    law: Law,
     index: pd.Index,
     record: Certificate,
     how: Denoising | None,
 ) -> pd.DataFrame:
-    """Draw, decode, certify and denoise one table."""
-    measured = _measured(exact, planned, law)
-    estimates = planned.design.decode(measured, planned.deviations)
+    """Certify and denoise one table."""
     outputs = planned.outputs
     columns = {
         position: _in_units(estimate, column)
@@ -365,12 +369,6 @@ def _loadings(estimate: Estimate, step: float) -> dict[str, float | Packed]:
     return {
         str(block): pack(np.multiply(loading, step)) for block, loading in estimate.loadings.items()
     }
-
-
-def _measured(exact: Sequence[np.ndarray], planned: TablePlan, law: Law) -> list[np.ndarray]:
-    """Add noise to every block, drawn together for those of a group."""
-    noise = noise_of(law, planned.design, planned.scales, [len(block) for block in exact])
-    return [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

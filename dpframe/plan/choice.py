@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from dpframe.plan.allocation import relative_variance
 from dpframe.privacy.laws import Law
@@ -12,10 +13,12 @@ from dpframe.strategies.noise import deviations_of
 
 __all__ = ["choose_designs"]
 
+_Key = TypeVar("_Key", bound=Hashable)
+
 
 def choose_designs(
-    how: Mechanism, workloads: Mapping[Hashable, Workload], allowed: Fraction
-) -> dict[Hashable, Design] | None:
+    how: Mechanism, workloads: Mapping[_Key, Workload], allowed: Fraction
+) -> dict[_Key, Design] | None:
     """Choose a design for every table; `None` where the mechanism fits none of them.
 
     Each candidate is given the same part of the allowance, alone; that with the least relative

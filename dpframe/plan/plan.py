@@ -19,50 +19,21 @@ from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.plan.choice import choose_designs
-from dpframe.plan.tables import OutputColumn, Table, table_of
+from dpframe.plan.joint import join
+from dpframe.plan.measurement import Measurement, TablePlan
+from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance
 from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
-from dpframe.strategies import MECHANISMS, Design, Mechanism, Prediction
+from dpframe.strategies import MECHANISMS, Design, Mechanism
 from dpframe.strategies.noise import deviations_of
 
-__all__ = ["Plan", "TablePlan", "candidates", "plan_release"]
+__all__ = ["Plan", "candidates", "plan_release"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
-
-
-@dataclass(frozen=True, eq=False)
-class TablePlan:
-    """One table of a release with its calibrated design.
-
-    Parameters
-    ----------
-    table
-        The resolved query.
-    design
-        What is measured and how it is decoded.
-    scales
-        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
-    deviations
-        Standard deviations of the rounded noise of the blocks.
-    """
-
-    table: Table
-    design: Design
-    scales: tuple[float, ...]
-    deviations: tuple[float, ...]
-
-    @property
-    def outputs(self) -> tuple[OutputColumn, ...]:
-        """The columns released: those asked for, and the number of rows where it comes for free."""
-        return self.table.outputs + (self.table.rows_column,) * self.design.extra
-
-    def predictions(self) -> list[Prediction]:
-        """Return the errors of the output columns."""
-        return self.design.predict(self.deviations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +60,8 @@ class Plan:
     ----------
     tables
         Plans by the name of the query; a single query has the name `None`.
+    measurements
+        What is measured for them.
     mechanism
         Name of the mechanism chosen.
     spend
@@ -100,6 +73,7 @@ class Plan:
     """
 
     tables: Mapping[Hashable, TablePlan]
+    measurements: tuple[Measurement, ...]
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
@@ -108,7 +82,7 @@ class Plan:
     @property
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
-        labels = [label for planned in self.tables.values() for label in planned.table.columns]
+        labels = [label for measured in self.measurements for label in measured.table.columns]
         return tuple(dict.fromkeys(labels))
 
     def error_relative_to(self, other: "Plan") -> float:
@@ -152,8 +126,9 @@ def plan_release(
     """
     names = candidates(mechanism, spend, declaration)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
+    joint = join(tables, declaration)
     allowance = _allowance(spend, declaration)
-    found = [_plan_with(name, tables, spend, allowance) for name in names]
+    found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]
@@ -261,7 +236,11 @@ def _check_borrowed(spend: Spend, delta: float) -> None:
 
 
 def _plan_with(
-    name: str, tables: Mapping[Hashable, Table], spend: Spend, allowance: Allowance
+    name: str,
+    tables: Mapping[Hashable, Table],
+    joint: Mapping[tuple[Hashable, ...], Table],
+    spend: Spend,
+    allowance: Allowance,
 ) -> Plan | Refusal:
     """Plan with one mechanism, or say why it cannot."""
     how = MECHANISMS[name]
@@ -269,17 +248,32 @@ def _plan_with(
         allowed = _allowed(how, spend, allowance)
         if allowed == 0:
             return _nothing_allowed(name, allowance)
-        workloads = {key: table.workload for key, table in tables.items()}
+        workloads = {key: table.workload for key, table in joint.items()}
         designs = choose_designs(how, workloads, allowed)
         if designs is None:
             return Refusal(
                 f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
             )
-        planned = _calibrated(how, tables, designs, allowed)
+        measured = _calibrated(how, joint, designs, allowed)
     except CalibrationError as error:  # another mechanism may still do
         return Refusal(str(error))
-    noisy = any(scale for table in planned.values() for scale in table.scales)
-    return Plan(planned, name, spend, how.law.charge(allowed if noisy else Fraction(0)))
+    noisy = any(scale for one in measured.values() for scale in one.scales)
+    loss = how.law.charge(allowed if noisy else Fraction(0))
+    return Plan(_apart(tables, measured), tuple(measured.values()), name, spend, loss)
+
+
+def _apart(
+    tables: Mapping[Hashable, Table], measured: Mapping[tuple[Hashable, ...], Measurement]
+) -> dict[Hashable, TablePlan]:
+    """Say which outputs of the measurements belong to which table."""
+    plans = {}
+    for names, measurement in measured.items():
+        first = 0
+        for name in names:
+            alone = len(names) == 1
+            plans[name] = TablePlan(tables[name], measurement, None if alone else first)
+            first += len(tables[name].outputs)
+    return {name: plans[name] for name in tables}
 
 
 def _allowed(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
@@ -316,27 +310,27 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 
 def _calibrated(
     how: Mechanism,
-    tables: Mapping[Hashable, Table],
-    designs: Mapping[Hashable, Design],
+    joint: Mapping[tuple[Hashable, ...], Table],
+    designs: Mapping[tuple[Hashable, ...], Design],
     allowed: Fraction,
-) -> dict[Hashable, TablePlan]:
+) -> dict[tuple[Hashable, ...], Measurement]:
     """Scale the noise of all designs to what they may move."""
-    pairs = [(table.workload, designs[key]) for key, table in tables.items()]
+    pairs = [(table.workload, designs[names]) for names, table in joint.items()]
     scales = scale_designs(pairs, how.law, allowed)
     return {
-        key: TablePlan(
+        names: Measurement(
             table,
-            designs[key],
+            designs[names],
             own,
-            deviations_of(how.law, designs[key], own, table.workload.cells),
+            deviations_of(how.law, designs[names], own, table.workload.cells),
         )
-        for (key, table), own in zip(tables.items(), scales, strict=True)
+        for (names, table), own in zip(joint.items(), scales, strict=True)
     }
 
 
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
     return sum(
-        relative_variance(planned.table.workload, planned.predictions())
-        for planned in plan.tables.values()
+        relative_variance(measured.table.workload, measured.predictions())
+        for measured in plan.measurements
     )

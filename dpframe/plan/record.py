@@ -9,7 +9,8 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry, Ledger
-from dpframe.plan.plan import Plan, TablePlan
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import Plan
 from dpframe.plan.tables import OutputColumn, Table
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
@@ -97,7 +98,7 @@ def record_of(
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
         ),
         mechanism=mechanism_of(plan, planned),
-        common_blocks=tuple(str(block) for block in sorted(planned.design.common)),
+        common_blocks=tuple(str(block) for block in sorted(planned.measurement.design.common)),
         covariance=_COVARIANCE,
         privacy_loss=LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, joint=len(plan.tables) > 1
@@ -144,12 +145,12 @@ def _options(workload: Workload) -> OptionsPart:
 
 def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
     """Say where the noise comes from."""
-    design = planned.design
+    design = planned.measurement.design
     return MechanismPart(
         plan.mechanism,
         plan.how.title,
         plan.how.law.name,
-        scales={str(block): scale for block, scale in enumerate(planned.scales)},
+        scales={str(block): scale for block, scale in enumerate(planned.measurement.scales)},
         groups=tuple(
             tuple(map(str, group))
             for position, group in enumerate(design.groups)
@@ -166,8 +167,8 @@ def noise_of_column(
     block = prediction.block
     if block is None:
         return None
-    members = members_of(planned.design, planned.table.cells.size)[block]
-    return NoisePart(planned.scales[block], column.step, members)
+    members = members_of(planned.measurement.design, planned.table.cells.size)[block]
+    return NoisePart(planned.measurement.scales[block], column.step, members)
 
 
 def _source(label: Hashable, query: Query, declaration: Declaration) -> str:

@@ -134,8 +134,17 @@ class Table:
         return Task(self.cells, wanted, self.where, self.unit, self.caps, most)
 
 
-def table_of(query: Query, declaration: Declaration) -> Table:
+def table_of(query: Query, declaration: Declaration, cells: Cells | None = None) -> Table:
     """Resolve a query against what is declared.
+
+    Parameters
+    ----------
+    query
+        The query.
+    declaration
+        What is public about the frame.
+    cells
+        The public groups, if they are known already.
 
     Raises
     ------
@@ -144,7 +153,7 @@ def table_of(query: Query, declaration: Declaration) -> Table:
     QueryError
         If the query does not fit them.
     """
-    cells = cells_of(query, declaration)
+    cells = cells_of(query, declaration) if cells is None else cells
     where, options = query.condition, query.options
     outputs = tuple(_output(asked, declaration) for asked in query.outputs)
     unit = declaration.unit_column

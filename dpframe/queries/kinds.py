@@ -24,6 +24,7 @@ __all__ = [
     "Count",
     "GivenBounds",
     "Histogram",
+    "Joint",
     "Keys",
     "KnownRows",
     "Mean",
@@ -320,6 +321,47 @@ class Aggregate(Query):
         """The condition that all queries have."""
         conditions = {part.where for part in self.queries.values()}
         return conditions.pop() if len(conditions) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Query):
+    """Queries of the same groups that are measured as one, though their answers are apart."""
+
+    parts: tuple[Query, ...] = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """The columns of all queries, under the conditions of these unless all have the same."""
+        shared = len(self._conditions) == 1
+        return tuple(
+            asked if shared else replace(asked, where=Condition.all_of(part.condition, asked.where))
+            for part in self.parts
+            for asked in part.outputs
+        )
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "; ".join(part.what for part in self.parts)
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition that all queries have."""
+        (condition, *others) = self._conditions
+        return None if others else condition
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """The bins, which all queries have."""
+        return self.parts[0].bin_axis
+
+    def caps(self, declared: Caps) -> Caps:
+        """Return what is kept of a unit: the same for all queries."""
+        return self.parts[0].caps(declared)
+
+    @property
+    def _conditions(self) -> set[Condition | None]:
+        return {part.condition for part in self.parts}
 
 
 def _listed(labels: Iterable[Hashable]) -> str:

@@ -1,0 +1,70 @@
+"""What is measured for a release, and which of its outputs belong to which table."""
+
+from dataclasses import dataclass
+
+from dpframe.plan.tables import OutputColumn, Table
+from dpframe.strategies import Design, Prediction
+
+__all__ = ["Measurement", "TablePlan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Integers that are measured together, with their noise.
+
+    Parameters
+    ----------
+    table
+        The resolved query, or all queries that are measured as one.
+    design
+        What is measured and how it is decoded.
+    scales
+        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
+    deviations
+        Standard deviations of the rounded noise of the blocks.
+    """
+
+    table: Table
+    design: Design
+    scales: tuple[float, ...]
+    deviations: tuple[float, ...]
+
+    def predictions(self) -> list[Prediction]:
+        """Return the errors of all outputs."""
+        return self.design.predict(self.deviations)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """One table of a release.
+
+    Parameters
+    ----------
+    table
+        The resolved query.
+    measurement
+        What is measured for it, and perhaps for other tables.
+    first
+        Position of its first output among those of the measurement; `None` where all are its own.
+    """
+
+    table: Table
+    measurement: Measurement
+    first: int | None = None
+
+    @property
+    def outputs(self) -> tuple[OutputColumn, ...]:
+        """The columns released: those asked for, and the number of rows where it comes for free."""
+        if self.first is not None:
+            return self.table.outputs
+        return self.table.outputs + (self.table.rows_column,) * self.measurement.design.extra
+
+    @property
+    def own(self) -> slice:
+        """Its outputs among those of the measurement."""
+        first = self.first or 0
+        return slice(first, first + len(self.outputs))
+
+    def predictions(self) -> list[Prediction]:
+        """Return the error of every output column."""
+        return self.measurement.predictions()[self.own]
