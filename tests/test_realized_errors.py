@@ -121,7 +121,7 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     axis = Column(keys=pd.RangeIndex(bins, name="zone"))
     declaration = Declaration({"zone": axis}, privacy_unit="who", caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
-    (part,) = plan.tables.values()
+    (part,) = plan.measurements
     draws = GAUSSIAN.draw(part.scales, DRAWS)
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions()[0].std_error ** 2
@@ -129,7 +129,7 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     assert np.mean(estimate.values**2) != pytest.approx(1.1 * predicted, rel=MOST_OFF)
     (alone,) = plan_release(
         declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "gaussian"
-    ).tables.values()
+    ).measurements
     assert predicted < 0.95 * alone.predictions()[0].std_error ** 2
 
 

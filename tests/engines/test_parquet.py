@@ -151,7 +151,7 @@ def tasks_for(frame, query, caps):
     _, plan = checked_plan(
         frame, declaration_of(frame), query, Spend.of(epsilon=1, delta=1e-6), "auto"
     )
-    return [part.table.task(sorted(part.design.needs)) for part in plan.tables.values()]
+    return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
 
 
 def totals(frame, tasks):

@@ -41,14 +41,14 @@ def plan(query, mechanism="auto", declaration=None, **spend):
 
 
 def scales(made):
-    return [scale for part in made.tables.values() for scale in part.scales]
+    return [scale for part in made.measurements for scale in part.scales]
 
 
 def cost_of(made, factor=1):
     """What the plan's own scales, times a factor, let a neighbor move, exactly."""
     return sum(
         part.design.movement([Fraction(scale) * factor for scale in part.scales], made.how.law)
-        for part in made.tables.values()
+        for part in made.measurements
     )
 
 
@@ -162,7 +162,7 @@ def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
         assert cost_of(made) <= charged(made)
         if any(scales(made)):
             assert cost_of(made, 1 - Fraction(1, 10**9)) > charged(made)
-        for part in made.tables.values():
+        for part in made.measurements:
             cells = part.table.cells.size
             expected = deviations_of(made.how.law, part.design, part.scales, cells)
             assert part.deviations == expected
@@ -306,10 +306,10 @@ def test_epsilon_zero_is_enough_for_gaussian_noise():
 def test_what_no_neighbor_moves_costs_nothing_and_gets_no_noise():
     declaration = declared(neighboring="replace")
     made = plan({"n": dpf.count(), "s": dpf.sum("x", by="g")}, "auto", declaration, epsilon=1)
-    assert made.tables["n"].scales == (0.0,)
+    assert made.tables["n"].measurement.scales == (0.0,)
     assert made.tables["n"].predictions()[0].std_error == 0
     alone = plan(dpf.sum("x", by="g"), "auto", declaration, epsilon=1)
-    assert made.tables["s"].scales == alone.tables[None].scales
+    assert made.tables["s"].measurement.scales == alone.tables[None].measurement.scales
     free = plan(dpf.count(), "auto", declaration, epsilon=1)
     assert free.loss == PrivacyLoss()
     # a condition leaves rows out: the count is not public then

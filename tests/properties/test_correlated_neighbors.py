@@ -72,7 +72,7 @@ def measured(plan, rows):
     """Every measured integer of a frame, one array for each block of each table."""
     frame = pd.DataFrame(rows, columns=COLUMNS).astype({"g": object, "x": float, "k": float})
     blocks = []
-    for part in plan.tables.values():
+    for part in plan.measurements:
         needs = sorted(part.design.needs)
         totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
@@ -246,7 +246,7 @@ CELLS = list(itertools.product("ABC", (0, 1)))
 @pytest.mark.parametrize("caps", SPREAD, ids=str)
 def test_units_with_one_row_in_some_bins_move_them_as_far_as_claimed(caps):
     plan = planned(dpf.count(["g", "h"]), "correlated", "add_remove", caps=caps)
-    assert plan.tables[None].design.common == {1}
+    assert plan.tables[None].measurement.design.common == {1}
     most = min(caps.rows or 9, caps.groups or 9)
     outside = [row("Z"), row(None)]
     units = [

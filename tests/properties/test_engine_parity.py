@@ -114,7 +114,7 @@ def tasks_of(frame, asked):
     _, plan = checked_plan(
         frame, declaration_of(frame), asked, Spend.of(epsilon=1, delta=1e-6), "auto"
     )
-    return [part.table.task(sorted(part.design.needs)) for part in plan.tables.values()]
+    return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
 
 
 def some_options(kind, everything):

@@ -333,7 +333,7 @@ def shape(frame):
 def measured(plan, frame):
     """Every measured integer of a frame, one array for each block of each table."""
     blocks = []
-    for part in plan.tables.values():
+    for part in plan.measurements:
         needs = sorted(part.design.needs)
         totals = engine_for(frame).totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
@@ -342,7 +342,7 @@ def measured(plan, frame):
 
 def check_movement(plan, one, other):
     """Check that what is measured moves by no more than the plan claims, exactly."""
-    scales = [scale for part in plan.tables.values() for scale in part.scales]
+    scales = [scale for part in plan.measurements for scale in part.scales]
     norm, moved = plan.how.law.norm, Fraction(0)
     for before, after, scale in zip(one, other, scales, strict=True):
         steps = [abs(int(step)) for step in after - before]  # modulo 2**64

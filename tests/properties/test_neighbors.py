@@ -60,7 +60,7 @@ def measured(plan, rows):
     """Every measured integer of a frame, one array for each block of each table."""
     frame = frame_of(rows)
     blocks = []
-    for part in plan.tables.values():
+    for part in plan.measurements:
         needs = sorted(part.design.needs)
         totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
@@ -295,10 +295,10 @@ def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced, caps, k):
     # Delta^2 = B^2 K when a unit is added, 2 B^2 K when one with values of one sign is
     # replaced, (2 B)^2 K with symmetric bounds, and in between with asymmetric ones
     plan = planned(query, "gaussian", "add_remove", caps)
-    moved = Fraction(plan.tables[None].scales[0]) ** 2 * allowed(plan)
+    moved = Fraction(plan.tables[None].measurement.scales[0]) ** 2 * allowed(plan)
     assert 0 <= moved / (scale * k) - 1 < Fraction(1, 10**9)
     plan = planned(query, "gaussian", "replace", caps)
-    moved = Fraction(plan.tables[None].scales[0]) ** 2 * allowed(plan) / (scale * k)
+    moved = Fraction(plan.tables[None].measurement.scales[0]) ** 2 * allowed(plan) / (scale * k)
     if replaced is None:
         assert 2 <= moved < 4
     else:
@@ -307,5 +307,5 @@ def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced, caps, k):
 
 def test_a_total_count_is_public_where_rows_are_replaced():
     plan = planned(dpf.count(), "gaussian", "replace")
-    assert plan.tables[None].scales == (0.0,)
+    assert plan.tables[None].measurement.scales == (0.0,)
     assert allowed(plan) == 0

@@ -72,7 +72,7 @@ def test_one_unit_moves_counts_of_units_as_far_as_claimed(caps):
     assert max(map(len, alone)) == 4
     found = [totals(made[0], groups) for groups in alone]
     for plan in made:
-        design = plan.tables[None].design
+        design = plan.tables[None].measurement.design
         ones = [design.encode(one) for one in found]
         replaced = plan.tables[None].table.workload.neighboring == "replace"
         others = ones if replaced else [design.encode(totals(plan, ()))]
@@ -85,7 +85,7 @@ def test_the_scale_is_that_of_the_groups_that_a_unit_can_be_counted_in(caps):
     for neighboring, moved in {"add_remove": g, "replace": min(2 * g, len(KEYS))}.items():
         for mechanism, norm in NORMS.items():
             plan = planned(dpf.units("g"), mechanism, neighboring, caps)
-            (scale,) = plan.tables[None].scales
+            (scale,) = plan.tables[None].measurement.scales
             claimed = Fraction(scale) ** norm * allowed(plan)
             assert 0 <= claimed / moved - 1 < Fraction(1, 10**9)
 

@@ -30,7 +30,7 @@ def allowed(plan):
 
 def farthest(plan, ones, others):
     """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
-    scales = [scale for part in plan.tables.values() for scale in part.scales]
+    scales = [scale for part in plan.measurements for scale in part.scales]
     norm = plan.how.law.norm
     moved = []
     for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
