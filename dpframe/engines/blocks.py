@@ -8,10 +8,10 @@ import pandas as pd
 from dpframe.columns import filters, times, values
 from dpframe.columns.lookup import Finder, finder
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis
+from dpframe.queries.tasks import Axis, Cells
 from dpframe.queries.where import Condition
 
-__all__ = ["Finders", "FrameReader", "RowBlock", "ends"]
+__all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends"]
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
@@ -109,6 +109,12 @@ class RowBlock:
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
     return axis.column, id(axis.keys)
+
+
+def cells_name(cells: Cells) -> Hashable:
+    """Name the cells of a task: two tasks may have the same."""
+    chosen = None if cells.chosen is None else cells.chosen.tobytes()
+    return *map(_name, cells.axes), chosen
 
 
 def ends(grid: Grid) -> tuple[np.int64, np.int64]:

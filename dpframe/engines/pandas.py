@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
 from dpframe.engines.base import check_labels, is_marked, mark_attrs
-from dpframe.engines.blocks import Finders, FrameReader, RowBlock
+from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
@@ -179,13 +179,17 @@ class _Pass:
             prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.outside))
         work = [find_units, find_cells] if capped else []
         in_threads(lambda find: find(), work, min(self._threads, 2))
+        chosen: dict[Hashable, np.ndarray] = {}
         for prepared in capped:
-            kept = units[prepared.task.unit].kept(
-                prepared.capped, prepared.outside, prepared.task.caps
-            )
+            task = prepared.task
+            # tables that ask the same of a unit get the same of its rows: public facts decide
+            same = task.unit, task.where, task.caps, cells_name(task.cells)
+            if same not in chosen:
+                chosen[same] = units[task.unit].kept(prepared.capped, prepared.outside, task.caps)
+            kept = chosen[same]
             prepared.capped[~kept] = prepared.outside
-            if any(term.kind == "units" for term in prepared.task.terms):
-                prepared.first = units[prepared.task.unit].first(kept)
+            if any(term.kind == "units" for term in task.terms):
+                prepared.first = units[task.unit].first(kept)
 
     def _find(self, capped: list[Prepared], rows: slice) -> None:
         """Find the cells of a block for some tasks."""

@@ -1,0 +1,159 @@
+"""Queries of one release that are measured as one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.engines import capping
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.law import Law
+from dpframe.privacy.neighbors import Caps
+
+COLUMNS = {
+    "g": Column(keys=pd.Index(["A", "B", "C"], name="g")),
+    "h": Column(keys=pd.Index([1, 2], name="h")),
+    "x": Column(bounds=(-2.0, 3.0)),
+    "k": Column(bounds=(0, 9), integer=True),
+}
+UNITS = Declaration(COLUMNS, unit="who", caps=Caps(rows=3))
+ROWS = Declaration(COLUMNS)
+
+
+def plan(queries, declaration=ROWS, mechanism="auto", **spend):
+    return plan_release(declaration, queries, Spend.of(**(spend or {"epsilon": 1})), mechanism)
+
+
+def together(queries, declaration=ROWS):
+    """Return the names of the queries that are measured as one."""
+    made = plan(queries, declaration)
+    return [
+        [name for name, part in made.tables.items() if part.measurement is measured]
+        for measured in made.measurements
+    ]
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "laplace", "gaussian", "correlated", "box"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_dict_of_counts_is_as_accurate_as_one_aggregate(mechanism, delta):
+    if mechanism in ("gaussian", "correlated") and not delta:
+        return
+    counts = {f"n{k}": dpf.count(by="g", where=f"x > {k / 10}") for k in range(20)}
+    spend = {"epsilon": 1, "delta": delta}
+    apart = plan(counts, mechanism=mechanism, **spend)
+    parts = {name: dpf.count(where=query.where.text) for name, query in counts.items()}
+    one = plan({None: dpf.aggregate(by="g", **parts)}, mechanism=mechanism, **spend)
+    expected = [prediction.std_error for prediction in one.tables[None].predictions()[:20]]
+    found = [part.predictions()[0].std_error for part in apart.tables.values()]
+    assert found == pytest.approx(expected)
+    assert (apart.loss, apart.mechanism) == (one.loss, one.mechanism)
+    assert all(len(part.predictions()) == len(part.outputs) for part in apart.tables.values())
+
+
+def test_the_same_query_twice_is_measured_once():
+    one = plan({"a": dpf.count(by="g")}).tables["a"].predictions()
+    two = plan({"a": dpf.count(by="g"), "b": dpf.count(by="g")})
+    assert len(two.measurements) == 1
+    for part in two.tables.values():
+        assert part.predictions() == one
+
+
+@pytest.mark.parametrize(
+    ("queries", "expected"),
+    [
+        ({"a": dpf.count("g"), "b": dpf.sum("x", by="g")}, [["a", "b"]]),
+        (
+            {"a": dpf.count("g"), "b": dpf.count("h"), "c": dpf.mean("k", by="g")},
+            [["a", "c"], ["b"]],
+        ),
+        ({"a": dpf.count("g"), "b": dpf.count()}, [["a"], ["b"]]),
+        ({"a": dpf.count(["g", "h"]), "b": dpf.count(["h", "g"])}, [["a"], ["b"]]),
+        ({"a": dpf.count("g"), "b": dpf.count("g", keys=["A", "B"])}, [["a"], ["b"]]),
+        ({"a": dpf.count("g"), "b": dpf.count("g", keys=["A", "B", "C"])}, [["a", "b"]]),
+        (
+            {
+                "a": dpf.histogram("x", bins=[-2, 0, 3]),
+                "b": dpf.histogram("x", bins=[-2, 0, 3], where="k > 1"),
+            },
+            [["a", "b"]],
+        ),
+        (
+            {"a": dpf.histogram("x", bins=[-2, 0, 3]), "b": dpf.histogram("x", bins=[-2, 1, 3])},
+            [["a"], ["b"]],
+        ),
+        # options speak of all outputs of a query
+        ({"a": dpf.count("g"), "b": dpf.sum("x", by="g", n_weight=2)}, [["a"], ["b"]]),
+    ],
+)
+def test_queries_of_the_same_groups_are_measured_as_one(queries, expected):
+    assert together(queries) == expected
+
+
+def test_rows_of_a_unit_are_capped_after_the_condition_of_a_table():
+    queries = {"a": dpf.count("g", where="x > 0"), "b": dpf.count("g", where="x > 0 and x < 9")}
+    assert together(queries) == [["a", "b"]]
+    assert together(queries, UNITS) == [["a"], ["b"]]
+    same = {"a": dpf.count("g", where="x > 0"), "b": dpf.sum("x", by="g", where="x > 0")}
+    assert together(same, UNITS) == [["a", "b"]]
+    # units are counted once in a group, under caps of their own
+    assert together({"a": dpf.count("g"), "b": dpf.units("g")}, UNITS) == [["a"], ["b"]]
+    assert together({"a": dpf.count("g"), "b": dpf.units("g")}) == [["a", "b"]]
+
+
+@pytest.fixture
+def frame():
+    made = pd.DataFrame({"g": list("AABBA"), "x": [1.0, 2, -1, 0.5, 9], "who": [1, 1, 2, 3, 4]})
+    made.dp.declare(keys={"g": ["A", "B", "C"]}, bounds={"x": (-2, 3)}, privacy_unit=dpf.EACH_ROW)
+    return made
+
+
+def test_every_frame_gets_what_it_asked_for(frame, monkeypatch):
+    monkeypatch.setattr(
+        Law, "draw", lambda law, scales, size: [np.zeros(size, np.int64) for _ in scales]
+    )
+    asked = {
+        "high": dpf.count(by="g", where="x > 0.7"),
+        "both": dpf.aggregate(by="g", n=dpf.count(), low=dpf.count(where="x < 0.7")),
+        "sums": dpf.sum("x", by="g"),
+        "high again": dpf.sum("x", by="g", where="x > 0.7"),
+    }
+    for mechanism in ("laplace", "gaussian", "box", "correlated"):
+        found = frame.dp.release(asked, epsilon=1, delta=1e-6, mechanism=mechanism)
+        assert found["high"].to_numpy().ravel() == pytest.approx([3, 0, 0])
+        assert found["both"].to_numpy()[:, :2].T.tolist() == [
+            pytest.approx([3, 2, 0]),
+            pytest.approx([0, 2, 0]),
+        ]
+        assert found["sums"].to_numpy()[:, 0] == pytest.approx([6, -0.5, 0])
+        assert found["high again"].to_numpy()[:, 0] == pytest.approx([6, 0, 0])
+        for name, part in found.items():
+            certificate = dpf.verify(part)
+            assert certificate.query.name == name
+            assert list(part.columns) == [column.name for column in certificate.columns]
+            width = part.dp.interval()
+            assert len(width.columns) == 2 * len(part.columns)
+
+
+def test_rows_are_kept_once_for_tables_of_the_same_groups_and_caps(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        capping, "_sample", lambda *args, real=capping._sample: calls.append(1) or real(*args)
+    )
+    many = pd.DataFrame({"g": list("ABC") * 40, "x": 1.0, "y": 1.0, "who": 7})
+    many.dp.declare(
+        keys={"g": ["A", "B", "C"]},
+        bounds={"x": (0, 1), "y": (0, 1)},
+        privacy_unit="who",
+        max_rows=30,
+    )
+    found = many.dp.release(
+        {"plain": dpf.sum("x", by="g"), "weighted": dpf.sum("y", by="g", n_weight=2)},
+        epsilon=1e9,
+        mechanism="laplace",
+    )
+    assert len(calls) == 1
+    one, other = (part.iloc[:, 0].round() for part in found.values())
+    assert one.sum() == 30
+    assert one.tolist() == other.tolist()
