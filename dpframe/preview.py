@@ -12,8 +12,8 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, QueryError
-from dpframe.plan.needed import least_plans
 from dpframe.plan.measurement import TablePlan
+from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import OutputColumn

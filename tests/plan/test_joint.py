@@ -9,7 +9,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import capping
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS, Law
 from dpframe.privacy.neighbors import Caps
 
 COLUMNS = {
@@ -18,7 +18,7 @@ COLUMNS = {
     "x": Column(bounds=(-2.0, 3.0)),
     "k": Column(bounds=(0, 9), integer=True),
 }
-UNITS = Declaration(COLUMNS, unit="who", caps=Caps(rows=3))
+UNITS = Declaration(COLUMNS, privacy_unit="who", caps=Caps(rows=3))
 ROWS = Declaration(COLUMNS)
 
 
@@ -110,9 +110,10 @@ def frame():
 
 
 def test_every_frame_gets_what_it_asked_for(frame, monkeypatch):
-    monkeypatch.setattr(
-        Law, "draw", lambda law, scales, size: [np.zeros(size, np.int64) for _ in scales]
-    )
+    for law in (Law, *map(type, LAWS.values())):
+        monkeypatch.setattr(
+            law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+        )
     asked = {
         "high": dpf.count(by="g", where="x > 0.7"),
         "both": dpf.aggregate(by="g", n=dpf.count(), low=dpf.count(where="x < 0.7")),
