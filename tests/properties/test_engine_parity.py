@@ -110,11 +110,12 @@ def declared(frame, kind, scale, facts):
 
 
 def tasks_of(frame, asked):
-    """What a release asks of an engine."""
-    _, plan = checked_plan(
-        frame, declaration_of(frame), asked, Spend.of(epsilon=1, delta=1e-6), "auto"
-    )
-    return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
+    """What releases of the queries ask of an engine."""
+    spend = Spend.of(epsilon=1, delta=1e-6)
+    facts = declaration_of(frame)
+    plans = [checked_plan(frame, facts, query, spend, "auto")[1] for query in asked.values()]
+    measured = [part for plan in plans for part in plan.measurements]
+    return [part.table.task(sorted(part.design.needs)) for part in measured]
 
 
 def some_options(kind, everything):
