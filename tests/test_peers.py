@@ -36,7 +36,7 @@ def test_one_count_is_not_given_the_noise_of_a_hundred():
 
 def test_a_hundred_counts_are_not_given_laplace_noise():
     frame = pd.DataFrame({"zone": ["A"]})
-    queries = {str(n): dpf.count("zone", **ZONES) for n in range(100)}
+    queries = {str(n): dpf.count("zone", keys=["A", f"B{n}"]) for n in range(100)}
     for released in dpf.release(frame, queries, epsilon=1, delta=1e-6).values():
         assert released.dp.certificate.mechanism.name == "gaussian"
         assert released.dp.std_error.iloc[0, 0] == pytest.approx(42.25, abs=0.01)  # not 141
@@ -73,7 +73,8 @@ def test_a_cap_on_groups_keeps_as_many_as_it_charges_for(groups):
     assert sorted(kept) == [0] * (8 - groups) + [1] * groups
     charged = frame.dp.count("zone", mu=1, mechanism="gaussian")
     assert scale_of(charged) == pytest.approx(math.sqrt(groups), rel=1e-12)
-    assert scale_of(frame.dp.count("zone", epsilon=1)) == pytest.approx(groups, rel=1e-12)
+    charged = frame.dp.count("zone", epsilon=1, mechanism="laplace")
+    assert scale_of(charged) == pytest.approx(groups, rel=1e-12)
 
 
 def test_bounds_hold_for_a_column_that_is_redefined():
@@ -89,7 +90,7 @@ def test_missing_values_that_a_cast_makes_do_not_give_an_exact_count():
     released = frame.dp.aggregate(
         n=dpf.count(), m=dpf.mean("fare", bounds=(0, 3)), epsilon=1, mechanism="laplace"
     )
-    assert scale_of(released) > 1
+    assert released.dp.std_error["n"].iloc[0] > 1
     assert released.dp.std_error.gt(0).all(axis=None)
 
 
