@@ -36,8 +36,8 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
-from dpframe.results.record_noise import Packed, pack
-from dpframe.strategies import Estimate
+from dpframe.results.record_noise import Packed, RatioPart, pack
+from dpframe.strategies import Estimate, Ratio
 from dpframe.strategies.noise import noise_of
 
 __all__ = ["checked", "checked_plan", "release"]
@@ -89,8 +89,8 @@ def release(
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`.
     denoise
-        Add a denoised column beside every count and sum, at no privacy cost: "auto" or the name of
-        a method, see `dpframe.denoised`.
+        Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
+        privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
     graph
         Which groups are neighbors, for `denoise`.
     name
@@ -265,8 +265,8 @@ def _denoisings(
     return {
         name: check_denoising(method, indexes[name], columns, graph=graph)
         for name, columns in described.items()
-        # a table of means stays as it is beside others
-        if len(described) == 1 or any(column.kind != "mean" for column in columns)
+        # a table of means that the method is not for stays as it is beside others
+        if len(described) == 1 or method == "auto" or any(col.kind != "mean" for col in columns)
     }
 
 
@@ -355,7 +355,11 @@ def _released(
         for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
     }
     described = tuple(
-        replace(part, loadings=_loadings(estimate, column.step))
+        replace(
+            part,
+            loadings=_loadings(estimate.loadings, column.step),
+            ratio=_ratio(estimate.ratio, column.step),
+        )
         for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
     )
     released = pd.DataFrame(columns, index=index)
@@ -364,11 +368,21 @@ def _released(
     return released if how is None else apply_denoising(released, certificate, how)
 
 
-def _loadings(estimate: Estimate, step: float) -> dict[str, float | Packed]:
+def _loadings(loadings: Mapping[int, float | np.ndarray], step: float) -> dict[str, float | Packed]:
     """Return what the noise of the blocks does to a column, in its units."""
-    return {
-        str(block): pack(np.multiply(loading, step)) for block, loading in estimate.loadings.items()
-    }
+    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
+
+
+def _ratio(ratio: Ratio | None, step: float) -> RatioPart | None:
+    """Return what a mean was read off, sums in its units."""
+    if ratio is None:
+        return None
+    return RatioPart(
+        centered=pack(np.multiply(ratio.centered, step)),
+        rows=pack(ratio.rows),
+        of_centered=_loadings(ratio.of_centered, step),
+        of_rows=_loadings(ratio.of_rows, 1.0),
+    )
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

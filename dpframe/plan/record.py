@@ -79,7 +79,7 @@ def cost(plan: Plan, declaration: Declaration) -> Cost:
 def record_of(
     name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
 ) -> Certificate:
-    """Write the certificate of one table, all but ledger, loadings and digest.
+    """Write the certificate of one table, all but ledger, loadings, ratios and digest.
 
     It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
@@ -198,6 +198,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         noise=noise_of_column(column, prediction, planned),
         std_error=None if prediction.per_row else prediction.std_error * column.step,
         loadings={},
+        ratio=None,
     )
 
 

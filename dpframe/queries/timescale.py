@@ -22,6 +22,7 @@ __all__ = [
     "seconds",
     "ticks_of",
     "times_around",
+    "times_like",
 ]
 
 Moment: TypeAlias = pd.Timestamp | pd.Timedelta
@@ -121,6 +122,13 @@ def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
 def seconds(numbers: np.ndarray) -> np.ndarray:
     """Turn seconds into durations, to the microsecond."""
     return _whole(np.multiply(numbers, 1e6)).view("m8[us]")
+
+
+def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarray | ExtensionArray:
+    """Turn seconds, from the origin for points in time, into times like those of a column."""
+    _, per_second = _counted(column)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    return _like(column, _whole(np.multiply(numbers, per_second)) + start)
 
 
 def times_around(

@@ -8,16 +8,18 @@ import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
+from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.privacy.laws import Law
-from dpframe.queries.timescale import in_seconds, seconds
+from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.results.certificate import (
     UNSEALED,
     Certificate,
@@ -26,9 +28,21 @@ from dpframe.results.certificate import (
     verify,
 )
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
-from dpframe.results.record_noise import ColumnPart, GraphPart, Setting, StepPart
+from dpframe.results.record_noise import (
+    ColumnPart,
+    GraphPart,
+    RatioPart,
+    Setting,
+    StepPart,
+    unpack,
+)
 
-__all__ = ["apply_denoising", "denoised", "denoising_report"]
+__all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
+
+MEANS = "shrunken_means"
+"""What "auto" does to means."""
+
+_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, StepPart]
 
 
 def denoised(
@@ -52,13 +66,13 @@ def denoised(
         A released frame.
     method
         "auto": the method with the smallest estimated risk among those that apply, or none where
-        none is clearly expected to help; or a name in `dpframe.denoise.methods.METHODS`:
+        none is clearly expected to help, and for means `dpframe.denoise.means.shrunken_means`; or
+        a name in `dpframe.denoise.methods.METHODS`:
         "empirical_bayes", "james_stein", "gaussian_prior", "soft_threshold", "tree_wavelets",
         "trend_filter", and the projections "nonnegative", "simplex", "l1_ball", "monotone",
         "consistent" and "whole".
     columns
-        The released columns to denoise; by default all counts and sums. The noise of a mean differs
-        from row to row: denoise its count and its sum.
+        The released columns to denoise; by default all counts and sums, and with "auto" all means.
     graph
         Which rows are neighbors: a scipy sparse adjacency matrix in the order of the rows, a
         networkx graph of keys, a frame whose first two columns hold the keys that an edge joins,
@@ -153,21 +167,71 @@ def apply_denoising(
     released: pd.DataFrame, certificate: Certificate, how: Denoising
 ) -> pd.DataFrame:
     """Add the denoised columns and the steps to a released frame."""
-    columns = [certificate.columns[at] for at in how.columns]
-    places = zip(how.columns, columns, strict=True)
-    values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
-    found, steps = _along(np.stack(values, axis=1), _facts(certificate, columns, how), how)
+    made = _of_totals(released, certificate, how) | {
+        at: _of_means(released.iloc[:, at], certificate.columns[at], how) for at in how.means
+    }
     frame = released.copy()
     frame.attrs = {}
     done = {step.into: step for step in certificate.steps}
     origin = certificate.steps[0].of if certificate.steps else certificate.digest
-    for at, column, numbers, step in zip(how.columns, columns, found.T, steps, strict=True):
+    for at, (numbers, step) in sorted(made.items()):
         label = label_of(released.columns[at])
-        frame[label] = numbers if column.times is None else seconds(numbers)
+        frame[label] = numbers
         done.pop(label, None)  # what is done again comes last
-        done[label] = replace(step, column=column.name, into=label, of=origin)
+        done[label] = replace(step, column=certificate.columns[at].name, into=label, of=origin)
     attach(frame, replace(certificate, steps=tuple(done.values())))
     return frame
+
+
+def _of_totals(
+    released: pd.DataFrame, certificate: Certificate, how: Denoising
+) -> dict[int, _Made]:
+    """Denoise counts and sums, by position."""
+    if not how.columns:
+        return {}
+    columns = [certificate.columns[at] for at in how.columns]
+    places = zip(how.columns, columns, strict=True)
+    values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
+    found, steps = _along(np.stack(values, axis=1), _facts(certificate, columns, how), how)
+    shown = [
+        numbers if column.times is None else seconds(numbers)
+        for column, numbers in zip(columns, found.T, strict=True)
+    ]
+    return dict(zip(how.columns, zip(shown, steps, strict=True), strict=True))
+
+
+def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
+    """Denoise a column of means."""
+    values = in_seconds(released, column.origin)
+    found, raw_risk = Denoised(values, math.nan, {}), math.nan
+    if column.ratio is not None and np.isfinite(values).all():
+        found, raw_risk = shrunken_means(values, _noisy_ratio(column.ratio, column, len(values)))
+    tried = {MEANS: found} if found.chosen else {}
+    moved = found.chosen.get("moved", 0) > 0
+    kept = Choice((), Denoised(values, raw_risk, {}), tried)
+    choice = Choice((MEANS,), found, tried) if moved else kept
+    step = _step([choice], raw_risk, replace(how, edges=None))
+    if column.origin is None:
+        return found.values, step
+    return (times_like(released, found.values, column.origin) if moved else released.array), step
+
+
+def _noisy_ratio(ratio: RatioPart, column: ColumnPart, rows: int) -> NoisyRatio:
+    """Read from the certificate what means were read off, and the noise in it."""
+    of_sum, of_rows = (
+        {block: float(np.max(unpack(of))) for block, of in loadings.items()}
+        for loadings in (ratio.of_centered, ratio.of_rows)
+    )
+    unit = 1 if column.times is None else 10**6
+    with np.errstate(over="ignore"):  # bounds can be near the largest float
+        return NoisyRatio(
+            centered=np.broadcast_to(unpack(ratio.centered), rows),
+            rows=np.broadcast_to(unpack(ratio.rows), rows),
+            centered_variance=sum(np.square(of) for of in of_sum.values()),
+            rows_variance=sum(np.square(of) for of in of_rows.values()),
+            covariance=sum(of * of_rows.get(block, 0.0) for block, of in of_sum.items()),
+            bounds=(column.span[0] / unit, column.span[1] / unit),
+        )
 
 
 def _along(
@@ -176,10 +240,12 @@ def _along(
     """Denoise a table line by line, along the axis asked for; return also a step by column."""
     if how.across == "columns":
         results = [_denoise(row, facts[0], how) for row in table]
-        steps = [_step(results, facts[0], how)] * len(facts)
+        steps = [_step(results, facts[0].variance, how)] * len(facts)
         return _stacked(results, table.shape), steps
     results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
-    steps = [_step([result], fact, how) for result, fact in zip(results, facts, strict=True)]
+    steps = [
+        _step([result], fact.variance, how) for result, fact in zip(results, facts, strict=True)
+    ]
     return _stacked(results, table.T.shape).T, steps
 
 
@@ -249,7 +315,7 @@ def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
     }
 
 
-def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> StepPart:
+def _step(results: Sequence[Choice], noise: float, how: Denoising) -> StepPart:
     """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
     chosen = _chosen(results[0]) if len(results) == 1 else {}
@@ -263,9 +329,9 @@ def _step(results: Sequence[Choice], facts: Facts, how: Denoising) -> StepPart:
         options={name: _setting(value) for name, value in how.options.items()},
         across=how.across,
         graph=None if how.edges is None else _graph(how.edges),
-        noise_variance=_number(facts.variance),
+        noise_variance=_number(noise),
         chosen={name: _number(value) for name, value in chosen.items()},
-        tried=_tried(results, facts.variance),
+        tried=_tried(results, noise),
         of=UNSEALED,
     )
 

@@ -38,7 +38,9 @@ class Denoising:
     options
         Options of the method.
     columns
-        Positions of the released columns to denoise.
+        Positions of the released counts and sums to denoise.
+    means
+        Positions of the released means to denoise.
     edges
         Pairs of positions of neighbors; `None`: not given.
     across
@@ -48,6 +50,7 @@ class Denoising:
     method: str
     options: Mapping[str, Any]
     columns: tuple[int, ...]
+    means: tuple[int, ...]
     edges: np.ndarray | None
     across: Across
 
@@ -90,11 +93,12 @@ def check_denoising(
         raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {method!r}.")
     if across not in (None, "rows", "columns"):
         raise QueryError(f"across must be 'rows' or 'columns', got across={across!r}.")
-    chosen = _positions(released, columns, index.names)
-    across = across or ("rows" if len(index) > 1 or len(chosen) == 1 else "columns")
-    if across == "columns" and columns is None:
-        chosen = _most_alike(released, chosen)
+    chosen, means = _positions(released, columns, method, index.names)
+    across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
     if across == "columns":
+        means = () if columns is None else means
+        _check_no_means(chosen, means)
+        chosen = _most_alike(released, chosen) if columns is None else chosen
         _check_same_noise([released[position] for position in chosen])
         index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
     given = dict(options or {})
@@ -106,28 +110,30 @@ def check_denoising(
                 f"the series given is another. Use {name}=series.reindex(released.index)."
             )
     edges = _edges(method, index, graph)
-    return Denoising(method, given, chosen, edges, across)
+    return Denoising(method, given, chosen, means, edges, across)
 
 
 def _positions(
     released: Sequence[Described],
     columns: Hashable | Sequence[Hashable] | None,
+    method: str,
     levels: Iterable[Hashable],
-) -> tuple[int, ...]:
-    """Find the columns to denoise; the names of levels are taken."""
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find the counts and sums, and the means, to denoise; the names of levels are taken."""
     names = [column.name for column in released]
     if columns is None:
-        wanted = [column.name for column in released if column.kind != "mean"]
+        wanted = [col.name for col in released if method == "auto" or col.kind != "mean"]
     else:
         wanted = list(columns) if isinstance(columns, list) else [columns]
     unknown = [name for name in wanted if name not in names]
     if unknown:
         raise QueryError(f"columns must be among {names!r}; {unknown[0]!r} is not.")
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
-    if not chosen or any(released[position].kind == "mean" for position in chosen):
+    means = tuple(position for position in chosen if released[position].kind == "mean")
+    if not chosen or (means and method != "auto"):
         raise QueryError(
-            "the noise of a mean differs from row to row, and no denoiser here makes use of that. "
-            "Release the count and the sum in one aggregate, and denoise these."
+            f"method={method!r} is for counts and sums, and there are none among the columns to "
+            'denoise, or means beside them. Means are denoised by "auto" alone.'
         )
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
     if len(set(labels)) < len(labels):
@@ -136,7 +142,7 @@ def _positions(
             f"{[name for name in labels if labels.count(name) > 1][:1]!r}. Release the columns "
             "under other names."
         )
-    return chosen
+    return tuple(position for position in chosen if position not in means), means
 
 
 def label_of(name: Hashable) -> str:
@@ -150,6 +156,14 @@ def _most_alike(released: Sequence[Described], chosen: tuple[int, ...]) -> tuple
     same = np.isclose(errors[:, None], errors, rtol=_SAME, atol=0)
     kept = same[same.sum(axis=1).argmax()]
     return tuple(position for position, keep in zip(chosen, kept, strict=True) if keep)
+
+
+def _check_no_means(chosen: Sequence[int], means: Sequence[int]) -> None:
+    if means or not chosen:
+        raise QueryError(
+            "the columns of a row are denoised together only if they are counts and sums: means "
+            'are denoised beside those of other rows. Leave them out, or use across="rows".'
+        )
 
 
 def _check_same_noise(released: Sequence[Described]) -> None:

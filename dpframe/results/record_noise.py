@@ -23,6 +23,7 @@ __all__ = [
     "MechanismPart",
     "NoisePart",
     "Packed",
+    "RatioPart",
     "Setting",
     "StepPart",
     "TimesPart",
@@ -108,6 +109,28 @@ class NoisePart(Part):
     members: Annotated[int, Limits(ge=1)]
 
 
+@dataclass(frozen=True)
+class RatioPart(Part):
+    """What a mean was read off, so that it can be checked for bias, and denoised.
+
+    Parameters
+    ----------
+    centered
+        The noisy sum of values, each less the middle of the bounds, in the units of the column.
+    rows
+        The noisy number of rows, or the one that was given.
+    of_centered
+        By how much one standard deviation of each measured block moves the sum.
+    of_rows
+        By how much it moves the number of rows.
+    """
+
+    centered: float | Packed
+    rows: float | Packed
+    of_centered: Mapping[BlockName, float | Packed]
+    of_rows: Mapping[BlockName, float | Packed]
+
+
 def _is_in_range(bound: Bound) -> bool:
     """Whether a bound that is a number, perhaps a whole one, is no larger than all floats."""
     return isinstance(bound, str) or abs(bound) <= sys.float_info.max
@@ -147,6 +170,8 @@ class ColumnPart(Part):
         whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
         the error of rows that were given, and those below it for rounding a column to whole
         numbers.
+    ratio
+        What a mean was read off; null for other columns.
     """
 
     name: str
@@ -159,6 +184,7 @@ class ColumnPart(Part):
     noise: NoisePart | None
     std_error: NotNegative | None
     loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+    ratio: RatioPart | None
 
     def __post_init__(self) -> None:
         counts = self.kind == "count"
@@ -170,6 +196,7 @@ class ColumnPart(Part):
         require(all(map(_is_in_range, self.bounds or ())), "bounds are in the range of floats")
         exact = self.noise is not None or self.std_error is not None or self.integer
         require(not (self.is_mean and exact), "a mean is not a measured integer")
+        require(self.is_mean or self.ratio is None, "means alone are ratios")
 
     @property
     def is_mean(self) -> bool:

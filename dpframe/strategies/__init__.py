@@ -14,6 +14,7 @@ from dpframe.strategies.base import (
     Estimate,
     Output,
     Prediction,
+    Ratio,
     Source,
     Workload,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "Output",
     "Planner",
     "Prediction",
+    "Ratio",
     "Source",
     "Workload",
     "independently",

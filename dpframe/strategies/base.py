@@ -25,6 +25,7 @@ __all__ = [
     "Need",
     "Output",
     "Prediction",
+    "Ratio",
     "Source",
     "Workload",
 ]
@@ -208,6 +209,24 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Ratio:
+    """The noisy numbers that a mean is read off.
+
+    Parameters
+    ----------
+    centered, rows
+        The sum of values, each less the middle of the bounds, and the number of rows, per cell.
+    of_centered, of_rows
+        By block, the standard deviation that its noise gives them, with a sign.
+    """
+
+    centered: np.ndarray
+    rows: np.ndarray
+    of_centered: Mapping[int, float]
+    of_rows: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """Values of one output in grid units, and what the noise of the blocks does to them.
 
@@ -219,10 +238,13 @@ class Estimate:
         By block, the standard deviation that its noise gives the values, with a sign, one for all
         cells or one for each. Blocks are uncorrelated, so the covariance of two outputs in a cell
         is the sum of the products of their loadings.
+    ratio
+        What means are read off; `None` for other outputs.
     """
 
     values: np.ndarray
     loadings: Mapping[int, float | np.ndarray]
+    ratio: Ratio | None = None
 
 
 class Design(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpframe.strategies.base import Estimate
+from dpframe.strategies.base import Estimate, Ratio
 
 __all__ = ["ratio"]
 
@@ -42,4 +42,5 @@ def ratio(
     error = np.sqrt(sum(np.square(part) for part in raw.values()))
     width = upper - lower
     limit = width / np.maximum(error, width or 1)
-    return Estimate(center + offset, {block: part * limit for block, part in raw.items()})
+    scaled = {block: part * limit for block, part in raw.items()}
+    return Estimate(center + offset, scaled, Ratio(centered, rows, of_sum, of_rows))
