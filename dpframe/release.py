@@ -36,8 +36,8 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
-from dpframe.results.record_noise import Packed, RatioPart, pack
-from dpframe.strategies import Estimate, Ratio
+from dpframe.results.record_noise import packed_loadings, ratio_part
+from dpframe.strategies import Estimate
 from dpframe.strategies.noise import noise_of
 
 __all__ = ["checked", "checked_plan", "release"]
@@ -357,8 +357,8 @@ def _released(
     described = tuple(
         replace(
             part,
-            loadings=_loadings(estimate.loadings, column.step),
-            ratio=_ratio(estimate.ratio, column.step),
+            loadings=packed_loadings(estimate.loadings, column.step),
+            ratio=ratio_part(estimate.ratio, column.step),
         )
         for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
     )
@@ -368,21 +368,6 @@ def _released(
     return released if how is None else apply_denoising(released, certificate, how)
 
 
-def _loadings(loadings: Mapping[int, float | np.ndarray], step: float) -> dict[str, float | Packed]:
-    """Return what the noise of the blocks does to a column, in its units."""
-    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
-
-
-def _ratio(ratio: Ratio | None, step: float) -> RatioPart | None:
-    """Return what a mean was read off, sums in its units."""
-    if ratio is None:
-        return None
-    return RatioPart(
-        centered=pack(np.multiply(ratio.centered, step)),
-        rows=pack(ratio.rows),
-        of_centered=_loadings(ratio.of_centered, step),
-        of_rows=_loadings(ratio.of_rows, 1.0),
-    )
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

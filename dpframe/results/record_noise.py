@@ -14,7 +14,7 @@ import numpy as np
 from dpframe.denoise.methods import METHODS
 from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
-from dpframe.strategies import MECHANISMS
+from dpframe.strategies import MECHANISMS, Ratio
 
 __all__ = [
     "BlockName",
@@ -28,6 +28,8 @@ __all__ = [
     "StepPart",
     "TimesPart",
     "pack",
+    "packed_loadings",
+    "ratio_part",
     "unpack",
 ]
 
@@ -65,6 +67,13 @@ def unpack(packed: float | Packed) -> float | np.ndarray:
     if isinstance(packed, Packed):
         return np.frombuffer(base64.b64decode(packed.float64), "<f8")
     return packed
+
+
+def packed_loadings(
+    loadings: Mapping[int, float | np.ndarray], step: float
+) -> dict[str, float | Packed]:
+    """Write what the noise of the blocks does to something counted in steps, in its units."""
+    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,18 @@ class RatioPart(Part):
     rows: float | Packed
     of_centered: Mapping[BlockName, float | Packed]
     of_rows: Mapping[BlockName, float | Packed]
+
+
+def ratio_part(ratio: Ratio | None, step: float) -> RatioPart | None:
+    """Write what a mean was read off, sums in its units; `None` for other outputs."""
+    if ratio is None:
+        return None
+    return RatioPart(
+        centered=pack(np.multiply(ratio.centered, step)),
+        rows=pack(ratio.rows),
+        of_centered=packed_loadings(ratio.of_centered, step),
+        of_rows=packed_loadings(ratio.of_rows, 1.0),
+    )
 
 
 def _is_in_range(bound: Bound) -> bool:
