@@ -8,7 +8,16 @@ import numpy as np
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import Law
 
-__all__ = ["Denoised", "check_edges", "check_law", "check_sigma", "check_values"]
+__all__ = [
+    "Denoised",
+    "check_edges",
+    "check_law",
+    "check_parents",
+    "check_sigma",
+    "check_values",
+    "noise_unit",
+    "passing",
+]
 
 
 class Denoised(NamedTuple):
@@ -77,6 +86,31 @@ def check_law(law: object) -> Law:
     raise QueryError(f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={law!r}.")
 
 
+def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> float:
+    """Return the standard deviation of the continuous noise that the noise in values goes by.
+
+    It is sigma. Where truths and all values are whole, it is that of the continuous law with the
+    scale of the discrete one, which says exactly how likely whole numbers are relative to others.
+    """
+    whole = integer and bool((values == np.rint(values)).all())
+    return law.continuous_deviation(sigma) if whole else sigma
+
+
+def passing(values: np.ndarray, t: float, sigma: float, law: Law, *, integer: bool) -> float:
+    """Return the sum of P(y_i + V > t) over values y_i, with V the companion of the noise.
+
+    Half of the values at t count where V is 0. Where truths and values are whole, it is linear in t
+    between whole numbers; see `soft_threshold`.
+    """
+    unit = noise_unit(values, sigma, law, integer=integer)
+    part = t % 1 if unit != sigma and math.isfinite(t) else 0.0
+    near = float(law.smoothed_step((values - (t - part)) / unit).sum())
+    if not part:
+        return near
+    far = float(law.smoothed_step((values - (t - part + 1)) / unit).sum())
+    return (1 - part) * near + part * far
+
+
 def check_edges(edges: object, n: int) -> np.ndarray:
     """Return the edges of a simple graph on n nodes as an (m, 2) array of positions.
 
@@ -102,3 +136,27 @@ def check_edges(edges: object, n: int) -> np.ndarray:
     pairs = np.sort(array.astype(np.intp), axis=1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return np.unique(pairs, axis=0)
+
+
+def check_parents(parents: object, n: int) -> np.ndarray:
+    """Return positions of parents of n nodes, -1 for roots.
+
+    Raises
+    ------
+    QueryError
+        If they are not whole numbers from -1 to n - 1, one for each node.
+    """
+    array = np.asarray(parents)
+    if array.size == 0 == n:
+        return np.empty(0, np.intp)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise QueryError(
+            f"parents must be {n} integers, one per value, got {array.dtype} of shape "
+            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root."
+        )
+    if array.min() < -1 or array.max() >= n:
+        raise QueryError(
+            f"parents must be positions from 0 to {n - 1}, or -1 for a root; got {array.min()} to "
+            f"{array.max()}."
+        )
+    return array.astype(np.intp)

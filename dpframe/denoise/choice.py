@@ -83,7 +83,9 @@ def choose(values: object, facts: Facts) -> Choice:
     R of d values (Leung and Barron 2006), so that the best stands alone where it is clear; weights
     below 1 % are left out. The loss of an average is the average loss less the variance between
     its members. The result is taken only if its gain over doing nothing exceeds 1 % and two
-    standard errors, `2 sigma |x - y| / d` each, and fewer than 8 values are left alone.
+    standard errors, `2 sigma |x - y| / d` each, and there are 8 values or more. Otherwise values
+    below 0 are raised to it where the truth cannot be negative, which makes none of them worse,
+    though it makes totals too high; and all others are left alone.
 
     References
     ----------
@@ -115,6 +117,8 @@ def choose(values: object, facts: Facts) -> Choice:
             _LEAST_GAIN * facts.variance,
         ):
             return Choice(tuple(weights), average, tried)
+    if facts.lower == 0 and (array < 0).any():
+        return Choice(("nonnegative",), tried["nonnegative"], tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
 
 

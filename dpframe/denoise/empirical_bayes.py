@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 
@@ -40,6 +40,8 @@ _MOST_STEPS = 300
 _WORK = 1e8  # likelihoods of all steps
 _SPREAD = 1 << 15  # steps of the grid with values: more are denoised in pieces, to save memory
 _FEW_STEPS = 10  # in pieces: values so far apart share little
+
+_LEARNED, _LEARNED_SHARPLY = 2.0, 1.0  # the factor a of `risk`: see Notes
 
 _ROWS = 1 << 14  # values at a time: bounds the memory
 _PRODUCT = 1 << 18  # multiplications in a product of matrices: threads slow larger ones down
@@ -121,8 +123,9 @@ def empirical_bayes(
     Returns
     -------
     Denoised
-        `risk` is `(sum_i Var(g | y_i) + 2 sigma^2 e) / n`, with e the share of the prior in
-        `sum_i dx_i / dy_i`; see Notes. It errs on the side of too much. `chosen` holds the
+        `risk` is `(sum_i Var(g | y_i) + a sigma^2 e) / n`, with e the share of the prior in
+        `sum_i dx_i / dy_i`, and a = 2 for Gaussian and 1 for Laplace noise; see Notes. It errs on
+        the side of too much. `chosen` holds the
         "spacing" of the grid, in the units of the values, its "grid_points", and the "steps" of EM.
 
     Raises
@@ -141,8 +144,9 @@ def empirical_bayes(
     `x_i = y_i + sigma^2 d log f(y_i) / dy_i`, so a prior whose parameters are estimated with
     information H adds `sigma^4 sum_i v_i' H^-1 v_i` to the squared error, where v_i is the mixed
     second derivative of `log f(y_i)`; that is `sigma^2 e`. And the prior is too narrow by what it
-    learned from the noise, which is about as much. Here e is the derivative of EM as far as it
-    went; beyond 32 values its trace is estimated from random directions, always the same
+    learned from the noise, which is about as much. Under Laplace noise, whose score jumps, both
+    together are about `sigma^2 e`, as measured on tables. Here e is the derivative of EM as far as
+    it went; beyond 32 values its trace is estimated from random directions, always the same
     (Hutchinson 1989). It is at least `sum_i p(0) / (n f(y_i))`, what values contribute to their own
     likelihood, for a value that stands alone moves in jumps from point to point; and at most n.
 
@@ -166,7 +170,7 @@ def empirical_bayes(
     step = max(1.0, float(round(_SPACING * sigma))) if integer else _SPACING * sigma
     chosen = {"spacing": step, "grid_points": 0.0, "steps": 0.0}
     whole = integer and bool((y == np.rint(y)).all())
-    unit = law.continuous_deviation(sigma) if whole else sigma
+    unit = noise_unit(y, sigma, law, integer=integer)
     variance = (sigma / unit) ** 2  # in squared units
     with np.errstate(over="ignore", under="ignore"):  # of values too far away to be resolved
         z = (y - origin) / unit
@@ -370,7 +374,8 @@ def _risk(values: np.ndarray, grid: PriorGrid, most_steps: int, variance: float)
         slope = (tangents @ first - mean * (tangents @ bins.kernel)) / f
         through += (directions[:, rows] * slope).sum((1, 2))
     trace = float(through.sum() if n <= _EXACT else through.mean())
-    return (max(spread, 0.0) + 2 * variance * min(max(trace, alone), n)) / n
+    learned = _LEARNED_SHARPLY if grid.law.memoryless else _LEARNED
+    return (max(spread, 0.0) + learned * variance * min(max(trace, alone), n)) / n
 
 
 def _directions(bins: _Bins) -> np.ndarray:

@@ -96,11 +96,15 @@ def _empirical_bayes(values: np.ndarray, sigma: float, facts: Facts, _: Options)
 
 
 def _soft_threshold(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
-    return soft_threshold(values, sigma, law=facts.law, **given)
+    return soft_threshold(values, sigma, law=facts.law, integer=facts.integer, **given)
 
 
 def _nonnegative(values: np.ndarray, sigma: float, facts: Facts, _: Options) -> Denoised:
-    return nonnegative(values, sigma, law=facts.law)
+    return nonnegative(values, sigma, law=facts.law, integer=facts.integer)
+
+
+def _simplex(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
+    return simplex(values, sigma, law=facts.law, integer=facts.integer, **given)
 
 
 def _tree_wavelets(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
@@ -143,11 +147,7 @@ METHODS: Mapping[str, Method] = {
         _trend_filter, options=frozenset({"order", "penalty"}), drifts=True, needs_graph=True
     ),
     "nonnegative": Method(_nonnegative, projects=True),
-    "simplex": Method(
-        lambda values, sigma, _, given: simplex(values, sigma, **given),
-        options=frozenset({"total"}),
-        projects=True,
-    ),
+    "simplex": Method(_simplex, options=frozenset({"total"}), projects=True),
     "l1_ball": Method(
         lambda values, sigma, _, given: l1_ball(values, sigma, **given),
         options=frozenset({"radius"}),

@@ -13,7 +13,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
+from dpframe.denoise.base import (
+    Denoised,
+    check_law,
+    check_parents,
+    check_sigma,
+    check_values,
+    passing,
+)
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 
@@ -21,7 +28,9 @@ __all__ = ["consistent", "l1_ball", "monotone", "nonnegative", "simplex", "whole
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released
-def nonnegative(values: object, sigma: float, *, law: Law = GAUSSIAN) -> Denoised:
+def nonnegative(
+    values: object, sigma: float, *, law: Law = GAUSSIAN, integer: bool = False
+) -> Denoised:
     """Clip values at zero, `x_i = max(y_i, 0)`.
 
     No value gets worse where the truth is not negative, but their total comes out too high: of
@@ -39,6 +48,8 @@ def nonnegative(values: object, sigma: float, *, law: Law = GAUSSIAN) -> Denoise
         The law of the noise. The divergence is the number of positive values if it is Gaussian, a
         0, which only rounding makes, being half of one; and `sum_i P(y_i + W > 0)` if it is
         Laplace, with W another draw of the noise. Both make the risk unbiased.
+    integer
+        Whether the truth is whole: the risk is then unbiased for discrete Laplace noise, too.
 
     Returns
     -------
@@ -54,7 +65,8 @@ def nonnegative(values: object, sigma: float, *, law: Law = GAUSSIAN) -> Denoise
     -----
     For Laplace noise W of scale b, `E[W h(m + W)] = 2 b^2 E[h'(m + W + W')]` with W' another draw:
     the integral of u times the density of W at u, from w up, is `(b + |w|) exp(-|w| / b) / 2`,
-    which is `2 b^2` times the density of `W + W'` at w.
+    which is `2 b^2` times the density of `W + W'` at w. Notes of `soft_threshold` say what it is on
+    integers.
 
     Examples
     --------
@@ -62,18 +74,26 @@ def nonnegative(values: object, sigma: float, *, law: Law = GAUSSIAN) -> Denoise
     [3.0, 0.0, 1.0]
     """
     noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
-    df = float(law.smoothed_step(noisy / sigma).sum())
+    df = passing(noisy, 0.0, sigma, law, integer=integer)
     clipped = np.maximum(noisy, 0.0)
     return Denoised(clipped, _risk(noisy, clipped, sigma, df), {})
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def simplex(values: object, sigma: float, *, total: float | None = None) -> Denoised:
+def simplex(
+    values: object,
+    sigma: float,
+    *,
+    total: float | None = None,
+    law: Law = GAUSSIAN,
+    integer: bool = False,
+) -> Denoised:
     """Return the nearest non-negative values with a given total.
 
     It is `x_i = max(y_i - t, 0)` with the threshold t that makes `sum_i x_i = total`, found by
     sorting (Held, Wolfe and Crowder 1974; Duchi et al. 2008). With k of the x positive the
-    divergence is `k - 1` for a given total, and k where the total follows the values.
+    divergence is `k - 1` for a given total, and k where the total follows the values. Under Laplace
+    noise, `sum_i P(y_i + W > t)` takes the place of k, as for `nonnegative`, as if t were given.
 
     Parameters
     ----------
@@ -83,6 +103,8 @@ def simplex(values: object, sigma: float, *, total: float | None = None) -> Deno
         Standard deviation of their noise.
     total
         The total, not negative; `None`: that of the values, or 0 if it is negative.
+    law, integer
+        As for `nonnegative`.
 
     Returns
     -------
@@ -102,18 +124,21 @@ def simplex(values: object, sigma: float, *, total: float | None = None) -> Deno
     >>> simplex([5, 3, -2], 1.0, total=1).values.tolist()
     [1.0, 0.0, 0.0]
     """
-    noisy, sigma = check_values(values), check_sigma(sigma)
-    if total is None:
-        total = max(float(noisy.sum()), 0.0)
-        shared = _share(noisy, total)
-        df = int(np.count_nonzero(shared))
-        return Denoised(shared, _risk(noisy, shared, sigma, df), {"total": total})
-    total = _amount("total", total)
-    if total and not noisy.size:
-        raise QueryError(f"total must be 0 where there are no values, got total={total!r}.")
+    noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
+    given = None if total is None else _amount("total", total)
+    if given and not noisy.size:
+        raise QueryError(f"total must be 0 where there are no values, got total={given!r}.")
+    total = max(float(noisy.sum()), 0.0) if given is None else given
     shared = _share(noisy, total)
-    df = max(int(np.count_nonzero(shared)) - 1, 0)
-    return Denoised(shared, _risk(noisy, shared, sigma, df), {})
+    k = int(np.count_nonzero(shared))
+    df = float(k)
+    if law.companion and k:
+        df = passing(noisy, float(noisy.max() - shared.max()), sigma, law, integer=integer)
+    if given is not None:
+        df *= 1 - 1 / max(k, 1)
+    return Denoised(
+        shared, _risk(noisy, shared, sigma, df), {"total": total} if given is None else {}
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -251,7 +276,7 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
     [9.0, 4.0, 5.0]
     """
     noisy, sigma = check_values(values), check_sigma(sigma)
-    above = _check_parents(parents, noisy.size)
+    above = check_parents(parents, noisy.size)
     levels = _levels(above)
     estimates, variances = noisy.copy(), np.ones(noisy.size)
     sums, pooled = np.zeros(noisy.size), np.zeros(noisy.size)
@@ -352,24 +377,6 @@ def _is_whole(value: object) -> bool:
     if isinstance(value, float | np.floating):
         return float(value).is_integer()
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _check_parents(parents: object, n: int) -> np.ndarray:
-    """Validate positions of parents, -1 for roots."""
-    array = np.asarray(parents)
-    if array.size == 0 == n:
-        return np.empty(0, np.intp)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise QueryError(
-            f"parents must be {n} integers, one per value, got {array.dtype} of shape "
-            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root."
-        )
-    if array.min() < -1 or array.max() >= n:
-        raise QueryError(
-            f"parents must be positions from 0 to {n - 1}, or -1 for a root; got {array.min()} to "
-            f"{array.max()}."
-        )
-    return array.astype(np.intp)
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:

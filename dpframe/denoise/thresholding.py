@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit, passing
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
@@ -22,7 +22,12 @@ _AS_INFINITY = 40.0  # scales of noise: exp(-40) is negligible next to 1
 
 @np.errstate(over="ignore", under="ignore")
 def soft_threshold(
-    values: object, sigma: float, threshold: Threshold = "sure", *, law: Law = GAUSSIAN
+    values: object,
+    sigma: float,
+    threshold: Threshold = "sure",
+    *,
+    law: Law = GAUSSIAN,
+    integer: bool = False,
 ) -> Denoised:
     """Move values toward zero by a threshold, and those below it to zero.
 
@@ -47,6 +52,9 @@ def soft_threshold(
           values, it costs many times more than it gains.
     law
         Law of the noise.
+    integer
+        Whether the truth is whole. Where all values are whole as well, so is the noise, and "sure"
+        takes a whole t under Laplace noise.
 
     Returns
     -------
@@ -57,17 +65,24 @@ def soft_threshold(
         none for the one that "sure" takes t from. For Laplace noise W, integrating by parts gives
         `E[W h(y)] = 2 b^2 E[h'(y + V)]`, with V independent of W and of the same law, so q is the
         mean of `P(|y_i + V| > t)`, which is `exp(-t / b) cosh(y_i / b)` where `|y_i| <= t` and
-        `1 - exp(-|y_i| / b) sinh(t / b)` elsewhere. With t = 0 nothing changes and the risk is
-        `s^2`, as for an empty array. For the integer noise of a release this is the limit of wide
-        noise: with a discrete Laplace of scale 1, a true value of 0 and t = 2 s, it says 0.03 s^2
-        where the error is 0.07 s^2; at scale 4, 0.058 in place of 0.060. The minimum that "sure"
-        finds is, on average, a little below the risk of what it returns. `chosen` has "threshold".
+        `1 - exp(-|y_i| / b) sinh(t / b)` elsewhere; the same is exact for whole values and a whole
+        t, see Notes. With t = 0 nothing changes and the risk is `s^2`, as for an empty array. The
+        minimum that "sure" finds is, on average, a little below the risk of what it returns.
+        `chosen` has "threshold".
 
     Raises
     ------
     QueryError
         If the values are not finite numbers in one dimension, sigma is not positive, the threshold
         is negative or unknown, or the law is unknown.
+
+    Notes
+    -----
+    For discrete Laplace noise W of scale b, `q = exp(-1 / b)`, generating functions show that
+    `z p'(z) / (z - 1) = p(z)^2 q (1 + 1/z) / (1 - q)^2` for the law p of W. So
+    `E[W h(y)] = s^2 E[(h(y + V + 1) - h(y + V - 1)) / 2]` with V another draw: the derivative above
+    becomes a difference. For a whole t the mean over V is the same in closed form as for continuous
+    noise of scale b, and between whole t it is linear.
 
     References
     ----------
@@ -84,25 +99,27 @@ def soft_threshold(
     {'threshold': 1.1}
     """
     y, s, law = check_values(values), check_sigma(sigma), check_law(law)
-    t = _threshold(y, s, threshold, law)
+    unit = noise_unit(y, s, law, integer=integer)
+    t = _threshold(y, s, threshold, law, unit)
     if t == 0 or y.size == 0:
         return Denoised(y.copy(), s * s, {"threshold": t})
     removed = np.clip(y, -t, t)
-    passing = _passing(np.abs(y), s, t, law)
+    sizes = np.abs(y)
+    above = passing(sizes, t, s, law, integer=integer) + passing(-sizes, t, s, law, integer=integer)
     if threshold == "sure" and _at_values(law):
-        passing -= 0.5  # the value that t comes from does not count
-    slope = passing / y.size
+        above -= 0.5  # the value that t comes from does not count
+    slope = above / y.size
     return Denoised(y - removed, stein_risk(removed, s, slope), {"threshold": t})
 
 
-def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law) -> float:
+def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law, unit: float) -> float:
     """Return the threshold itself, in the units of the values."""
     if isinstance(threshold, str) and threshold in ("sure", "universal"):
         if y.size == 0:
             return 0.0
         if threshold == "universal":
             return sigma * law.distance(math.log(y.size))
-        return _sure_at_values(y, sigma) if _at_values(law) else _sure_on_grid(y, sigma, law)
+        return _sure_at_values(y, sigma) if _at_values(law) else _sure_on_grid(y, sigma, law, unit)
     number = int | float | np.integer | np.floating
     if isinstance(threshold, number) and not isinstance(threshold, bool) and threshold >= 0:
         return float(threshold)
@@ -114,13 +131,6 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law) -> f
 def _at_values(law: Law) -> bool:
     """Whether the estimated risk is least at 0 or one of the |y_i|: elsewhere it only rises."""
     return law.companion == 0
-
-
-def _passing(sizes: np.ndarray, sigma: float, t: float, law: Law) -> float:
-    """Return the sum of P(|y_i + V| > t), where half of the values at t count if V is 0."""
-    above = law.smoothed_step((sizes - t) / sigma)
-    below = law.smoothed_step(-(sizes / sigma + t / sigma))
-    return float(np.sum(above + below))
 
 
 def _sure_at_values(y: np.ndarray, sigma: float) -> float:
@@ -135,18 +145,22 @@ def _sure_at_values(y: np.ndarray, sigma: float) -> float:
     return float(sizes[best]) if risks[best] < y.size else 0.0
 
 
-def _sure_on_grid(y: np.ndarray, sigma: float, law: Law) -> float:
+def _sure_on_grid(y: np.ndarray, sigma: float, law: Law, unit: float) -> float:
     """Return the best of many thresholds, from sums over sorted sizes, all in scales b of V."""
-    sizes = np.sort(np.minimum(np.abs(y) / sigma, _HUGE)) / law.companion
+    scale = unit * law.companion
+    sizes = np.sort(np.minimum(np.abs(y) / unit, _HUGE)) / law.companion
     d, largest = y.size, float(sizes[-1])
     # thresholds above twice the universal one and below the largest size cost more than they gain
     grid = np.linspace(0, min(largest, 2 * math.log(d) + 20), _CANDIDATES)
     t = np.append(grid, largest + _AS_INFINITY)
+    if unit != sigma:  # all is whole
+        t = np.unique(np.rint(t * scale)) / scale
     k = np.searchsorted(sizes, t)  # how many are below t
     squares = np.append(0.0, np.cumsum(np.square(sizes)))[k] + (d - k) * np.square(t)
     # exp(size - t) is summed below t, exp(t - size) above it: by logarithms, which do not overflow
     below = np.append(-np.inf, np.logaddexp.accumulate(sizes))[k]
     above = np.append(np.logaddexp.accumulate(-sizes[::-1])[::-1], -np.inf)[k]
     twice = np.exp(below - t) - np.exp(above + t) + np.exp(-t) * np.sum(np.exp(-sizes))
-    best = float(t[np.argmin(squares + 4 * (d - k + twice / 2))])
-    return best * law.companion * sigma
+    variance = (sigma / scale) ** 2
+    best = float(t[np.argmin(squares + 2 * variance * (d - k + twice / 2))])
+    return best * scale if unit == sigma else round(best * scale)

@@ -101,7 +101,8 @@ def about_step(step: StepPart) -> str:
     expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
     members = ", ".join(step.members)
     method = f"the average of {members}" if len(step.members) > 1 else members
-    return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}"
+    raised = "; totals come out too high" if "nonnegative" in step.members else ""
+    return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}{raised}"
 
 
 def _how(step: StepPart) -> str:

@@ -75,6 +75,18 @@ def test_values_far_apart_are_left_alone():
     assert found.tried
 
 
+@pytest.mark.parametrize("n", [3, 12])
+def test_counts_below_zero_are_raised_to_it_where_nothing_else_helps(n):
+    values = 1000.0 * np.arange(n)
+    values[1] = -3.0
+    found = choose(values, Facts(LAPLACE, SIGMA, lower=0.0, integer=True))
+    assert found.methods == ("nonnegative",)
+    assert found.denoised.values.tolist() == np.maximum(values, 0).tolist()
+    assert found.denoised.risk == found.tried["nonnegative"].risk
+    assert choose(values, Facts(LAPLACE, SIGMA, lower=-5.0)).methods == ()
+    assert choose(np.abs(values), Facts(LAPLACE, SIGMA, lower=0.0)).methods == ()
+
+
 def test_what_does_not_apply_is_not_tried():
     values = TRUTHS["steps"] + NOISE
     anywhere = choose(values, Facts(GAUSSIAN, SIGMA)).tried
