@@ -1,11 +1,14 @@
-"""Measure the error of every denoiser on maps, and write the table of `docs/denoising-measured.md`.
+"""Measure the error of every denoiser, and write the parts of `docs/denoising-measured.md`.
 
 Run with `python tests/benchmarks/bench_denoising.py`, and `--data DIR` for Manhattan beside the
-synthetic city (`examples/papers/city.py` says which files DIR holds). `--speed` times them instead.
-Errors are mean squared errors in units of the variance of the noise: 1 is not denoising at all.
+synthetic city (`examples/papers/city.py` says which files DIR holds). `--part counts` and `--part
+means` measure real tables instead of maps (`real_tables.py` says what they need in DIR), and
+`--speed` times the denoisers. Every part leaves the others as they are in the page. Errors are mean
+squared errors in units of the variance of the noise: 1 is not denoising at all.
 """
 
 import argparse
+import re
 import statistics
 import sys
 import time
@@ -22,6 +25,12 @@ from dpframe.results.graphs import edges_of
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
+from denoised_tables import (  # noqa: E402  # a script, no package
+    counts_section,
+    means_section,
+    measure_counts,
+    measure_means,
+)
 from papers.city import City, manhattan, synthetic_city  # noqa: E402  # a script, no package
 
 SIGMAS = (1, 5, 25, 100)
@@ -40,6 +49,11 @@ METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "trend filtering, k=1": ("trend_filter", {"order": 1}),
 }
 CLOSE, SAFE = 1.10, 1.02
+TITLES = {"maps": "Maps", "counts": "Real tables of counts", "means": "Real tables of means"}
+INTRODUCTION = """# Denoisers, measured
+
+Made by `tests/benchmarks/bench_denoising.py`; [Denoising](denoising.md) says what the methods are.\
+"""
 
 
 def cases(data: Path | None) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -96,18 +110,14 @@ def verdict(table: pd.DataFrame) -> tuple[float, float, pd.DataFrame]:
     return float(close.mean()), float((table["auto"] / table["nothing"]).max()), table[~close]
 
 
-def page(table: pd.DataFrame, repeats: int) -> str:
-    """Write the page."""
+def maps_section(table: pd.DataFrame, repeats: int) -> list[str]:
+    """Write the section about maps."""
     close, worst, _ = verdict(table)
     cases = len(table) // repeats
     names = ["nothing", *METHODS, "auto"]
     parts = [
-        "# Denoisers, measured",
-        "",
         "Mean squared error of every method, as a multiple of the variance of the noise (less is",
         f"better, 1 is not denoising), over {repeats} releases each. The best of a row is bold.",
-        "Made by `tests/benchmarks/bench_denoising.py`; what the methods are is in",
-        "[Denoising](denoising.md).",
         "",
         f"`auto` was within 10 % of the best method in {close:.0%} of the {cases} rows, and at",
         f"worst {worst - 1:+.1%} against not denoising.",
@@ -128,14 +138,25 @@ def page(table: pd.DataFrame, repeats: int) -> str:
         "```",
     ]
     for law, part in table.groupby("law"):
-        parts += ["", f"## {str(law).capitalize()} noise", ""]
+        parts += ["", f"### {str(law).capitalize()} noise", ""]
         parts += ["| map | sigma | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
         for (place, sigma), rows in part.groupby(["map", "sigma"], sort=False):
             means = rows[names].mean()
             least = means[["nothing", *METHODS]].min()
             shown = [f"**{m:.3f}**" if m == least else f"{m:.3f}" for m in means]
             parts.append(f"| {place} | {sigma} | " + " | ".join(shown) + " |")
-    return "\n".join(parts) + "\n"
+    return parts
+
+
+def rewrite(page: Path, part: str, section: list[str]) -> None:
+    """Put a section in the page, in the place of the one with its title."""
+    sections = dict.fromkeys(TITLES.values(), "")
+    for found in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        title, _, text = found.partition("\n")
+        sections[title] = text.strip()
+    sections[TITLES[part]] = "\n".join(section)
+    parts = [INTRODUCTION, *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def milliseconds(call: object, rounds: int = 5) -> float:
@@ -176,16 +197,25 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--laws", nargs="+", default=[GAUSSIAN.name], choices=LAWS)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "denoising-measured.md")
+    parser.add_argument("--part", default="maps", choices=TITLES)
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     if options.speed:
         speed()
         return
+    if options.part == "counts":
+        section = counts_section(measure_counts(options.data, options.repeats), options.repeats)
+        rewrite(options.output, "counts", section)
+        return
+    if options.part == "means":
+        section = means_section(measure_means(options.data, options.repeats), options.repeats)
+        rewrite(options.output, "means", section)
+        return
     table = measure(options.data, options.repeats, [LAWS[name] for name in options.laws])
     close, worst, missed = verdict(table)
     print(f"within 10 % of the best: {close:.1%}; worst against nothing: {worst:.4f}")
     print(missed.to_string())
-    options.output.write_text(page(table, options.repeats), encoding="utf-8")
+    rewrite(options.output, "maps", maps_section(table, options.repeats))
     if close < 0.9 or worst > SAFE:
         raise SystemExit("the automatic choice is not as good as it should be")
 

@@ -104,8 +104,6 @@ def counts(data: Path) -> Iterator[tuple[str, np.ndarray]]:
     yield "flights by carrier, origin and month", _crossed(table, ["carrier", "origin", "month"])
     yield "flights by carrier and destination", _crossed(table, ["carrier", "dest"])
     yield "planes by model", _sizes(pd.read_csv(FLIGHTS / "planes.csv")["model"])
-    yield "survey by age", _sizes(people["AGE"])
-    yield "survey by origin and age", _crossed(people, ["COUNTRYB", "AGE"])
     yield "survey by branch and job", _crossed(people, ["NACE1D", "ISCO1D"])
     yield "CDNOW by day", _sizes(bought["date"])
     yield "CDNOW by number bought", _up_to(bought["quantity"], 100)
