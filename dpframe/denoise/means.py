@@ -92,7 +92,7 @@ class NoisyRatio(NamedTuple):
         return bool(finite) and self.half_width > 0 and 0 < least < math.inf
 
 
-class Prior(NamedTuple):
+class ScalePrior(NamedTuple):
     """A prior for true means: normal around a center, with one of several deviations."""
 
     center: float
@@ -219,7 +219,7 @@ def expected_rows(rows: np.ndarray, deviation: float) -> np.ndarray:
     return expected
 
 
-def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> Prior:
+def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> ScalePrior:
     """Fit the prior by EM: it raises the likelihood of all `T - M N`, one step for each of M and w.
 
     Parameters
@@ -232,12 +232,12 @@ def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> Prior:
     flat = 1 / len(SCALES)
     total = float(np.maximum(noisy.rows.sum(), 1.0))
     center = float(np.clip(noisy.centered.sum() / total, -1, 1))
-    prior = Prior(center, np.full(len(SCALES), flat))
+    prior = ScalePrior(center, np.full(len(SCALES), flat))
     for _ in range(_STEPS):
         last = prior
         variances, shares = _shares(noisy, rows, prior)
         weights = (shares.sum(0) + flat) / (len(rows) + 1)
-        prior = Prior(_center(noisy, rows, (shares / variances).sum(1)), weights)
+        prior = ScalePrior(_center(noisy, rows, (shares / variances).sum(1)), weights)
         moved = max(np.abs(weights - last.weights).max(), abs(prior.center - last.center))
         if moved < _STILL:
             break
@@ -251,7 +251,9 @@ def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> floa
     return float(np.clip(found, -1, 1))
 
 
-def _shares(noisy: NoisyRatio, rows: np.ndarray, prior: Prior) -> tuple[np.ndarray, np.ndarray]:
+def _shares(
+    noisy: NoisyRatio, rows: np.ndarray, prior: ScalePrior
+) -> tuple[np.ndarray, np.ndarray]:
     """Return by group and scale the variance of `T - M N`, and the posterior of the scale."""
     residual = noisy.centered - prior.center * noisy.rows
     variances = noisy.noise_at(prior.center) + np.square(np.outer(rows, SCALES))
@@ -260,7 +262,7 @@ def _shares(noisy: NoisyRatio, rows: np.ndarray, prior: Prior) -> tuple[np.ndarr
     return variances, likelihoods / likelihoods.sum(1, keepdims=True)
 
 
-def posterior(noisy: NoisyRatio, rows: np.ndarray, prior: Prior) -> Posterior:
+def posterior(noisy: NoisyRatio, rows: np.ndarray, prior: ScalePrior) -> Posterior:
     """Return the posterior of the offsets from the middle, before any limits."""
     variances, shares = _shares(noisy, rows, prior)
     residual = noisy.centered - prior.center * noisy.rows

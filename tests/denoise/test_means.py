@@ -10,7 +10,7 @@ from dpframe.denoise import means
 from dpframe.denoise.means import (
     SCALES,
     NoisyRatio,
-    Prior,
+    ScalePrior,
     expected_rows,
     fit_prior,
     posterior,
@@ -90,7 +90,7 @@ def close_to_quadrature():
     noisy = measured(covariance=2.5)
     rows = expected_rows(noisy.rows, 2.0)
     weights = np.linspace(1, 3, len(SCALES))
-    prior = Prior(0.4, weights / weights.sum())
+    prior = ScalePrior(0.4, weights / weights.sum())
     found = posterior(noisy, rows, prior)
     for at in (0, 3, 5, 6, 7):
         mean, variance = by_quadrature(noisy, rows, prior, at)
