@@ -182,7 +182,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     >>> raw = sums / rows
     >>> made = shrunken_means(raw, NoisyRatio(sums, rows, 1.0, 1.0, 0.0, (-1.0, 1.0)))
     >>> raw[[0, 20, 21]].round(3).tolist(), made.denoised.values[[0, 20, 21]].round(3).tolist()
-    ([0.102, 0.6, -0.4], [0.1, 0.1, 0.1])
+    ([0.102, 0.6, -0.4], [0.1, 0.103, 0.097])
     """
     released = check_values(values)
     if not len(released) == len(noisy.centered) == len(noisy.rows):
