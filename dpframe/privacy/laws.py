@@ -13,7 +13,7 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box_accuracy
-from dpframe.privacy.accuracy import pair_half_width
+from dpframe.privacy.accuracy import integer_pair_half_width, pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Allowance, Groups, Law
@@ -117,13 +117,19 @@ class _Laplace(Law):
 
         A continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
         so the half-width is that of `sum_b c_b s_b Z_b`, plus half of the largest `|c_b|`: by so
-        much the sum moves with one integer.
+        much the sum moves with one integer. For two noises, `integer_pair_half_width` takes the
+        integers of the coarser one as they are.
 
         Examples
         --------
         >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
         np.float64(3.4957)
         """
+        deviations = [self.standard_deviation(scales.get(block, 0.0)) for block in loadings]
+        if len(loadings) == 2 and largest is None and all(deviations):  # noqa: PLR2004
+            one, other = loadings
+            steps = (loadings[one] / deviations[0], loadings[other] / deviations[1])
+            return integer_pair_half_width(steps, (scales[one], scales[other]), level)
         wide: list[float | np.ndarray] = []
         step: np.ndarray = np.zeros(())
         for block, loading in loadings.items():

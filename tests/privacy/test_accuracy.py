@@ -1,5 +1,7 @@
 """Half-widths against their definitions, and the coverage of intervals."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from mpmath import mp
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import check_level, pair_half_width
+from dpframe.privacy.accuracy import check_level, integer_pair_half_width, pair_half_width
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
 
 
@@ -158,6 +160,34 @@ def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):
         loading, largest = np.linalg.norm(weights) * law[2], max(weights) * law[2]
         width = LAPLACE.sum_half_width({"0": loading}, {"0": scale}, level, {"0": largest})
         assert covered(width, *((c, law) for c in weights)) >= level
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.999])
+@pytest.mark.parametrize("coarse", [0.15, 0.5, 1, 3])
+def test_half_widths_of_a_fine_and_a_coarse_noise_are_tight(coarse, level):
+    # a mean: its sum is measured in fine steps, its number of rows in whole ones
+    noise = discrete_laplace(coarse)
+    for offset in (0.0, 0.2, 0.9, 1.0):
+        fine = (coarse / 30, discrete_laplace(30.0))
+        width = integer_pair_half_width((fine[0], offset), (30.0, coarse), level)
+        share = covered(width, fine, (offset, noise))
+        assert level <= share <= level + 0.03 * (1 - level) + 0.01 * (level < 0.9)
+        # half a step of the coarse noise is what was added before
+        if offset == 1 and coarse <= 1:
+            bare = pair_half_width(fine[0] * 30 * 2**0.5, offset * coarse * 2**0.5, level)
+            assert covered(bare + offset / 2, fine, (offset, noise)) > level + 0.1 * (1 - level)
+
+
+def test_every_pair_of_integer_noises_is_covered_at_least_as_often_as_said():
+    worst = 0.0
+    for one, other in itertools.product((0.2, 0.7, 2, 8), (0.15, 0.5, 1, 3)):
+        laws = discrete_laplace(one), discrete_laplace(other)
+        for g, h in ((1, 1), (1, 0.5), (0.3, 1), (1, 0.01), (0.01, 1), (1, 3.7), (0.1, 0.13)):
+            for level in (0.5, 0.8, 0.95, 0.999):
+                width = integer_pair_half_width((g, h), (one, other), level)
+                missed = 1 - covered(width, (g, laws[0]), (h, laws[1]))
+                worst = max(worst, missed / (1 - level))
+    assert 0.99 < worst <= 1 + 1e-9
 
 
 def test_no_noise_has_no_width():
