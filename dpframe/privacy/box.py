@@ -254,9 +254,9 @@ def _sorted(members: int, cells: int) -> np.ndarray:
     keys = random_words(members * cells, word).reshape(cells, members) >> bits << bits
     keys |= np.arange(members).astype(word)
     keys.sort(axis=1)
-    tied = ((keys[:, 1:] ^ keys[:, :-1]) >> bits == 0).any(axis=1)
-    keys &= (1 << bits) - 1
-    return _settled(keys.T, tied, _sorted)
+    keys = np.ascontiguousarray(keys.T)
+    tied = ((keys[1:] ^ keys[:-1]) >> bits == 0).any(axis=0)
+    return _settled(keys & (1 << bits) - 1, tied, _sorted)
 
 
 def _settled(
