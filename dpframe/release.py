@@ -368,8 +368,6 @@ def _released(
     return released if how is None else apply_denoising(released, certificate, how)
 
 
-
-
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
     """From grid units to the units of the column; integers stay integers."""
     if column.grid is not None and column.ticks is not None:
