@@ -93,7 +93,7 @@ def integer_pair_half_width(
 
     >>> steps = np.array([1e-6]), np.array([1.0])
     >>> integer_pair_half_width(steps, (2e5, 0.2), 0.95).round(3)
-    array([0.631])
+    array([0.652])
     """
     one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
     fine, coarse = np.minimum(one, other), np.maximum(one, other)
@@ -122,7 +122,7 @@ def _integer_pair_beyond(
     falling = np.exp(-h / a - 1 / s)
     near = np.exp(-t / a) * (1 + _geometric(falling, within))
     # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
-    last = np.exp(-(t - h * within) / a - within / s)
+    last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
     first = np.exp(np.minimum((h - t) / a, 0) - 1 / s)
     ratio = h / a - 1 / s
     up = last * _geometric_from_one(np.exp(-np.abs(ratio)), within)
@@ -130,7 +130,8 @@ def _integer_pair_beyond(
     near = near + np.where(within > 0, np.where(ratio > 0, up, down), 0.0)
     jumps = np.exp(-(within + 1) / s)
     # exp(-h k / a) sinh(t / a) for k = m + 1 and on
-    back = np.exp(-(h * (within + 1) - t) / a) - np.exp(-(h * (within + 1) + t) / a)
+    beyond = np.maximum(h * (within + 1) - t, 0)
+    back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
     far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
     found: np.ndarray = (1 - q) / (1 + q) * (less * near + far)
     return found

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import wraps
 from itertools import count
 from pathlib import Path
 
@@ -92,6 +94,21 @@ def in_a_thread(act) -> bool:
     return not thread.is_alive()
 
 
+def apart(test):
+    """Run a test in a thread of its own.
+
+    Python may keep the exception that was handled at a place where no real interrupt can come, and
+    would show it beside all errors of that thread.
+    """
+
+    @wraps(test)
+    def run(*args, **kwargs):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(test, *args, **kwargs).result()
+
+    return run
+
+
 def strides(every: int):
     """Split a test of all places into cases, of which the default lane runs the first."""
 
@@ -104,6 +121,7 @@ def strides(every: int):
 
 
 @strides(STRIDES)
+@apart
 def test_an_interrupt_anywhere_in_a_charge_leaves_the_file_free(path, other, stride):
     ledger, done, kept = Ledger(path), [], []
     charge = charging(ledger, done)
@@ -124,6 +142,7 @@ def test_an_interrupt_anywhere_in_a_charge_leaves_the_file_free(path, other, str
 
 
 @strides(4)
+@apart
 def test_an_interrupt_anywhere_in_a_charge_leaves_a_ledger_in_memory_free(stride):
     ledger, done, kept = Ledger(budget=ONE), [], []
     charge = charging(ledger, done)
@@ -139,6 +158,7 @@ def test_an_interrupt_anywhere_in_a_charge_leaves_a_ledger_in_memory_free(stride
 
 
 @strides(STRIDES)
+@apart
 def test_an_interrupt_anywhere_while_a_ledger_is_read_leaves_it_free(path, other, stride):
     ledger = Ledger(path)
     ledger.charge(entry(TINY, name=next(NAMES)))
@@ -151,6 +171,7 @@ def test_an_interrupt_anywhere_while_a_ledger_is_read_leaves_it_free(path, other
 
 
 @strides(STRIDES)
+@apart
 def test_an_interrupt_anywhere_while_a_ledger_is_made_leaves_it_whole_or_absent(path, stride):
     def make():
         Ledger.create(path.with_name(f"{next(NAMES)}.ledger"), budget=ONE)
@@ -163,6 +184,7 @@ def test_an_interrupt_anywhere_while_a_ledger_is_made_leaves_it_whole_or_absent(
     assert not list(path.parent.glob("*-journal"))
 
 
+@apart
 def test_the_last_of_a_budget_is_not_spent_twice_by_interrupted_charges(path):
     ledger, kept, whole = Ledger(path), [], pure(Fraction(1, 4))
 

@@ -108,8 +108,8 @@ QUERIES = {
     "count by several": lambda ask: dpf.count(ask.by("kh", "hk", "khx"), where=ask.where()),
     "count by pairs": lambda ask: dpf.count(ask.all("kh"), where=ask.where(), keys=ask.pairs),
     "sum": lambda ask: dpf.sum(ask.at("x"), where=ask.where()),
-    "sum by": lambda ask: dpf.sum(ask.all("xy"), ask.by("k", "x"), where=ask.where()),
-    "wide sum": lambda ask: dpf.sum(ask.all("xybckhd"), ask.by("k"), where=ask.where()),
+    "sum by": lambda ask: dpf.sum(ask.all("yb"), ask.by("k", "x"), where=ask.where()),
+    "wide sum": lambda ask: dpf.sum(ask.all("xybchd"), ask.by("k"), where=ask.where()),
     "few true": lambda ask: dpf.sum(
         ask.all("bcd"), ask.by("k"), where=ask.where(), max_true=ask.any(1, 2)
     ),

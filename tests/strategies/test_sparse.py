@@ -156,7 +156,8 @@ BOOLEANS = {name: Column(bounds=(0, 1), integer=True) for name in NAMES}
 
 def planned(query, mechanism="correlated", **facts):
     declaration = Declaration({**BOOLEANS, "x": Column(bounds=(0.0, 1.0))}, **facts)
-    return plan_release(declaration, {None: query}, Spend.of(mu=1), mechanism).tables[None]
+    plan = plan_release(declaration, {None: query}, Spend.of(mu=1), mechanism)
+    return plan.tables[None].measurement
 
 
 def test_a_limit_that_all_rows_keep_is_none():
