@@ -10,7 +10,6 @@ import random
 import warnings
 from dataclasses import dataclass
 from datetime import timedelta
-from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -20,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.boxing import boxed, boxed_column
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
+from support.neighbors import allowed, cost_of
 
 import dpframe as dpf
 from dpframe.declaration.checks import check_bounds, check_keys
@@ -342,13 +342,11 @@ def measured(plan, frame):
 
 def check_movement(plan, one, other):
     """Check that what is measured moves by no more than the plan claims, exactly."""
-    scales = [scale for part in plan.measurements for scale in part.scales]
-    norm, moved = plan.how.law.norm, Fraction(0)
-    for before, after, scale in zip(one, other, scales, strict=True):
-        steps = [abs(int(step)) for step in after - before]  # modulo 2**64
-        length = sum(step**norm for step in steps)
-        moved += length / Fraction(scale) ** norm if length else 0
-    assert moved <= plan.loss.mu_squared + plan.loss.epsilon  # one of them is 0
+    steps = [
+        [abs(int(step)) for step in after - before]  # modulo 2**64
+        for before, after in zip(one, other, strict=True)
+    ]
+    assert cost_of(plan, steps) <= allowed(plan)
 
 
 @pytest.mark.sampled(every=20)
