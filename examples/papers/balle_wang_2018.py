@@ -23,7 +23,7 @@ errors of what is predicted; of denoisers, only what holds by far is checked. Wh
 paper is not borne out, a line says "differs:". Bars are two standard errors long on each side.
 
 Run it with `python examples/papers/balle_wang_2018.py --output figures`: 100 repetitions of Figures
-3 and 4, a few minutes, and 5 of Figure 6, half an hour. `--quick` takes less of everything.
+3 and 4, a few minutes, and 5 of Figure 6, about twenty. `--quick` takes less of everything.
 """
 
 import argparse
