@@ -19,6 +19,7 @@ from dpframe.results.csv_files import read_csv
 __all__ = ["main"]
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
+INTERRUPTED = 130  # as shells say it
 
 
 def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.DataFrame]:
@@ -49,13 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0: the file is what was released, or the ledger is intact. 1: it is not, there is no
     certificate, or the release is not in the ledger given. 2: a file cannot be read, others keep
-    the ledger locked, or the command is not usable.
+    the ledger locked, the command is not usable, or what it says cannot be written. 130: somebody
+    pressed Ctrl-C.
     """
+    try:
+        return _run(_parsed(arguments))
+    except KeyboardInterrupt:
+        _say("interrupted", sys.stderr)
+        return INTERRUPTED
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command; what the parser prints must be written, too."""
     parser = argparse.ArgumentParser(
         prog="python -m dpframe",
         description="Look at released files and ledgers.",
         epilog="exit codes: 0 sound, 1 altered, without certificate or not in the ledger, "
-        "2 not readable or busy",
+        "2 not readable, busy, or nowhere to print, 130 interrupted",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (_, about) in _COMMANDS.items():
@@ -64,7 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name == "verify":
             also = "check also that this ledger was charged for the release"
             command.add_argument("--ledger", type=_path, metavar="PATH", help=also)
-    given = parser.parse_args(arguments)
+    try:
+        return parser.parse_args(arguments)
+    except SystemExit as done:
+        written = _is_written("", sys.stderr if done.code else sys.stdout)
+        sys.exit(done.code if written else UNREADABLE)
+
+
+def _run(given: argparse.Namespace) -> int:
     try:
         said = _COMMANDS[given.command][0](given)
     except (UnreadableCertificateError, LedgerBusyError) as error:
@@ -73,26 +91,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(given.file, error, ALTERED)
     except Exception as error:  # a file from anywhere makes its reader raise anything
         return _refuse(given.file, f"cannot be read: {error or type(error).__name__}", UNREADABLE)
-    _say(said, sys.stdout)
-    return SOUND
+    return SOUND if _say(said, sys.stdout) else UNREADABLE
 
 
 def _refuse(path: Path, why: object, code: int) -> int:
     """Say in one line what is wrong with a file."""
-    _say(" ".join(f"{path}: {why}".split()), sys.stderr)
-    return code
+    return code if _say(" ".join(f"{path}: {why}".split()), sys.stderr) else UNREADABLE
 
 
-def _say(text: str, stream: TextIO) -> None:
-    """Print what may hold names from a file; a reader who has seen enough may stop reading."""
-    lines = "\n".join(map(visible, text.split("\n"))) + "\n"
+def _say(text: str, stream: TextIO | None) -> bool:
+    """Print what may hold names from a file, and return whether it could be."""
+    return _is_written("\n".join(map(visible, text.split("\n"))) + "\n", stream)
+
+
+def _is_written(text: str, stream: TextIO | None) -> bool:
+    """Write to a stream, and say whether that went well; `None` stands for one that is closed.
+
+    A reader who has seen enough may stop reading.
+    """
+    if stream is None:
+        return False
     encoding = stream.encoding or "utf-8"
     try:
-        stream.write(lines.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # Python would flush once more when it ends, and complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return isinstance(error, BrokenPipeError)
+    return True
 
 
 def _path(text: str) -> Path:

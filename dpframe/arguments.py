@@ -11,17 +11,22 @@ from dpframe.errors import DeclarationError
 
 __all__ = [
     "MOST_GROUPS",
+    "a_type",
+    "check_note",
     "check_release_name",
     "check_size",
     "check_text",
     "is_data",
     "is_label",
+    "is_unicode",
     "shown",
     "visible",
 ]
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
+
+_MOST_NAME, _MOST_NOTE = 200, 2_000
 
 
 def is_label(value: object) -> TypeGuard[Hashable]:
@@ -38,28 +43,65 @@ def is_data(value: object) -> bool:
     return isinstance(value, pd.Series | pd.DataFrame | np.ndarray)
 
 
+def a_type(value: object) -> str:
+    """Name the type of an argument in an error, with its article."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in {*"aeio"} else f"a {name}"
+
+
 def shown(value: object) -> str:
     """Show an argument in an error; only its type where it may hold a column of the frame."""
     if is_data(value):
-        return f"a {type(value).__name__}"
+        return a_type(value)
     return repr(value)
 
 
-def check_text(argument: str, given: object) -> str | None:
-    """Check a text that is kept in a ledger; an empty one would name nothing."""
-    if given is None or (isinstance(given, str) and given.strip()):
-        return given
-    raise DeclarationError(f"{argument} must be a text that is not empty, got {shown(given)}.")
+def is_unicode(label: object) -> bool:
+    """Whether a text, or each text of a tuple, is valid Unicode: no file keeps half a character.
+
+    Examples
+    --------
+    >>> is_unicode("caf\u00e9"), is_unicode(("a", "\ud800")), is_unicode(7)
+    (True, False, True)
+    """
+    if isinstance(label, tuple):
+        return all(map(is_unicode, label))
+    return not isinstance(label, str) or label.encode(errors="replace").decode() == label
+
+
+def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | None:
+    """Check a text that is kept in a ledger: a line that is not empty, nor too long.
+
+    What is not printed (control characters, ends of lines, marks that no one sees) is refused.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip():
+        raise DeclarationError(f"{argument} must be a text that is not empty, got {shown(given)}.")
+    if len(given) > most:
+        raise DeclarationError(
+            f"{argument} must have at most {most:,} characters, got {len(given):,}."
+        )
+    if not given.isprintable():
+        raise DeclarationError(
+            f"{argument} must hold nothing that is not printed, got {given!a:.400}; "
+            f"for instance {_plain(given)!r:.400}."
+        )
+    return given
+
+
+def check_note(given: object) -> str | None:
+    """Check what is noted with a release, which may be longer than a name."""
+    return check_text("note", given, _MOST_NOTE)
 
 
 def check_release_name(given: object) -> str | None:
     """Check the name of a release: names that look the same to a reader must not be two.
 
-    Spaces at its ends, and what is not printed (control characters, ends of lines, marks that no
-    one sees), are refused. Upper and lower case are told apart.
+    Spaces at its ends are refused. Upper and lower case are told apart.
     """
     name = check_text("name", given)
-    if name is not None and (name != name.strip() or not name.isprintable()):
+    if name is not None and name != name.strip():
         raise DeclarationError(
             "name must begin and end with a character that is not a space, and hold nothing that "
             f"is not printed, got {name!a}; for instance {_plain(name)!r}."

@@ -80,7 +80,7 @@ def declare(
         A ledger to charge instead, for several frames about the same people. It protects the unit
         and the relation of the first frame declared with it.
     name
-        What the ledger calls this frame.
+        What the ledger calls this frame: at most 200 printed characters.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: they are
         for the curator alone.

@@ -67,7 +67,7 @@ def budget_html(status: Any) -> str:
         ("left", f"{_down(100 * status.remaining_share)}%"),
         ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
-        ("", f"either is share={_down(status.largest_share)}"),
+        ("", share_left(status, _down(status.largest_share))),
     ]
     releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
     return section(
@@ -76,6 +76,23 @@ def budget_html(status: Any) -> str:
         pairs(rows),
         grid(["release_id", *_SHOWN], map(_release, releases.itertuples())),
     )
+
+
+def share_left(status: Any, largest: str) -> str:
+    """Say how large a share may be, and of which noise where nothing of the other fits.
+
+    Parameters
+    ----------
+    status
+        A `dpframe.ledger.status.BudgetStatus`.
+    largest
+        The largest share that is left, as it is shown.
+    """
+    if status.remaining_mu and status.remaining_epsilon:
+        return f"either is share={largest}"
+    kinds = {"Gaussian": status.remaining_mu, "Laplace": status.remaining_epsilon}
+    noise = "".join(f" of {kind} noise" for kind, most in kinds.items() if most)
+    return f"share={largest}{noise}"
 
 
 def _budget(budget: Any) -> str:

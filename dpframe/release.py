@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import check_release_name, check_text
+from dpframe.arguments import check_note, check_release_name, is_unicode, visible
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -82,7 +82,7 @@ def release(
         The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
         `epsilon tanh(epsilon / 2) = rho`.
     share
-        Part of the declared budget, in (0, 1]; shares may add up to 1. It costs
+        Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It costs
         `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
         Laplace noise.
     mechanism
@@ -95,11 +95,11 @@ def release(
         Which groups are neighbors, for `denoise`.
     name
         Name of this release in the ledger, "2024-03" for instance: a second one of that name is
-        refused before anything is charged, so that a job that runs again spends nothing. It has no
-        spaces at its ends and nothing that is not printed; case matters, the encoding of accents
-        does not.
+        refused before anything is charged, so that a job that runs again spends nothing. It has at
+        most 200 characters, no spaces at its ends and nothing that is not printed; case matters,
+        the encoding of accents does not.
     note
-        What else to keep with it in the ledger.
+        What else to keep with it in the ledger: one line of at most 2,000 printed characters.
     privacy_unit
         `dpf.EACH_ROW` says that every row is a person of its own, for a frame that is declared
         without a unit or not at all.
@@ -250,6 +250,8 @@ def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
         raise QueryError("there is nothing to release: the dict of queries is empty.")
     for name, query in named.items():
         check_query(query, "" if name is SINGLE else f" under {name!r}")
+        if not is_unicode(name):
+            raise QueryError(f"{name!a} must be a valid Unicode text to name a query.")
     return named
 
 
@@ -283,7 +285,7 @@ def _described(planned: TablePlan) -> list[Described]:
 
 def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
     """Check what is to be recorded with a release, and refuse a name that is taken."""
-    if (check_release_name(name), check_text("note", note)) == (None, None):
+    if (check_release_name(name), check_note(note)) == (None, None):
         return
     if ledger is None:
         raise DeclarationError(
@@ -317,7 +319,7 @@ def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | N
 def _user() -> str | None:
     """Name who releases; a system that knows no name does not stop the release."""
     try:
-        return getpass.getuser()
+        return visible(getpass.getuser())
     except Exception:  # which ones differs between systems and versions
         return None
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_unicode
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
 from dpframe.columns.searching import SMALL_TABLE, SPARSE, AxisKeys, hashed, search_of
@@ -248,7 +249,7 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
 
 def _is_text(key: object) -> bool:
     """Whether a key is text that UTF-8 can hold: a lone surrogate cannot be in an Arrow column."""
-    return isinstance(key, str) and key.encode(errors="replace").decode() == key
+    return isinstance(key, str) and is_unicode(key)
 
 
 def _bin_finder(bins: pd.IntervalIndex) -> Finder:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_size, is_data, shown
+from dpframe.arguments import a_type, check_size, is_data, shown
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
@@ -113,7 +113,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
         raise DeclarationError(
-            f"keys of {label!r} must be one list of groups, got a {type(value).__name__}. "
+            f"keys of {label!r} must be one list of groups, got {a_type(value)}. "
             "Combinations of several columns are given in the call: keys=frame."
         )
     try:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.tasks import Task
 
@@ -37,7 +38,7 @@ class Engine(Protocol):
         UnknownColumnError
             If a label is not in the frame.
         QueryError
-            If several columns of the frame carry a label.
+            If several columns of the frame carry a label, or it is no valid Unicode.
         """
         ...
 
@@ -84,9 +85,13 @@ def is_marked(attrs: Mapping[Any, Any]) -> bool:
 
 
 def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:
-    """Check that every wanted label is among the labels exactly once."""
+    """Check that every wanted label is among the labels exactly once, and is valid Unicode."""
     found = Counter(labels)
     for label in wanted:
+        if not is_unicode(label):  # neither Arrow nor a ledger can keep it
+            raise QueryError(
+                f"the column label {label!a} must be a valid Unicode text. Rename the column."
+            )
         if label not in found:
             raise UnknownColumnError(_unknown(label, labels))
         if found[label] > 1:
@@ -102,5 +107,6 @@ def _unknown(label: Hashable, labels: Sequence[Hashable]) -> str:
     close = [repr(named[text]) for text in get_close_matches(str(label), named)]
     known = ", ".join(repr(label) for label in labels[:20])
     more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""  # noqa: PLR2004
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {known}{more}."
+    has = f"It has {known}{more}." if labels else "It has no columns."
+    hint = f"Did you mean {' or '.join(close)}?" if close else has
     return f"the frame has no column {label!r}. {hint}"

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import a_type, shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silent
@@ -317,7 +317,7 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
         return [str(_checked_path(one, filesystem)) for one in path]
     raise DeclarationError(
-        f"path must be a file, a folder or a list of files, got a {type(path).__name__}."
+        f"path must be a file, a folder or a list of files, got {a_type(path)}."
     )
 
 

@@ -7,17 +7,16 @@ were chosen, is said in `dpframe.privacy.pots`.
 
 import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pandas as pd
 
+from dpframe.arguments import a_type
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
-    CalibrationError,
     DeclarationError,
     LedgerError,
 )
@@ -28,7 +27,7 @@ from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
 __all__ = ["BudgetStatus", "Entry", "Ledger"]
 
@@ -152,7 +151,14 @@ class Ledger:
         return self._look().log.head
 
     def allows(self, loss: PrivacyLoss) -> bool:
-        """Whether a loss fits beside what is spent."""
+        """Whether a loss fits beside what is spent.
+
+        Raises
+        ------
+        CalibrationError
+            If it is not a `PrivacyLoss` of exact parts >= 0.
+        """
+        check_loss(loss)
         return self._look().pots.fits(loss)
 
     def check_name(self, name: str | None) -> None:
@@ -176,9 +182,18 @@ class Ledger:
             If a release of this name, or of this identifier, is recorded already.
         BudgetExceededError
             If it does not fit in what is left of the budget.
+        CalibrationError
+            If its loss has parts that are not exact, or below 0.
+        DeclarationError
+            If it is not an `Entry`.
         LedgerError
             If the file cannot be written, or was changed.
         """
+        if not isinstance(entry, Entry):
+            raise DeclarationError(
+                f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
+                "charge the ledger of their frame by themselves."
+            )
         self._append(lambda seen: self._decide(seen, entry))
 
     def protect(self, protected: Protected) -> None:
@@ -220,7 +235,7 @@ class Ledger:
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
-        _refuse_gains(entry.loss)
+        check_loss(entry.loss)
         _refuse_repeated(entry.name, seen)
         _refuse_recorded(entry.release_id, seen)
         left = BudgetStatus.of(seen)
@@ -302,16 +317,6 @@ class Ledger:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
 
 
-def _refuse_gains(loss: PrivacyLoss) -> None:
-    """Refuse a loss that would give something back."""
-    parts = (loss.epsilon, loss.mu_squared, loss.delta)
-    if not all(isinstance(part, Fraction) and part >= 0 for part in parts):
-        raise CalibrationError(
-            "the loss of an entry must have exact fractions >= 0 as epsilon, mu_squared and delta: "
-            "what is spent is never given back."
-        )
-
-
 def _refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.named(name)
@@ -358,11 +363,15 @@ def _checked_path(path: object) -> Path:
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         # anything else may hold data
-        shown = repr(path) if isinstance(path, str) else f"a {type(path).__name__}"
+        shown = repr(path) if isinstance(path, str) else a_type(path)
         raise DeclarationError(
             f"path must be the path of a file, got {shown}. For a ledger in memory, give "
             "budget= alone."
         )
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise LedgerError(f"path must be one that this system can write, got {text!a}.") from None
     return Path(text)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dpframe.arguments import a_type, is_unicode
 from dpframe.errors import DeclarationError
 from dpframe.privacy.neighbors import Neighboring, check_neighboring
 
@@ -43,8 +44,8 @@ class Protected:
         """
         if unit is None:
             return cls(None if privacy_unit is None else str(privacy_unit), neighboring)
-        if not isinstance(unit, str) or not unit:
-            shown = repr(unit) if isinstance(unit, str) else f"a {type(unit).__name__}"
+        if not isinstance(unit, str) or not unit or not is_unicode(unit):
+            shown = ascii(unit) if isinstance(unit, str) else a_type(unit)
             raise DeclarationError(
                 f"unit must be a text, the name of the privacy unit, got {shown}; for instance "
                 'unit="patient".'

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pandas as pd
 
 from dpframe.errors import BudgetExceededError
-from dpframe.html import budget_html
+from dpframe.html import budget_html, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, check_positive, exact
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.rounding import below, root_below
 
@@ -107,33 +107,45 @@ class BudgetStatus:
         """Largest share of a further release, 1 less the shares so far: all that is left.
 
         A share is a part of what is left, so it is not made smaller by spends in other ways; what
-        it costs is. 0 if nothing fits any more.
+        it costs is. It is of the kinds of noise of which something fits: `remaining_mu` or
+        `remaining_epsilon` is above 0. 0 if nothing fits any more.
         """
         return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
-    def share(self, amount: Fraction) -> PrivacyLoss:
+    def share(self, amount: float | Fraction) -> PrivacyLoss:
         """Say what a share costs now: epsilon of Laplace noise, or mu^2 of Gaussian noise.
 
         It is the part ``s / (1 - shares so far)`` of what is left for its kind. So n shares of 1/n
-        of one kind are equal and fill its pot exactly, and shares of any kinds fit in any order as
-        long as they add up to at most 1; spends in other ways leave smaller ones.
+        of one kind are equal and fill its pot exactly, and shares of one kind fit as long as they
+        add up to at most 1. Shares of both kinds do while something is left for both: late in a
+        budget nothing may be left for one of them, and `remaining_mu` or `remaining_epsilon` is 0.
+        Spends in other ways leave smaller shares.
 
         Parameters
         ----------
         amount
             The share s, in (0, 1].
 
+        Returns
+        -------
+        PrivacyLoss
+            Both costs, of which a release has one; 0 for a kind of which nothing fits.
+
         Raises
         ------
         BudgetExceededError
             If the shares would add up to more than 1, or nothing is left.
+        CalibrationError
+            If the share is out of range.
         """
+        amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
+            largest = _floor(self.largest_share, 6)
+            rounded = "" if float(largest) == self.largest_share else " (rounded down)"
             raise BudgetExceededError(
                 f"share={float(amount):.6g} does not fit in what is left of {self.budget}: "
-                f"share={_floor(self.largest_share, 6)} is left. Spend less, or declare a "
-                "larger budget."
+                f"share={largest} is left{rounded}. Spend less, or declare a larger budget."
             )
         part = amount / (1 - self.shares)
         return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
@@ -145,8 +157,13 @@ class BudgetStatus:
         ----------
         loss
             What a release that was charged costs.
+
+        Raises
+        ------
+        CalibrationError
+            If it is not a `PrivacyLoss` of exact parts >= 0.
         """
-        return self._parts([loss])[0]
+        return self._parts([check_loss(loss)])[0]
 
     def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
         found = self.pots.emptiest
@@ -204,7 +221,8 @@ class BudgetStatus:
         lines = [
             f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-            f"Remaining  {_still_fits(self, 4)} (either is share={_floor(self.largest_share, 4)}); "
+            f"Remaining  {_still_fits(self, 4)} "
+            f"({share_left(self, _floor(self.largest_share, 4))}); "
             f"{_percent_down(self.remaining_share)} of the budget",
         ]
         hidden = self.log.releases - _MOST_SHOWN

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import a_type
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.tasks import Cells
@@ -62,7 +63,7 @@ def _number(what: str, value: object) -> float:
         raise QueryError(
             f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
             "n= takes a number, a series by group, or a pair of it and its variance. "
-            f"Got a {type(value).__name__}."
+            f"Got {a_type(value)}."
         )
     return number
 

@@ -20,6 +20,8 @@ __all__ = [
     "Spend",
     "SpendKind",
     "as_number",
+    "check_loss",
+    "check_positive",
     "exact",
     "rho_of_pure",
 ]
@@ -288,6 +290,21 @@ class PrivacyLoss:
         total = self.mu_squared / 2 + rho_of_pure(self.epsilon)
         rho = float(total)
         return rho if Fraction(rho) >= total else math.nextafter(rho, math.inf)
+
+
+def check_loss(given: object) -> PrivacyLoss:
+    """Validate a loss: exact parts, none of which would give something back."""
+    if not isinstance(given, PrivacyLoss):
+        raise CalibrationError(
+            f"loss must be a dpframe.privacy.amounts.PrivacyLoss, got {type(given).__name__}."
+        )
+    parts = (given.epsilon, given.mu_squared, given.delta)
+    if not all(isinstance(part, Fraction) and part >= 0 for part in parts):
+        raise CalibrationError(
+            "the loss of an entry must have exact fractions >= 0 as epsilon, mu_squared and delta: "
+            "what is spent is never given back."
+        )
+    return given
 
 
 def rho_of_pure(epsilon: Fraction) -> Fraction:

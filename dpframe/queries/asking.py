@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import a_type, is_label, is_unicode, shown
 from dpframe.errors import QueryError
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
@@ -311,7 +311,7 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
             f"{name}= cannot name an output of aggregate: {_NOT_NAMES}. Choose another name; "
             "amounts and options go to release(...)."
         )
-    if name != name.encode(errors="replace").decode():
+    if not is_unicode(name):
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if isinstance(query, UnitCount):
         raise QueryError(
@@ -357,7 +357,7 @@ def _labels(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
     wrong = QueryError(
-        f"{name} must be a column label or a list of labels, got a {type(given).__name__}."
+        f"{name} must be a column label or a list of labels, got {a_type(given)}."
     )
     # sets have no order, and a column of the frame is private
     if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):

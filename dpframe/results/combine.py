@@ -46,7 +46,8 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     CertificateError
         If the frame is not what was released.
     QueryError
-        If weights name cells that there are not, or are not finite numbers.
+        If weights name no cells, or some that there are not, if they are not finite numbers, or if
+        the combination is beyond the range of floats.
 
     Examples
     --------
@@ -74,7 +75,13 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
             "low": [estimate - width],
             "high": [estimate + width],
         }
-    return pd.DataFrame(row)
+    combined = pd.DataFrame(row)
+    if not np.isfinite(combined.to_numpy()).all():
+        raise QueryError(
+            "weights are so large that the combination, or its error, is beyond the range of "
+            "floats. Divide them by a power of ten, which scales all that is returned."
+        )
+    return combined
 
 
 def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
@@ -85,6 +92,8 @@ def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
             f"weights must name rows by all of {list(released.index.names)!r}, got keys of "
             f"{table.index.nlevels} parts. For all rows of a group, give each of them its weight."
         )
+    if table.empty:
+        raise QueryError("weights must name at least one cell of the release, got none.")
     unknown = [*table.columns.difference(released.columns, sort=False)]
     unknown += [*table.index.difference(released.index, sort=False)]
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]

@@ -8,9 +8,11 @@ import csv
 import io
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import ENOENT
+from hashlib import sha256
 from os import PathLike, fspath
+from os.path import islink, realpath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -19,9 +21,9 @@ import pandas as pd
 
 from dpframe.arguments import shown
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.results.certificate import ATTRIBUTE, Certificate, verify
+from dpframe.results.certificate import ATTRIBUTE, UNSEALED, Certificate, verify
 from dpframe.results.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
-from dpframe.results.reading import Part, plain, read
+from dpframe.results.reading import Digest, Part, plain, read
 
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
 
@@ -45,24 +47,35 @@ _BROKEN = (  # what parsing a file that somebody changed can end in
 
 @dataclass(frozen=True)
 class Sidecar(Part):
-    """What CSV loses: labels, dtypes of keys and columns, and the certificate."""
+    """What CSV loses: labels, dtypes of keys and columns, and the certificate.
+
+    The digest covers the rest of it: that of the certificate takes kinds that files may exchange
+    for one, such as int64 and int64[pyarrow].
+    """
 
     format: Literal[1]
     levels: tuple[Label, ...]
     columns: tuple[Label, ...]
     kinds: tuple[LevelKind, ...]
     certificate: Certificate
+    digest: Digest
+
+    def sealed(self) -> "Sidecar":
+        """Return it with the digest that its other parts have."""
+        parts = json.dumps(plain(replace(self, digest=UNSEALED)), sort_keys=True)
+        return replace(self, digest=f"sha256:{sha256(parts.encode()).hexdigest()}")
 
 
 def sidecar_of(path: Place) -> Path:
-    """Return where the certificate of a CSV file is kept.
+    """Return where the certificate of a CSV file is kept: beside the file that a link leads to.
 
     Examples
     --------
     >>> sidecar_of("zones.csv").name
     'zones.csv.certificate.json'
     """
-    return Path(fspath(path) + _SUFFIX)
+    place = realpath(path) if islink(path) else fspath(path)
+    return Path(place + _SUFFIX)
 
 
 def write_csv(released: pd.DataFrame, path: Place) -> None:
@@ -84,6 +97,8 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     CertificateError
         If the frame is not what was released, or its keys or labels have no form in CSV; no file is
         written then.
+    OSError
+        If a file cannot be written.
     QueryError
         If the path is none.
 
@@ -134,8 +149,8 @@ def read_csv(path: Place) -> pd.DataFrame:
         If there is no certificate beside the file, or table or certificate were changed.
     UnreadableCertificateError
         If the file beside it is not a certificate in a format of this version.
-    FileNotFoundError
-        If there is no such file.
+    FileNotFoundError, OSError
+        If there is no such file, or it cannot be read.
     QueryError
         If the path is none.
 
@@ -183,6 +198,10 @@ def _bytes_of(place: Path) -> bytes:
 
 def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
+    if beside.exists() and not beside.is_file():
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is a folder, a device or a pipe, not a file. {_ANEW}"
+        )
     if not beside.is_file():
         raise CertificateError(
             f"there is no {beside.name!r} beside the file, so nothing says what was promised "
@@ -214,13 +233,15 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
-    return Sidecar(
+    shape = Sidecar(
         format=_FORMAT,
         levels=tuple(_plain_label(name) for name in released.index.names),
         columns=tuple(_plain_label(name) for name in released.columns),
         kinds=tuple(kind_of(part) for part in _parts(released)),
         certificate=certificate,
+        digest=UNSEALED,
     )
+    return shape.sealed()
 
 
 def _parts(frame: pd.DataFrame) -> list[pd.Index]:
@@ -267,6 +288,8 @@ def _quoted(text: str) -> str:
 
 def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     """Read a table and check it; anything can be raised if it was changed."""
+    if shape != shape.sealed():
+        raise ValueError("another sidecar")
     header, *rows = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
     if header != _header(shape):
         raise ValueError("another header")

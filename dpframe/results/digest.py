@@ -40,9 +40,11 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     columns, index = frame.columns, frame.index
     _feed(seen, b"names", _names(list(columns.names)))
     _feed(seen, b"columns", _names(columns) if _is_mixed(columns.dtype) else _texts(columns))
-    _feed(seen, b"levels", _names(list(index.names)))
+    several = isinstance(index, pd.MultiIndex)
+    # keys that are tuples of one part are not the keys that were released
+    _feed(seen, b"tuples" if several and index.nlevels == 1 else b"levels", _names(index.names))
     for position in range(index.nlevels):
-        _feed_values(seen, index.get_level_values(position) if index.nlevels > 1 else index)
+        _feed_values(seen, index.get_level_values(position) if several else index)
     for position in range(frame.shape[1]):
         _feed_values(seen, frame.iloc[:, position])
     return f"sha256:{seen.hexdigest()}"

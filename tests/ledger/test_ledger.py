@@ -160,8 +160,8 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     assert 0.999 * left.remaining_mu < float(shown["mu"]) <= left.remaining_mu
     assert 0.999 * left.remaining_epsilon < float(shown["epsilon"]) <= left.remaining_epsilon
     line = (
-        "Remaining  mu=0 for Gaussian noise or epsilon=0.1 for Laplace noise (either is share=1); "
-        "10.0% of the budget"
+        "Remaining  mu=0 for Gaussian noise or epsilon=0.1 for Laplace noise "
+        "(share=1 of Laplace noise); 10.0% of the budget"
     )
     assert line in repr(status(PURE, pure(0.9)))
     kept = repr(status(Budget(1, 1e-6, discovery=2e-7)))

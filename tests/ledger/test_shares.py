@@ -55,7 +55,7 @@ def test_shares_of_one_kind_are_equal_and_fill_their_pot_exactly(budget, n, kind
 
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_shares_of_any_kinds_fit_in_any_order_up_to_one(budget):
+def test_shares_of_some_twelfths_of_any_kinds_fit_in_any_order_up_to_one(budget):
     source = random.Random(1)
     for _ in range(20):
         ledger, left = Ledger(budget=budget), Fraction(1)
@@ -228,4 +228,4 @@ def test_an_epsilon_of_a_quarter_leaves_three_quarters_of_a_pure_budget():
     frame = trips(budget=PURE)
     frame.dp.count("zone", epsilon=0.25)
     assert frame.dp.budget.remaining_share == 0.75
-    assert "(either is share=1); 75.0% of the budget" in repr(frame.dp.budget)
+    assert "(share=1 of Laplace noise); 75.0% of the budget" in repr(frame.dp.budget)
