@@ -66,7 +66,7 @@ def preview(
         tuple, for a dict of queries). `delta` may be given beside it.
     rows
         Number of rows of a cell for which errors of means are shown. It is needed to say how large
-        the error of a mean may be.
+        the error of a mean may be, and to see means in tables with one row per mechanism.
     privacy_unit
         As in `release`.
 
@@ -81,7 +81,15 @@ def preview(
         square of all errors relative to the chosen one's, and the standard errors of the outputs.
         With `std_error` or `half_width`, one row per mechanism, with the least spend that reaches
         them, the cheapest first: `epsilon`, `delta` and `mu` of the release, `fits`, and the errors
-        of the outputs.
+        of the outputs. The name of the columns says which errors these are, "std_error" or
+        "half_width_95"; means are among them where `rows` is given.
+
+    Notes
+    -----
+    The least spend is sought among epsilons from 2**-60 to 2**60, at the delta given or that of the
+    budget; among mus where there is no delta. Gaussian noise spends its delta however small the
+    epsilon is, so that its error has a largest value: where that is below what is wanted, the row
+    shows it.
 
     Raises
     ------
@@ -137,7 +145,7 @@ def _compared(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
         for other in plans
     ]
     index = pd.Index([other.mechanism for other in plans], name="mechanism")
-    table = pd.DataFrame(rows, index=index)
+    table = pd.DataFrame(rows, index=index).rename_axis(columns="std_error")
     return table.sort_values("relative_error", kind="stable")
 
 
@@ -156,7 +164,7 @@ def _needed(
         for plan in plans
     ]
     index = pd.Index([plan.mechanism for plan in plans], name="mechanism")
-    table = pd.DataFrame(rows, index=index)
+    table = pd.DataFrame(rows, index=index).rename_axis(columns=measure)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")
 
@@ -220,9 +228,11 @@ def _positive(called: str, given: object, least: float = 0.0) -> float:
 def _errors(
     plan: Plan, measure: str, cell: float | None, *, several: bool
 ) -> dict[Hashable, float]:
-    """Return one kind of error of every output."""
+    """Return one kind of error of every output, but for means in cells of unknown size."""
     outputs = _previewed(plan, cell, several=several)
-    return {label: errors[measure] for label, errors in outputs.items()}
+    return {
+        label: errors[measure] for label, errors in outputs.items() if errors["per"] != _PER_ROWS
+    }
 
 
 def _previewed(plan: Plan, cell: float | None, *, several: bool) -> dict[Hashable, dict[str, Any]]:

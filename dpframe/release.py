@@ -75,7 +75,7 @@ def release(
         A query such as `dpf.count(by="zone")`, or a dict of them by name.
     epsilon, delta
         The release is (epsilon, delta)-DP. `delta` defaults to that of the budget, and to 0 without
-        one.
+        one. Gaussian noise spends the delta, however small epsilon is.
     mu
         The release is mu-GDP.
     rho

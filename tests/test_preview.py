@@ -123,13 +123,13 @@ def test_the_least_spend_for_an_error_reaches_it_and_a_little_less_does_not(
     frame, mechanism, asked
 ):
     limits = {"n": 25, "s": 2_000} if asked == "std_error" else {"n": 50, "s": 4_000}
-    needed = frame.dp.preview(QUERY, **{asked: limits}, mechanism=mechanism)
+    needed = frame.dp.preview(QUERY, **{asked: limits}, mechanism=mechanism, rows=100)
     measure = "std_error" if asked == "std_error" else "half_width_95"
     for name, row in needed.iterrows():
         amount = {"epsilon": row["epsilon"], "mechanism": name}
         if row["delta"]:
             amount["delta"] = row["delta"]
-        reached = frame.dp.preview(QUERY, **amount)[measure]
+        reached = frame.dp.preview(QUERY, **amount, rows=100)[measure]
         assert (reached[list(limits)] <= list(limits.values())).all()
         assert reached.to_dict() == pytest.approx(row[reached.index].to_dict())
         amount["epsilon"] *= 1 - 1e-5
@@ -156,6 +156,29 @@ def test_one_number_is_the_limit_of_all_outputs(frame):
     assert (errors <= 3).all() and errors.max() == pytest.approx(3, rel=1e-4)
     one = frame.dp.preview(query, std_error={("n", "count"): 3})
     assert one.loc["laplace", "epsilon"] <= needed.loc["laplace", "epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "measure"),
+    [
+        ({"std_error": {"n": 9}}, "std_error"),
+        ({"half_width": {"n": 9}}, "half_width_95"),
+        ({"epsilon": 0.5, "compare": True}, "std_error"),
+    ],
+)
+def test_tables_by_mechanism_say_which_errors_they_show(frame, asked, measure):
+    table = frame.dp.preview(QUERY, **asked)
+    assert table.columns.name == measure
+    assert {"n", "s"} <= set(table.columns)
+    assert "m" not in table  # an error per row would stand among errors of cells
+    assert "m" in frame.dp.preview(QUERY, **asked, rows=100)
+
+
+def test_an_error_that_the_delta_keeps_small_is_shown_as_it_is(frame):
+    needed = frame.dp.preview(dpf.count(), std_error=1e15)
+    assert needed.loc["laplace", "count"] == pytest.approx(1e15, rel=1e-4)
+    assert needed.loc["gaussian", "count"] < 1e9
+    assert needed.loc["gaussian", "delta"] > 0
 
 
 def test_whether_the_least_spend_fits_is_said(frame):
@@ -203,7 +226,7 @@ def test_a_mechanism_that_does_not_apply_says_so(frame):
         ({"epsilon": 1, "rows": "many"}, QueryError, "at least 1"),
         ({"std_error": {"n": 5}, "mechanism": "best"}, CalibrationError, "one of"),
         ({"std_error": {"n": 5}, "delta": 2}, CalibrationError, "delta"),
-        ({"std_error": {"n": 0.1}, "mechanism": "classical"}, CalibrationError, "no spend"),
+        ({"std_error": {"n": 0.1}, "mechanism": "classical"}, CalibrationError, "epsilon is below 1"),
     ],
 )
 def test_a_wrong_question_for_the_least_spend_is_refused(frame, options, error, words):

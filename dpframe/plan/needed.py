@@ -66,9 +66,14 @@ def _least(
     delta: float | None,
 ) -> Plan | CalibrationError:
     """Find the least spend with one mechanism, or say why none will do."""
+    why = (
+        "its epsilon is below 1"
+        if MECHANISMS[name].classical
+        else "part of them does not come from noise that is added, such as the error of n="
+    )
     refusal = CalibrationError(
-        "no spend makes the errors as small as wanted: part of them does not come from noise that "
-        "is added, such as the error of n=. Allow a larger error."
+        f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}. Allow a '
+        "larger error."
     )
 
     def planned(amount: float) -> Plan | CalibrationError:

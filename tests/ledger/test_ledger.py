@@ -294,3 +294,20 @@ def test_nothing_is_given_back(loss):
     with pytest.raises(CalibrationError, match="never given back"):
         ledger.charge(entry(loss))
     assert ledger.status().spent.epsilon == Fraction(3, 4)
+
+
+@pytest.mark.parametrize("given", ["x", None, 1])
+def test_what_is_no_entry_or_loss_is_refused(given):
+    ledger = Ledger(budget=ONE)
+    with pytest.raises(DeclarationError, match="entry must be"):
+        ledger.charge(given)
+    for ask in (ledger.allows, ledger.status().part):
+        with pytest.raises(CalibrationError, match="loss must be"):
+            ask(given)
+    assert not ledger.entries
+
+
+def test_a_path_that_no_system_can_write_is_refused():
+    for make in (Ledger, lambda path: Ledger.create(path, budget=ONE)):
+        with pytest.raises(LedgerError, match=r"path must be one .*'b\\ud800'"):
+            make("b\ud800")

@@ -270,3 +270,32 @@ def test_an_identifier_that_was_refused_can_be_charged():
         ledger.charge(made)
     ledger.charge(replace(made, loss=pure(0.1)))
     assert len(ledger.entries) == 1
+
+
+LONG = [("name", 200), ("note", 2_000)]
+
+
+@pytest.mark.parametrize(("argument", "most"), LONG)
+def test_texts_of_a_release_have_a_largest_length(argument, most):
+    frame = trips(budget=ONE)
+    with pytest.raises(DeclarationError, match=f"{argument} must have at most {most:,} characters"):
+        frame.dp.count(epsilon=0.1, **{argument: "x" * (most + 1)})
+    assert not frame.dp.ledger.entries
+    frame.dp.count(epsilon=0.1, **{argument: "x" * most})
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m", "a\u202eb", "a\ud800"])
+def test_notes_and_names_of_frames_are_printed_texts(text):
+    frame = trips(budget=ONE)
+    with pytest.raises(DeclarationError, match="note must hold nothing that is not printed"):
+        frame.dp.count(epsilon=0.1, note=text)
+    with pytest.raises(DeclarationError, match="name must hold nothing that is not printed"):
+        trips(budget=ONE, name=text)
+    assert not frame.dp.ledger.entries
+
+
+def test_a_user_is_recorded_with_what_terminals_obey_escaped(monkeypatch):
+    monkeypatch.setenv("LOGNAME", "eve\x1b[31m\udc80")
+    frame = trips(budget=ONE)
+    frame.dp.count(epsilon=0.1)
+    assert frame.dp.ledger.entries[0].user == "eve\\x1b[31m\\udc80"

@@ -8,7 +8,7 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, pure
 
 import dpframe as dpf
-from dpframe.errors import BudgetExceededError
+from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu
@@ -229,3 +229,29 @@ def test_an_epsilon_of_a_quarter_leaves_three_quarters_of_a_pure_budget():
     frame.dp.count("zone", epsilon=0.25)
     assert frame.dp.budget.remaining_share == 0.75
     assert "(share=1 of Laplace noise); 75.0% of the budget" in repr(frame.dp.budget)
+
+
+def test_late_in_a_budget_shares_may_fit_for_one_kind_alone():
+    ledger = Ledger(budget=ONE)
+    charge(ledger, "laplace", Fraction(97, 100))
+    left = ledger.status()
+    assert (left.remaining_mu, left.largest_share) == (0, 0.03)
+    assert left.share(0.03).mu_squared == 0 < left.share(0.03).epsilon
+    assert "(share=0.03 of Laplace noise); 3.0% of the budget" in repr(left)
+    assert "share=0.03 of Laplace noise" in left._repr_html_()
+    assert "either is" not in left._repr_html_()
+    charge(ledger, "laplace", Fraction(3, 100))
+    assert "(share=0); 0.0% of the budget" in repr(ledger.status())
+
+
+@pytest.mark.parametrize("share", [2, 0, "2", None, True])
+def test_what_is_no_share_is_refused(share):
+    with pytest.raises(CalibrationError, match="share must be"):
+        Ledger(budget=ONE).status().share(share)
+
+
+def test_a_share_that_is_shown_rounded_down_says_so():
+    ledger = Ledger(budget=PURE)
+    charge(ledger, "laplace", Fraction(1, 3))
+    with pytest.raises(BudgetExceededError, match=r"share=0\.666666 is left \(rounded down\)"):
+        ledger.status().share(0.9)

@@ -152,3 +152,19 @@ def test_previews_compare_mechanisms(trips):
     assert list(table.loc["gaussian", ["n", "fare"]]) == list(alone["std_error"])
     both = trips.dp.preview({"x": query, "y": dpf.count()}, mu=0.2, compare=True)
     assert ("y", "count") in both.columns
+
+
+@pytest.mark.parametrize("weights", [{}, pd.Series(dtype=float), pd.DataFrame()])
+def test_no_weights_are_no_combination(trips, weights):
+    released = dpf.release(trips, dpf.count("zone"), epsilon=1)
+    with pytest.raises(QueryError, match="at least one cell"):
+        dpf.combine(released, weights)
+
+
+def test_combinations_beyond_floats_are_refused(trips):
+    released = dpf.release(trips, dpf.count("zone"), epsilon=1e-3)
+    first, second = released.index[:2]
+    with pytest.raises(QueryError, match="beyond the range of floats"):
+        dpf.combine(released, {first: 1.7e308, second: -1.7e308})
+    small = dpf.combine(released, {first: 1e300, second: -1e300})
+    assert np.isfinite(small.to_numpy()).all()

@@ -1,6 +1,8 @@
 """CSV files from anywhere: what changes no cell is read, and the rest is refused in clear words."""
 
 import json
+import os
+import sys
 
 import pandas as pd
 import pytest
@@ -98,4 +100,42 @@ def test_only_dtypes_that_are_written_are_read(dtype, tmp_path):
     shape["kinds"][0]["dtype"] = dtype
     sidecar_of(place).write_text(json.dumps(shape))
     with pytest.raises(UnreadableCertificateError, match=r"no dtype that dpf\.write_csv"):
+        read_csv(place)
+
+
+@pytest.mark.parametrize("dtype", ["int64[pyarrow]", "object", "Int64", "int32"])
+def test_dtypes_that_another_digest_would_take_are_refused(tmp_path, dtype):
+    place = tmp_path / "zones.csv"
+    write_csv(released(), place)
+    shape = json.loads(sidecar_of(place).read_text())
+    assert shape["kinds"][1]["dtype"] == "int64"
+    shape["kinds"][1]["dtype"] = dtype
+    sidecar_of(place).write_text(json.dumps(shape))
+    with pytest.raises(CertificateError, match="is not what was written"):
+        read_csv(place)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes need rights there")
+def test_the_certificate_is_beside_the_file_that_a_link_leads_to(tmp_path):
+    frame, store = released(), tmp_path / "store"
+    store.mkdir()
+    link = tmp_path / "latest.csv"
+    link.symlink_to(store / "zones.csv")
+    write_csv(frame, link)
+    assert sorted(path.name for path in store.iterdir()) == [
+        "zones.csv",
+        "zones.csv.certificate.json",
+    ]
+    for place in (link, store / "zones.csv"):
+        assert read_csv(place).equals(frame)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes need rights there")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_certificate_that_is_no_file_cannot_be_read(tmp_path, make):
+    place = tmp_path / "zones.csv"
+    write_csv(released(), place)
+    sidecar_of(place).unlink()
+    make(sidecar_of(place))
+    with pytest.raises(UnreadableCertificateError, match="a folder, a device or a pipe"):
         read_csv(place)

@@ -1,0 +1,58 @@
+"""What the commands of a terminal do where nobody can be told, or somebody presses Ctrl-C."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import dpframe as dpf
+from dpframe import __main__ as commands
+from dpframe.__main__ import INTERRUPTED, SOUND, UNREADABLE, main
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    dpf.Ledger.create(tmp_path / "good.ledger", budget=dpf.Budget(1))
+    return tmp_path
+
+
+def run(command, folder):
+    line = f'"{sys.executable}" -m dpframe {command}'
+    return subprocess.run(line, shell=True, cwd=folder, capture_output=True, check=False, text=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ledger good.ledger >&-",
+        "ledger good.ledger > /dev/full",
+        "verify no.csv 2>&-",
+        "verify no.csv 2> /dev/full",
+        "--help > /dev/full",
+    ],
+)
+def test_what_cannot_be_said_is_a_failure(folder, command):
+    done = run(command, folder)
+    assert done.returncode == UNREADABLE
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_a_stream_that_is_not_needed_may_be_closed(folder):
+    assert run("ledger good.ledger 2>&-", folder).returncode == SOUND
+
+
+def test_an_interrupt_is_one_line(folder, capsys, monkeypatch):
+    def wait(_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setitem(commands._COMMANDS, "ledger", (wait, ""))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["ledger", str(folder / "good.ledger")]) == INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "interrupted\n"
