@@ -57,7 +57,7 @@ def shown(value: object) -> str:
 
 
 def is_unicode(label: object) -> bool:
-    """Whether a text, or each text of a tuple, is valid Unicode: no file keeps half a character.
+    r"""Whether a text, or each text of a tuple, is valid Unicode: no file keeps half a character.
 
     Examples
     --------

@@ -62,8 +62,9 @@ def declare(
         `dpf.EACH_ROW`: every row is a person of its own. `None`: the same, but releases warn,
         because it was not declared.
     unit
-        Name of the privacy unit; that of the column by default. Frames that share a ledger must
-        have one unit: name it where its column is called differently.
+        Name of the privacy unit; that of the column by default, as a text, so that the columns 1
+        and "1" name one unit. Frames that share a ledger must have one unit: name it where its
+        column is called differently, or where columns of one name say different things.
     max_rows, max_groups, max_rows_per_group
         Caps on one unit in one query: rows in all, groups, rows per group. Rows beyond are
         dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
@@ -92,6 +93,9 @@ def declare(
         another unit, or under another relation.
     LedgerError
         If the file of the ledger cannot be used.
+    QueryError
+        If several columns of the frame have a label that is named by keyword, or it is no valid
+        Unicode text.
     UnknownColumnError
         If a column named by keyword is not in the frame.
 

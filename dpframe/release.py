@@ -82,8 +82,8 @@ def release(
         The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
         `epsilon tanh(epsilon / 2) = rho`.
     share
-        Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It costs
-        `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
+        Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
+        costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
         Laplace noise.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in

@@ -20,8 +20,8 @@ def folder(tmp_path):
 
 
 def run(command, folder):
-    line = f'"{sys.executable}" -m dpframe {command}'
-    return subprocess.run(line, shell=True, cwd=folder, capture_output=True, check=False, text=True)
+    line = ["/bin/sh", "-c", f'"{sys.executable}" -m dpframe {command}']
+    return subprocess.run(line, cwd=folder, capture_output=True, check=False, text=True)
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_a_mechanism_that_does_not_apply_says_so(frame):
         ({"epsilon": 1, "rows": "many"}, QueryError, "at least 1"),
         ({"std_error": {"n": 5}, "mechanism": "best"}, CalibrationError, "one of"),
         ({"std_error": {"n": 5}, "delta": 2}, CalibrationError, "delta"),
-        ({"std_error": {"n": 0.1}, "mechanism": "classical"}, CalibrationError, "epsilon is below 1"),
+        ({"std_error": {"n": 0.1}, "mechanism": "classical"}, CalibrationError, "is below 1"),
     ],
 )
 def test_a_wrong_question_for_the_least_spend_is_refused(frame, options, error, words):

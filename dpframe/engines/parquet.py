@@ -316,9 +316,7 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
         return named if filesystem is not None or "://" in named else os.path.abspath(named)
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
         return [str(_checked_path(one, filesystem)) for one in path]
-    raise DeclarationError(
-        f"path must be a file, a folder or a list of files, got {a_type(path)}."
-    )
+    raise DeclarationError(f"path must be a file, a folder or a list of files, got {a_type(path)}.")
 
 
 def _checked_rows(rows: Any) -> int:

@@ -232,7 +232,7 @@ class LedgerFile:
             raise LedgerError(self._missing()) from None
         except OSError as error:
             raise LedgerError(
-                f"the ledger {self.path} cannot be used ({error.strerror}): nothing was released. "
+                f"the ledger {self.path} cannot be used ({error.strerror}): nothing was charged. "
                 "It must be a file that you can read and write, in a folder in which you can write."
             ) from error
 
@@ -243,6 +243,11 @@ class LedgerFile:
         that was put back. A whole file holds every spend that was ever reported.
         """
         journal = f"{place}-journal"
+        if os.path.isdir(journal):
+            raise LedgerError(
+                f"{journal} is a folder, and must be free for the journal of the ledger: nothing "
+                "was charged. Move it away."
+            )
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
             names.flush_folder(place.parent)
@@ -310,7 +315,7 @@ class LedgerFile:
             sqlite3.SQLITE_FULL: "Make room on the disk.",
         }
         way_out = ways_out.get(code, "Restore the file from a copy.")
-        return f"the ledger {self.path} cannot be used ({error}): nothing was released. {way_out}"
+        return f"the ledger {self.path} cannot be used ({error}): nothing was charged. {way_out}"
 
 
 def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:

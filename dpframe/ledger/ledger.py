@@ -224,7 +224,7 @@ class Ledger:
         if again:
             raise LedgerError(
                 f"{self._where()} is in use by this very thread, which a signal has "
-                "interrupted: nothing was released. Release after the signal was handled."
+                "interrupted: nothing was charged. Release after the signal was handled."
             )
         if self._file is None:
             self._seen, _ = decide(self._seen)

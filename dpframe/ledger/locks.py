@@ -192,11 +192,11 @@ def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
         if keeper is not None and keeper.thread == threading.get_ident():
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
-                "nothing was released. Ask for it after the signal was handled."
+                "nothing was charged. Ask for it after the signal was handled."
             )
         if time.monotonic() > deadline:
             raise LedgerBusyError(
-                f"the ledger {path} cannot be used (it is locked): nothing was released. Another "
+                f"the ledger {path} cannot be used (it is locked): nothing was charged. Another "
                 f"process has kept it for {BUSY_SECONDS:g} s: try again."
             )
         time.sleep(_PAUSE)

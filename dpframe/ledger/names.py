@@ -31,17 +31,17 @@ def check_names(path: Path, place: Path, handle: int) -> None:
         _remove_drafts(place, handle)
     if os.fstat(handle).st_nlink > 1:
         raise LedgerError(
-            f"the ledger {path} has more than one name (a hard link): nothing was released. Remove "
+            f"the ledger {path} has more than one name (a hard link): nothing was charged. Remove "
             "the other names, and use symbolic links instead."
         )
     if _mounted_alone(place, handle):
         raise LedgerError(
-            f"the ledger {path} is mounted as a single file: nothing was released. Mount the "
+            f"the ledger {path} is mounted as a single file: nothing was charged. Mount the "
             "folder that it is in, so that what belongs to it is seen everywhere."
         )
     if not os.path.samestat(os.fstat(handle), os.stat(place)):
         raise LedgerError(
-            f"the ledger {path} was replaced while it was opened: nothing was released. Try again."
+            f"the ledger {path} was replaced while it was opened: nothing was charged. Try again."
         )
 
 

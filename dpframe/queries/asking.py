@@ -356,9 +356,7 @@ def _labels(name: str, given: Columns | None) -> tuple[Hashable, ...]:
         return ()
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
-    wrong = QueryError(
-        f"{name} must be a column label or a list of labels, got {a_type(given)}."
-    )
+    wrong = QueryError(f"{name} must be a column label or a list of labels, got {a_type(given)}.")
     # sets have no order, and a column of the frame is private
     if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
         raise wrong

@@ -1,12 +1,16 @@
 """Python expressions with names in backticks, as in `DataFrame.query`: parsed, never run."""
 
 import ast
+import math
+import operator
 import re
+from collections.abc import Callable
 from keyword import iskeyword
+from typing import Any
 
 from dpframe.errors import QueryError
 
-__all__ = ["ALLOWED", "excerpt", "labels", "parse_expression", "unquoted"]
+__all__ = ["ALLOWED", "excerpt", "is_beyond_floats", "labels", "parse_expression", "unquoted"]
 
 ALLOWED = (
     "Allowed are column names (in `backticks` if they are not identifiers), numbers, texts, True "
@@ -78,6 +82,59 @@ def labels(tree: ast.expr) -> tuple[str, ...]:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     names.sort(key=lambda node: (node.lineno, node.col_offset))
     return tuple(dict.fromkeys(unquoted(node.id) for node in names))
+
+
+def is_beyond_floats(tree: ast.expr) -> bool:
+    """Whether a number that is made of constants alone leaves the range of floats.
+
+    Examples
+    --------
+    >>> is_beyond_floats(parse_expression("9 ** 9 ** 9")), is_beyond_floats(parse_expression("1e9"))
+    (True, False)
+    """
+    try:
+        _computed(tree)
+    except OverflowError:
+        return True
+    return False
+
+
+def _computed(tree: ast.expr) -> float:
+    """Compute with floats; not a number where a column is needed, or nothing is defined."""
+    match tree:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            number = _computed(operand)
+            return -number if isinstance(sign, ast.USub) else number
+        case ast.BinOp(op=operation) if type(operation) in _OPERATIONS:
+            left, right = _computed(tree.left), _computed(tree.right)
+            return _combined(_OPERATIONS[type(operation)], left, right)
+    return math.nan
+
+
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def _combined(operation: Callable[[float, float], Any], left: float, right: float) -> float:
+    """Combine two numbers; an OverflowError where finite ones make an infinite one."""
+    try:
+        found = operation(left, right)
+    except ZeroDivisionError:
+        return math.nan
+    if isinstance(found, complex):  # a root of a negative number
+        return math.nan
+    if math.isinf(found) and math.isfinite(left) and math.isfinite(right):
+        raise OverflowError
+    return float(found)
 
 
 def excerpt(text: str) -> str:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn, cast
 
 from dpframe.errors import QueryError
-from dpframe.queries.syntax import ALLOWED, excerpt, labels, parse_expression, unquoted
+from dpframe.queries.syntax import (
+    ALLOWED,
+    excerpt,
+    is_beyond_floats,
+    labels,
+    parse_expression,
+    unquoted,
+)
 
 __all__ = [
     "All",
@@ -290,6 +297,8 @@ def _value(tree: ast.expr) -> Value:
             number = _number(operand)
             return number if isinstance(sign, ast.UAdd) else _negative(number)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            if is_beyond_floats(tree):
+                _refuse(tree, "is beyond the range of floats")
             return Arithmetic(_OPERATORS[type(operator)], _number(left), _number(right))
         case (
             ast.BoolOp() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr())

@@ -127,8 +127,9 @@ def _fault(error: Exception) -> str:
 
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE] or "it"
-        return f"{place}: {first['msg']}"
+        place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE]
+        rule = first["msg"]
+        return f"{place}: {rule}" if place else rule[:1].lower() + rule[1:]
     return (
         "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
     )

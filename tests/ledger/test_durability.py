@@ -119,6 +119,12 @@ def test_that_journal_would_take_spends_back(path):
         assert connection.execute("SELECT max(number) FROM chain").fetchone() == (5,)
 
 
+def test_a_folder_in_the_place_of_the_journal_is_named(path):
+    Path(f"{path}-journal").mkdir()
+    with pytest.raises(LedgerError, match=r"-journal is a folder.* Move it away"):
+        Ledger(path)
+
+
 def test_a_copy_put_back_beside_a_journal_is_used_as_it_is(path):
     copy = path.with_name("copy")
     shutil.copy(path, copy)

@@ -331,7 +331,7 @@ def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
         patched.setattr(locks, "BUSY_SECONDS", 0.05)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(LedgerError, match=r"locked.*: nothing was released. Another prog"):
+            with pytest.raises(LedgerError, match=r"locked.*: nothing was charged. Another prog"):
                 ledger.charge(entry(pure(0.02)))
             assert len(ledger.entries) == 5
             other.execute("ROLLBACK")
@@ -350,7 +350,7 @@ def test_a_full_disk_is_said_to_be_full(path, monkeypatch):
     large = Entry("id", "now", "x" * 100_000, "name", Spend.of(mu=1), pure(0.01))
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", small)
-        with pytest.raises(LedgerError, match=r"full.*nothing was released. Make room on the disk"):
+        with pytest.raises(LedgerError, match=r"full.*nothing was charged. Make room on the disk"):
             ledger.charge(large)
     assert len(ledger.entries) == 5
     ledger.charge(large)

@@ -112,7 +112,7 @@ def test_a_second_name_is_refused(path):
     ledger, other = Ledger(path), path.with_name("other.ledger")
     os.link(path, other)
     for use in (ledger.status, lambda: ledger.charge(entry(SHARE)), lambda: Ledger(other)):
-        with pytest.raises(LedgerError, match=r"more than one name .*: nothing was released"):
+        with pytest.raises(LedgerError, match=r"more than one name .*: nothing was charged"):
             use()
     path.unlink()
     Ledger(other).charge(entry(SHARE))
@@ -168,7 +168,7 @@ def test_a_file_replaced_while_one_waits_for_it_is_refused(path, monkeypatch):
         os.replace(other.path, path)
 
     monkeypatch.setattr(locks, "_wait", wait_too_long)
-    with pytest.raises(LedgerError, match=r"was replaced while it was opened: nothing was rel"):
+    with pytest.raises(LedgerError, match=r"was replaced while it was opened: nothing was char"):
         ledger.charge(entry(SHARE))
 
 
@@ -216,7 +216,7 @@ def test_a_signal_handler_does_not_spend_between_decision_and_charge(ledger, int
     kept = interrupting(lambda: ledger.charge(entry(SHARE)))
     ledger.charge(entry(SHARE))
     assert "in use by this very thread" in kept[0]
-    assert "nothing was released" in kept[0]
+    assert "nothing was charged" in kept[0]
     assert len(ledger.entries) == 1
     ledger.charge(entry(SHARE))
 

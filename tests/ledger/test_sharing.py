@@ -320,7 +320,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_drawn(open_folder,
             frame.dp.count(epsilon=0.1)
         except LedgerError as error:
             assert str(path) in str(error)
-            assert "nothing was released" in str(error)
+            assert "nothing was charged" in str(error)
             return 3
         return 0
 
@@ -351,7 +351,7 @@ def test_a_file_that_is_read_only_in_a_folder_that_is_not(open_folder):
             ledger = Ledger(path)
             ledger.charge(entry(pure(0.1)))
         except LedgerError as error:
-            assert "nothing was released. Get permission to write" in str(error)
+            assert "nothing was charged. Get permission to write" in str(error)
             return 3
         return 0
 

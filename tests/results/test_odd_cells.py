@@ -1,5 +1,7 @@
 """Frames with cells, keys or labels that nobody released: whatever they raise, they are altered."""
 
+import asyncio
+
 import pandas as pd
 import pytest
 
@@ -11,7 +13,7 @@ class Raising:
     """Raises what no `except Exception` sees, whatever it is asked."""
 
     def __eq__(self, other):
-        raise BaseException("a private value")
+        raise asyncio.CancelledError("a private value")
 
     __str__ = __repr__ = __eq__
 

@@ -172,3 +172,10 @@ def test_long_certificates_are_answered_shortly_and_soon(name):
         dpf.verify(frame)
     assert time.perf_counter() - begun < 1
     assert len(str(found.value)) < 500
+
+
+def test_what_is_no_object_at_all_is_told_without_the_name_of_a_field():
+    frame = pd.DataFrame({"n": [1]})
+    frame.attrs["dpframe"] = "released"
+    with pytest.raises(UnreadableCertificateError, match="this certificate cannot be read: input"):
+        dpf.verify(frame)
