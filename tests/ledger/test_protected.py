@@ -161,6 +161,7 @@ def test_a_second_settlement_in_a_file_is_refused(tmp_path):
     [
         ({"unit": "patient"}, r"unit='patient' names a privacy unit, and none is declared"),
         ({**PATIENTS, "unit": ""}, r"unit must be a text, the name of the privacy unit, got ''"),
+        ({**PATIENTS, "unit": "\ud800"}, r"name of the privacy unit, got '\\ud800'"),
         ({**PATIENTS, "unit": 3}, "unit must be a text, the name of the privacy unit, got an int"),
     ],
 )
