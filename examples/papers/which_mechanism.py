@@ -19,11 +19,12 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-MECHANISMS = ("laplace", "gaussian", "correlated")
+MECHANISMS = ("laplace", "box", "gaussian", "correlated")
 TICKS = [1, 2, 5, 10, 20, 50, 100]
-COLORS = dict(zip(MECHANISMS, ("C1", "C3", "C0"), strict=True))
+COLORS = dict(zip(MECHANISMS, ("C1", "C2", "C3", "C0"), strict=True))
 TITLES = {
     "laplace": "Laplace",
+    "box": "in a box",
     "gaussian": "independent Gaussian",
     "correlated": "correlated Gaussian",
 }

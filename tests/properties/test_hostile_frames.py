@@ -316,11 +316,20 @@ def look(released):
             (block, loading if isinstance(loading, float) else sorted(loading))
             for block, loading in column["loadings"].items()
         ]
+        column["ratio"] = shape_of_ratio(column["ratio"])
     bars = released.dp.interval()
     assert not released.isna().any(axis=None)
     if np.isfinite(released.to_numpy(float)).all():
         assert not bars.isna().any(axis=None)
     return shape(released), shape(bars), shape(released.dp.std_error), record
+
+
+def shape_of_ratio(ratio):
+    """Everything about what a mean was read off but its noisy numbers."""
+    if ratio is None:
+        return None
+    by_block = [sorted(ratio[name]) for name in ("of_centered", "of_rows")]
+    return [type(ratio[name]) for name in ("centered", "rows")], *by_block
 
 
 def shape(frame):

@@ -174,7 +174,7 @@ def test_noise_is_that_of_whole_numbers_with_the_range_of_the_bounds():
         plans[label] = plan_release(
             whole if label == "n" else declaration, asked, Spend.of(epsilon=1)
         ).tables[None]
-    assert plans["t"].scales == plans["n"].scales
+    assert plans["t"].measurement.scales == plans["n"].measurement.scales
     assert plans["t"].outputs[0].step == 1  # second
 
 
