@@ -187,10 +187,13 @@ def several():
     """Releases that share an allowance or a budget."""
     others, unit = rows(zone=[0, 0], x=[0.5, 2.0]), rows(zone=[0], x=[HUGE])
     declared = {"bounds": {"x": (0, 10)}, "neighboring": ADD}
-    joint = {"one": dpf.count("zone"), "two": dpf.sum("x", "zone")}
+    one = {"one": dpf.count("zone"), "two": dpf.sum("x", "zone")}
+    joint = one | {"two": dpf.sum("x", "zone", objective="worst")}  # so it is measured on its own
     more = {"query": joint, "declared": declared, "spend": FOUR, **FEW}
     name, both = "count and sum, jointly", ("laplace", "gaussian")
     yield games(name, both, others, unit, loose=both[:1], **more)
+    more["query"], every = one, (*both, "correlated", "box")
+    yield games("count and sum, measured as one", every, others, unit, loose=every, **more)
     budget = dpf.Budget(epsilon=4, delta=1e-6)
     for mechanism in both:
         shares = zip([*joint.values(), dpf.count("zone")], [0.25, 0.25, 0.5], strict=True)

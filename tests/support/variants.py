@@ -146,8 +146,8 @@ def the_whole_amount_for_each_table(patch):
 def the_largest_output_alone(patch):
     movement = sensitivity.movement
 
-    def largest(parts, scales, *how):
-        return max(movement([part], scales, *how) for part in parts)
+    def largest(parts, scales, *how, **groups):
+        return max(movement([part], scales, *how, **groups) for part in parts)
 
     patch.setattr(linear, "movement", largest)
 
