@@ -264,7 +264,7 @@ def test_half_widths_of_several_groups_cover(level):
     width = BOX.sum_half_width(loadings, scales, level, groups=groups)
     # five deviations of a share of 200,000 or more: 6e-7 for each side
     error = 5 * math.sqrt(level * (1 - level) / size)
-    assert level - error < np.mean(np.abs(read) <= width) < level + 0.05
+    assert level - error < np.mean(np.abs(read) <= width) < level + 0.06
     over = {block: 2 * loading for block, loading in loadings.items()}
     width = BOX.sum_half_width(over, scales, level, loadings, groups)
     total = read.reshape(4, size).sum(axis=0)
