@@ -60,8 +60,6 @@ class Plan:
     ----------
     tables
         Plans by the name of the query; a single query has the name `None`.
-    measurements
-        What is measured for them.
     mechanism
         Name of the mechanism chosen.
     spend
@@ -73,11 +71,15 @@ class Plan:
     """
 
     tables: Mapping[Hashable, TablePlan]
-    measurements: tuple[Measurement, ...]
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
     others: tuple["Plan", ...] = ()
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What is measured, perhaps for several tables at once."""
+        return tuple(dict.fromkeys(planned.measurement for planned in self.tables.values()))
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -259,7 +261,7 @@ def _plan_with(
         return Refusal(str(error))
     noisy = any(scale for one in measured.values() for scale in one.scales)
     loss = how.law.charge(allowed if noisy else Fraction(0))
-    return Plan(_apart(tables, measured), tuple(measured.values()), name, spend, loss)
+    return Plan(_apart(tables, measured), name, spend, loss)
 
 
 def _apart(

@@ -246,11 +246,16 @@ def _dense(
 ) -> Fraction:
     """Share of a footprint in F: the worst pair of corners."""
     a, b = rows
+    # many pairs move by the same: each is weighed once
+    moves = {
+        tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
+        for one, other in itertools.product(corners, repeat=2)
+    }
     far = Fraction(0)
-    for one, other in itertools.product(corners, repeat=2):
+    for moved in moves:
         largest: defaultdict[int, Fraction] = defaultdict(Fraction)
-        for v, w, s, group in zip(one, other, scales, groups, strict=True):
-            largest[group] = max(largest[group], _length(a * v - b * w, s, norm))
+        for step, s, group in zip(moved, scales, groups, strict=True):
+            largest[group] = max(largest[group], _length(step, s, norm))
         far = max(far, sum(largest.values(), start=Fraction(0)))
     return far
 

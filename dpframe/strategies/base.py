@@ -171,6 +171,17 @@ class Workload:
         """The number of all rows of the cell."""
         return Output("rows", 0)
 
+    @property
+    def outputs_and_rows(self) -> tuple[Output, ...]:
+        """The outputs wanted, and the number of rows where it only matters."""
+        added = self.rows_weight and self.everyone not in self.outputs
+        return (*self.outputs, self.everyone) if added else self.outputs
+
+    @property
+    def rows_public(self) -> bool:
+        """Whether rows are always there and only replaced, so that their number is public."""
+        return self.reach.always and self.neighboring == "replace"
+
     def width(self, output: Output) -> int:
         """Return the range of what a row adds to an output, to which its error is compared.
 

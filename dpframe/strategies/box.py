@@ -19,8 +19,8 @@ import numpy as np
 
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Workload
-from dpframe.strategies.layout import Layout, lifted, separate, weights
-from dpframe.strategies.linear import KNOWN, LinearDesign, move_alone
+from dpframe.strategies.layout import Layout, depend_on_rows, lifted, separate, weights
+from dpframe.strategies.linear import LinearDesign, move_alone
 
 __all__ = ["best_boxes", "joined", "joined_lifted", "runs", "runs_lifted"]
 
@@ -97,12 +97,10 @@ def _factor(size: np.ndarray | float) -> np.ndarray | float:
 
 def _lifted(workload: Workload) -> Layout | None:
     """Totals lifted by the rows of the cell, where something but the rows depends on them."""
-    if workload.reach.always and workload.neighboring == "replace":
-        return None  # the number of rows is public
+    if workload.rows_public:
+        return None
     layout = lifted(workload, as_asked=True)
-    found = weights(workload, layout)
-    n = KNOWN if workload.known_rows else 0
-    return layout if found.get(n) and len(found) > 1 else None
+    return layout if depend_on_rows(workload, weights(workload, layout)) else None
 
 
 def _in_runs(workload: Workload, layout: Layout) -> LinearDesign | None:

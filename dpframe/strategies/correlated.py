@@ -30,8 +30,8 @@ from collections.abc import Sequence
 from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
-from dpframe.strategies.layout import Layout, best_scales, lifted, parts, weights
-from dpframe.strategies.linear import KNOWN, LinearDesign, corners
+from dpframe.strategies.layout import Layout, best_scales, depend_on_rows, lifted, parts, weights
+from dpframe.strategies.linear import LinearDesign, corners
 from dpframe.strategies.minimax import Demand, worst_scales
 
 __all__ = ["design"]
@@ -47,22 +47,19 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     law
         Law of the noise.
     """
-    # rows that are always there, and only replaced, are of a public number
-    public = workload.reach.always and workload.neighboring == "replace"
-    if public or workload.most is not None or _alone(workload):
+    if workload.rows_public or workload.most is not None or _alone(workload):
         return None
     layout = lifted(workload, as_asked=law.norm == 1)
     found = weights(workload, layout)
-    n = KNOWN if workload.known_rows else 0
-    if not found.get(n) or len(found) == 1:
-        return None  # nothing depends on the number of rows, or nothing else does
+    if not depend_on_rows(workload, found):
+        return None
     reach = [
         max(abs(corner) for (corner,) in corners(workload.sources[block.source], [block]))
         for block in layout.blocks
     ]
-    if workload.worst and law.norm != 1 and n != KNOWN:
+    if workload.worst and law.norm != 1 and not workload.known_rows:
         demands = _demands(workload, layout)
-        scales = worst_scales(reach, demands, n, workload.neighboring, _units_apart(workload))
+        scales = worst_scales(reach, demands, 0, workload.neighboring, _units_apart(workload))
     else:
         shares = [found[k] for k in range(len(layout.blocks))]
         scales = _scales(workload, reach, shares, law.norm)

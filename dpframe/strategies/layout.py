@@ -7,14 +7,14 @@ A mean is read off the sum of values centered between the bounds, `2 x - (l + u)
 rows. Centering halves the reach of the sum at least.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, KNOWN, Block, Quotient, Reading
 
-__all__ = ["Layout", "best_scales", "lifted", "parts", "separate", "weights"]
+__all__ = ["Layout", "best_scales", "depend_on_rows", "lifted", "parts", "separate", "weights"]
 
 
 class Layout(NamedTuple):
@@ -34,11 +34,8 @@ class Layout(NamedTuple):
 
 def separate(workload: Workload) -> Layout:
     """Measure totals on their own; the number of rows also where it only matters."""
-    outputs = workload.outputs
-    if workload.rows_weight and workload.everyone not in outputs:
-        outputs += (workload.everyone,)
     blocks: list[Block] = []
-    readings = tuple(_separately(workload, output, blocks) for output in outputs)
+    readings = tuple(_separately(workload, out, blocks) for out in workload.outputs_and_rows)
     return Layout(tuple(blocks), readings)
 
 
@@ -153,6 +150,20 @@ def weights(workload: Workload, layout: Layout) -> dict[int, float]:
         for k, weight in reading.weights.items():
             found[k] = found.get(k, 0.0) + factor * weight**2
     return found
+
+
+def depend_on_rows(workload: Workload, found: Mapping[int, float]) -> bool:
+    """Whether something depends on the number of rows, and something else is measured, too.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    found
+        The weights of a lifted layout.
+    """
+    n = KNOWN if workload.known_rows else 0
+    return bool(found.get(n)) and len(found) > 1
 
 
 def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) -> tuple[float, ...]:

@@ -29,9 +29,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     law
         Law of the noise.
     """
-    outputs = workload.outputs
-    if workload.rows_weight and workload.everyone not in outputs:
-        outputs += (workload.everyone,)
+    outputs = workload.outputs_and_rows
     about = {output.source for output in outputs} - {EVERYONE}
     if law.norm != 1 or len(about) != 1 or workload.most is not None or workload.known_rows:
         return None

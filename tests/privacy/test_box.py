@@ -1,26 +1,15 @@
 """The sampler of noise in a box, against exact arithmetic on the very same bits."""
 
-import hashlib
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.streams import Stream
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import BOX, LAPLACE
-
-
-class Stream:
-    """A reproducible source of bytes."""
-
-    def __init__(self, seed):
-        self.seed, self.calls = seed, 0
-
-    def __call__(self, n):
-        self.calls += 1
-        return hashlib.shake_128(f"{self.seed}/{self.calls}".encode()).digest(n)
 
 
 def drawn_from(monkeypatch, seed, scales, size):

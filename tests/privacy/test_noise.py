@@ -1,6 +1,5 @@
 """The interface of the noise module: arguments, entropy, standard deviations, half-widths."""
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 import pytest
+from support.streams import Stream
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
@@ -93,17 +93,6 @@ def test_other_wrong_arguments_are_refused():
     for level in [0, 1, -0.5, 2, float("nan")]:
         with pytest.raises(CalibrationError, match="level must be strictly between 0 and 1"):
             GAUSSIAN.half_width(1.0, level)
-
-
-class Stream:
-    """A reproducible source of bytes."""
-
-    def __init__(self, seed):
-        self.seed, self.calls = seed, 0
-
-    def __call__(self, n):
-        self.calls += 1
-        return hashlib.shake_128(f"{self.seed}/{self.calls}".encode()).digest(n)
 
 
 def test_all_randomness_comes_from_one_function(monkeypatch):
