@@ -9,6 +9,7 @@ exponentials is above x.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,8 +31,10 @@ _HIGH, _SMALL = 0.93, 10
 _VAST = 1e100  # tails are 0 long before, and products stay finite
 _ROUNDING = 1e-14
 
+_Size = TypeVar("_Size", float, np.ndarray)
 
-def spread(members: int) -> float:
+
+def spread(members: _Size) -> _Size:
     """Variance of one of D coordinates at scale 1, c(D) = (D + 1) (D + 2) / 3.
 
     Examples
@@ -39,7 +42,8 @@ def spread(members: int) -> float:
     >>> spread(1), spread(4)
     (2.0, 10.0)
     """
-    return (members + 1) * (members + 2) / 3
+    variance: _Size = (members + 1) * (members + 2) / 3
+    return variance
 
 
 def beyond(x: float | np.ndarray, members: int) -> np.ndarray:

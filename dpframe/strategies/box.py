@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dpframe.privacy.box_accuracy import spread
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, depend_on_rows, lifted, separate, weights
@@ -68,7 +69,7 @@ def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
     starts = np.zeros(len(ends), np.intp)
     for j in range(1, len(ends)):
         size = sizes[j] - sizes[:j]
-        whole = best[:j] + np.cbrt((sums[j] - sums[:j]) * _factor(size))
+        whole = best[:j] + np.cbrt((sums[j] - sums[:j]) * spread(size))
         starts[j] = whole.argmin()
         best[j] = whole[starts[j]]
     boxes, j = [], len(ends) - 1
@@ -90,11 +91,6 @@ def _alone(workload: Workload) -> bool:
     return len(workload.outputs) == 1 and not workload.rows_weight
 
 
-def _factor(size: np.ndarray | float) -> np.ndarray | float:
-    """Variance of a coordinate of a box of this size, for scale 1."""
-    return (size + 1) * (size + 2) / 3
-
-
 def _lifted(workload: Workload) -> Layout | None:
     """Totals lifted by the rows of the cell, where something but the rows depends on them."""
     if workload.rows_public:
@@ -114,7 +110,7 @@ def _in_runs(workload: Workload, layout: Layout) -> LinearDesign | None:
         return None
     scales = [0.0] * len(reach)
     for box in boxes:
-        variance = _factor(len(box)) * math.fsum(found[k] * reach[k] ** 2 for k in box)
+        variance = spread(len(box)) * math.fsum(found[k] * reach[k] ** 2 for k in box)
         for k in box:
             scales[k] = reach[k] / np.cbrt(variance).item()
     together = tuple(box for box in boxes if len(box) > 1)
