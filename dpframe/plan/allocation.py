@@ -5,6 +5,7 @@ movement is m, with p = 2 for Gaussian and p = 1 for Laplace noise. The sum over
 smallest, for a given total of the movements, where m is proportional to `v^(p / (p + 2))`.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -50,12 +51,17 @@ def scale_designs(
         return [tuple(factor * scale for scale in own) for own in balanced]
 
     def loss(scales: Sequence[tuple[float, ...]]) -> Fraction:
-        return sum(
-            (_movement(design, own, law) for (_, design), own in zip(designs, scales, strict=True)),
-            start=Fraction(0),
+        moved = (
+            design.movement([Fraction(scale) for scale in own], law)
+            for (_, design), own in zip(designs, scales, strict=True)
         )
+        return sum(moved, start=Fraction(0))
 
-    moved = loss(balanced)
+    moved = Fraction(
+        math.fsum(
+            design.movement(own, law) for (_, design), own in zip(designs, balanced, strict=True)
+        )
+    )
     if moved == 0:
         return balanced
     largest = Fraction(max(scale for own in balanced for scale in own))
@@ -64,6 +70,7 @@ def scale_designs(
             "the noise needed has a scale above the limit of 2**60 on the integers measured. "
             "Spend more, or declare tighter bounds or caps."
         )
+    # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)
     return scaled(round_up(start, lambda factor: loss(scaled(factor)) <= allowed))
 
@@ -82,17 +89,13 @@ def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> 
     return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
 
 
-def _movement(design: Design, scales: Sequence[float], law: Law) -> Fraction:
-    return design.movement([Fraction(scale) for scale in scales], law)
-
-
 def _balanced(designs: Sequence[tuple[Workload, Design]], law: Law) -> list[tuple[float, ...]]:
     """Relative scales at which every design moves in proportion to its best share."""
     balanced, norm = [], law.norm
     if len(designs) == 1:
         return [designs[0][1].scales]
     for workload, design in designs:
-        moved = float(_movement(design, design.scales, law))
+        moved = design.movement(design.scales, law)
         if moved == 0:
             balanced.append(design.scales)
             continue

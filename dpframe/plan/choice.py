@@ -1,9 +1,8 @@
 """Which design measures each table of a release: the one with the least predicted error."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeVar
 
 from dpframe.plan.allocation import relative_variance
 from dpframe.privacy.laws import Law
@@ -13,12 +12,10 @@ from dpframe.strategies.noise import deviations_of
 
 __all__ = ["choose_designs"]
 
-_Key = TypeVar("_Key", bound=Hashable)
-
 
 def choose_designs(
-    how: Mechanism, workloads: Mapping[_Key, Workload], allowed: Fraction
-) -> dict[_Key, Design] | None:
+    how: Mechanism, workloads: Sequence[Workload], allowed: Fraction
+) -> list[Design] | None:
     """Choose a design for every table; `None` where the mechanism fits none of them.
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
@@ -34,16 +31,19 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    own = {key: _fitting(how.designs, work, how.law) for key, work in workloads.items()}
-    if not any(own.values()):
+    own = [_fitting(how.designs, work, how.law) for work in workloads]
+    if not any(own):
         return None
     if len(workloads) > 1:
-        for key, work in workloads.items():
-            own[key] += _fitting(
-                [one for one in how.plain if one not in how.designs], work, how.law
-            )
+        plain = [one for one in how.plain if one not in how.designs]
+        own = [
+            [*designs, *_fitting(plain, work, how.law)]
+            for designs, work in zip(own, workloads, strict=True)
+        ]
     part = allowed / len(workloads)
-    return {key: _least(own[key], work, how.law, part) for key, work in workloads.items()}
+    return [
+        _least(designs, work, how.law, part) for designs, work in zip(own, workloads, strict=True)
+    ]
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
@@ -61,11 +61,10 @@ def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fracti
 
 def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> float:
     """Predict the relative variance of a design that may move so far; infinite if it cannot."""
-    moved = design.movement([Fraction(scale) for scale in design.scales], law)
-    largest = Fraction(max(design.scales))
-    if moved / part * largest**law.norm > Fraction(MAX_SCALE) ** law.norm:
+    moved = Fraction(design.movement(design.scales, law)) / part
+    if moved * Fraction(max(design.scales)) ** law.norm > Fraction(MAX_SCALE) ** law.norm:
         return math.inf
-    factor = float(moved / part) ** (1 / law.norm)
+    factor = float(moved) ** (1 / law.norm)
     scales = [min(factor * scale, MAX_SCALE) for scale in design.scales]
     deviations = deviations_of(law, design, scales, workload.cells)
     return relative_variance(workload, design.predict(deviations))

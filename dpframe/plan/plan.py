@@ -17,8 +17,8 @@ from fractions import Fraction
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.allocation import relative_variance, scale_designs
-from dpframe.plan.choice import choose_designs
+from dpframe.plan.allocation import relative_variance
+from dpframe.plan.calibrated import calibrated
 from dpframe.plan.joint import join
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.tables import Table, table_of
@@ -28,8 +28,7 @@ from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance
 from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
-from dpframe.strategies import MECHANISMS, Design, Mechanism
-from dpframe.strategies.noise import deviations_of
+from dpframe.strategies import MECHANISMS, Mechanism
 
 __all__ = ["Plan", "candidates", "plan_release"]
 
@@ -250,15 +249,15 @@ def _plan_with(
         allowed = _allowed(how, spend, allowance)
         if allowed == 0:
             return _nothing_allowed(name, allowance)
-        workloads = {key: table.workload for key, table in joint.items()}
-        designs = choose_designs(how, workloads, allowed)
-        if designs is None:
-            return Refusal(
-                f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
-            )
-        measured = _calibrated(how, joint, designs, allowed)
+        made = calibrated(how, [table.workload for table in joint.values()], allowed)
     except CalibrationError as error:  # another mechanism may still do
         return Refusal(str(error))
+    if made is None:
+        return Refusal(f'mechanism="{name}" does not apply to these queries; use mechanism="auto".')
+    measured = {
+        names: Measurement(table, *found)
+        for (names, table), found in zip(joint.items(), made, strict=True)
+    }
     noisy = any(scale for one in measured.values() for scale in one.scales)
     loss = how.law.charge(allowed if noisy else Fraction(0))
     return Plan(_apart(tables, measured), name, spend, loss)
@@ -308,26 +307,6 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
             "Give epsilon > 0, or delta > 0 with Gaussian noise."
         )
     return Refusal(reason, allowed=False)
-
-
-def _calibrated(
-    how: Mechanism,
-    joint: Mapping[tuple[Hashable, ...], Table],
-    designs: Mapping[tuple[Hashable, ...], Design],
-    allowed: Fraction,
-) -> dict[tuple[Hashable, ...], Measurement]:
-    """Scale the noise of all designs to what they may move."""
-    pairs = [(table.workload, designs[names]) for names, table in joint.items()]
-    scales = scale_designs(pairs, how.law, allowed)
-    return {
-        names: Measurement(
-            table,
-            designs[names],
-            own,
-            deviations_of(how.law, designs[names], own, table.workload.cells),
-        )
-        for (names, table), own in zip(joint.items(), scales, strict=True)
-    }
 
 
 def _score(plan: Plan) -> float:

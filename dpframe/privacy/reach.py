@@ -6,9 +6,8 @@ whole cells of `c` rows, and at most one cell with what remains.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 from dpframe.privacy.neighbors import Caps
@@ -102,8 +101,8 @@ class Filling(NamedTuple):
     rests: int
     rest_alone: int
 
-    def moved(self, reach: Reach, distance: Callable[[int, int], Fraction]) -> Fraction:
-        """Return the sum of F over the cells, given F."""
+    def pairs(self, reach: Reach) -> list[tuple[int, int, int]]:
+        """Return how many cells hold so many rows of one unit and of the other."""
         rows, rest = reach.rows, reach.rest
         kinds = (
             (self.full, rows, rows),
@@ -112,7 +111,7 @@ class Filling(NamedTuple):
             (self.rests, rest, rest),
             (self.rest_alone, rest, 0),
         )
-        return sum((cells * distance(a, b) for cells, a, b in kinds if cells), start=Fraction(0))
+        return [kind for kind in kinds if kind[0]]
 
 
 class Rests(NamedTuple):

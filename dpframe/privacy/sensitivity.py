@@ -1,4 +1,4 @@
-"""How far a neighbor can move the measured integers, in exact rational arithmetic.
+"""How far a neighbor can move the measured integers: exact where the scales are fractions.
 
 One row adds an integer vector to the measured coordinates of its cell, taken from a convex set
 given by its corners; sets that do not share coordinates are independent of each other. With `a`
@@ -18,12 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach, fillings
 
-__all__ = ["Footprint", "Groups", "Inside", "Norm", "Sparse", "movement"]
+__all__ = ["Footprint", "Groups", "Inside", "Norm", "Scale", "Sparse", "movement"]
+
+Scale = TypeVar("Scale", Fraction, float)
+"""Exact, for what is promised, or a float, to compare designs with."""
 
 Norm = Literal[1, 2]
 
@@ -75,14 +78,14 @@ class Sparse:
 
 def movement(
     footprints: Sequence[Footprint | Sparse],
-    scales: Sequence[Fraction],
+    scales: Sequence[Scale],
     norm: Norm,
     reach: Reach,
     neighboring: Neighboring,
     *,
     groups: Groups | None = None,
     joined: bool = False,
-) -> Fraction:
+) -> Scale:
     """Return the largest weighted distance between neighbors, to the power `norm`.
 
     It is the maximum over neighbors of `sum_k (|Delta w_k| / scale_k)^norm`, over the coordinates
@@ -110,10 +113,11 @@ def movement(
 
     Returns
     -------
-    Fraction
-        The exact maximum, 0 if nothing can move. It is an upper bound where a footprint has
-        coordinates in several groups, one of them with coordinates of another footprint, too: then
-        each such group counts with the most that its coordinates can move by themselves.
+    Fraction or float
+        The maximum, 0 if nothing can move; exact for fractions. It is an upper bound where a
+        footprint has coordinates in several groups, one of them with coordinates of another
+        footprint, too: then each such group counts with the most that its coordinates can move by
+        themselves.
 
     Raises
     ------
@@ -138,19 +142,23 @@ def movement(
     grouping = _grouping(footprints, len(scales), groups)
 
     @cache
-    def distance(a: int, b: int) -> Fraction:
+    def distance(a: int, b: int) -> Scale:
         return _distance(footprints, scales, norm, grouping, (a, b))
 
+    zero = 0 * scales[0]
     if joined:
         both = neighboring == "replace"
-        alone = Fraction(0) if reach.always else distance(reach.rows, 0)
+        alone = zero if reach.always else distance(reach.rows, 0)
         return max(alone, distance(reach.rows, reach.rows)) if both else alone
     if neighboring == "add_remove":
         weight: int = reach.full * reach.rows**norm + reach.rest**norm
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
-    return max(filling.moved(reach, distance) for filling in fillings(reach))
+    return max(
+        sum((cells * distance(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        for filling in fillings(reach)
+    )
 
 
 class _Grouping(NamedTuple):
@@ -192,14 +200,14 @@ def _grouping(
 
 def _distance(
     footprints: Sequence[Footprint | Sparse],
-    scales: Sequence[Fraction],
+    scales: Sequence[Scale],
     norm: Norm,
     grouping: _Grouping,
     rows: tuple[int, int],
-) -> Fraction:
+) -> Scale:
     """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
-    far = Fraction(0)
-    largest: defaultdict[int, Fraction] = defaultdict(Fraction)  # of each shared group
+    far = zero = 0 * scales[0]
+    largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
     dense = cache(_dense)
     for part in footprints:
@@ -228,8 +236,8 @@ def _divided(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, lis
 
 
 def _kind(
-    part: Footprint, places: Sequence[int], scales: Sequence[Fraction], grouping: _Grouping
-) -> tuple[tuple[tuple[int, ...], ...], tuple[Fraction, ...], tuple[int, ...]]:
+    part: Footprint, places: Sequence[int], scales: Sequence[Scale], grouping: _Grouping
+) -> tuple[tuple[tuple[int, ...], ...], tuple[Scale, ...], tuple[int, ...]]:
     """Return the corners, scales and groups of some places of a footprint."""
     coordinates = [part.coordinates[place] for place in places]
     groups = [grouping.of[k] for k in coordinates]
@@ -239,11 +247,11 @@ def _kind(
 
 def _dense(
     corners: Sequence[tuple[int, ...]],
-    scales: Sequence[Fraction],
+    scales: Sequence[Scale],
     groups: Sequence[int],
     norm: Norm,
     rows: tuple[int, int],
-) -> Fraction:
+) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
     a, b = rows
     # many pairs move by the same: each is weighed once
@@ -251,23 +259,26 @@ def _dense(
         tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
         for one, other in itertools.product(corners, repeat=2)
     }
-    far = Fraction(0)
+    zero = 0 * scales[0]
+    if len(scales) == 1:
+        return _length(max(step for (step,) in moves), scales[0], norm)
+    far = zero
     for moved in moves:
-        largest: defaultdict[int, Fraction] = defaultdict(Fraction)
+        largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
         for step, s, group in zip(moved, scales, groups, strict=True):
             largest[group] = max(largest[group], _length(step, s, norm))
-        far = max(far, sum(largest.values(), start=Fraction(0)))
+        far = max(far, sum(largest.values(), start=zero))
     return far
 
 
-def _largest(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) -> Fraction:
+def _largest(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Scale:
     """Most that one coordinate of a sparse footprint moves."""
     a, b = rows
     can = (part.absent, part.present) if part.most else (part.absent,)
     return max(_length(a * v - b * w, scale, norm) for v, w in itertools.product(can, repeat=2))
 
 
-def _sparse(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) -> Fraction:
+def _sparse(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Scale:
     """Share of a sparse footprint in F: the worst numbers of coordinates that units have.
 
     It is linear in how many coordinates both units have and how many one alone has, so its
@@ -284,7 +295,7 @@ def _sparse(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) ->
         )
     )
     d, most = part.size, min(part.most, part.size)
-    far = Fraction(0)
+    far = 0 * scale
     for shared in {0, max(0, 2 * most - d), most}:
         for left, right in itertools.product({0, most - shared, d - shared - most}, repeat=2):
             if min(left, right) >= 0 and max(left, right) <= most - shared:
@@ -294,9 +305,9 @@ def _sparse(part: Sparse, scale: Fraction, norm: Norm, rows: tuple[int, int]) ->
     return far
 
 
-def _length(moved: int, scale: Fraction, norm: Norm) -> Fraction:
+def _length(moved: int, scale: Scale, norm: Norm) -> Scale:
     """Weighted length of a difference of one coordinate, to the power `norm`."""
     if moved == 0:
-        return Fraction(0)  # a coordinate that does not move needs no noise
+        return 0 * scale  # a coordinate that does not move needs no noise
     length = abs(moved) / scale
     return length if norm == 1 else length * length

@@ -8,7 +8,6 @@ estimates. Neither knows frames.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
+from dpframe.privacy.sensitivity import Scale
 
 __all__ = [
     "Design",
@@ -113,6 +113,16 @@ class Domain:
 
     dimensions: tuple[Dimension, ...] = ()
     chosen: np.ndarray | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Compare dimensions; chosen positions, which can be many, are equal to themselves only."""
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return self.dimensions == other.dimensions and self.chosen is other.chosen
+
+    def __hash__(self) -> int:
+        """Hash the dimensions."""
+        return hash(self.dimensions)
 
     @property
     def size(self) -> int:
@@ -285,8 +295,11 @@ class Design(Protocol):
     def needs(self) -> frozenset["Need"]:
         """Totals to compute."""
 
-    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
-        """Return the exact most that a neighbor can move the blocks, as the law adds it up."""
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the most that a neighbor can move the blocks, as the law adds it up.
+
+        It is exact where the scales are fractions.
+        """
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals, one integer per cell, into the int64 blocks to measure, mod 2**64."""

@@ -9,13 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from dpframe.privacy.laws import Law
-from dpframe.privacy.sensitivity import Footprint, Norm, Sparse, movement
+from dpframe.privacy.neighbors import Neighboring
+from dpframe.privacy.reach import Reach
+from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
 from dpframe.strategies.ratio import ratio
 
@@ -210,8 +212,8 @@ class LinearDesign:
         """Totals to compute."""
         return frozenset(need for block in self.blocks for need, _ in block.parts)
 
-    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
-        """Return the exact largest weighted distance between neighbors."""
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the largest weighted distance between neighbors, exact for fractions."""
         return movement(
             self.footprints,
             scales,
@@ -311,12 +313,19 @@ def move_alone(
 
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
+    how = norm, workload.reach, workload.neighboring, joined
+    return tuple(_moved(corners(workload.sources[block.source], [block]), *how) for block in blocks)
 
-    @cache  # many blocks have the same corners
-    def distance(moved: tuple[tuple[int, ...], ...]) -> float:
-        only = [Footprint((0,), moved)]
-        how = norm, workload.reach, workload.neighboring
-        far = movement(only, (Fraction(1),), *how, joined=joined)
-        return float(far) if norm == 1 else math.sqrt(far)
 
-    return tuple(distance(corners(workload.sources[block.source], [block])) for block in blocks)
+@lru_cache  # many blocks have the same corners, in all designs that are compared
+def _moved(
+    one: tuple[tuple[int, ...], ...],
+    norm: Norm,
+    reach: Reach,
+    neighboring: Neighboring,
+    joined: bool,
+) -> float:
+    """Return how far a neighbor can move a block of which one row adds a corner."""
+    only = [Footprint((0,), one)]
+    far = movement(only, (Fraction(1),), norm, reach, neighboring, joined=joined)
+    return float(far) if norm == 1 else math.sqrt(far)

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.privacy.laws import Law
-from dpframe.privacy.sensitivity import Footprint, Sparse, movement
+from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import EVERYONE, ROUNDED, Reading
@@ -106,8 +106,8 @@ class SpreadDesign:
         """Totals to compute."""
         return frozenset({(EVERYONE, "rows"), (EVERYONE, "units")})
 
-    def movement(self, scales: Sequence[Fraction], law: Law) -> Fraction:
-        """Return the exact largest weighted distance between neighbors."""
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the largest weighted distance between neighbors, exact for fractions."""
         reach, q = self.workload.reach, self.shift.denominator
         absent, present = -self._lift, q * reach.rows - self._lift
         bins = Sparse(0, self.workload.cells, absent, present, reach.full)

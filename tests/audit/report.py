@@ -151,7 +151,7 @@ def play_broken() -> tuple[list[str], list[bool]]:
     lines, caught = [], []
     for variant in VARIANTS:
         with pytest.MonkeyPatch.context() as patch:
-            variant.broken(patch)
+            variant.plant(patch)
             finding = audit(variant.game)
         caught.append(finding.certified > finding.epsilon)
         verdict = "caught" if caught[-1] else "**missed**"

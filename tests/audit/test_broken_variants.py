@@ -12,6 +12,6 @@ from support.variants import VARIANTS
 @pytest.mark.audit
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_broken_release_is_caught(variant, monkeypatch):
-    variant.broken(monkeypatch)
+    variant.plant(monkeypatch)
     finding = audit(variant.game)
     assert finding.certified > finding.epsilon

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.plan import calibrated
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.reach import reach_of
@@ -90,3 +91,8 @@ def perturbed(scales, rng):
     """Scales near some others: a step of random size in a random direction."""
     step = math.exp(rng.uniform(math.log(1e-3), math.log(0.5)))
     return [scale * math.exp(step * rng.standard_normal()) for scale in scales]
+
+
+def keep_no_plans(patch):
+    """While planning is changed: use no plan made before, and leave none behind."""
+    patch.setattr(calibrated, "_kept", calibrated._calibrated)

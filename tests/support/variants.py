@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 from support.auditing import Game
+from support.designing import keep_no_plans
 from support.games import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.plan import allocation, plan, tables
+from dpframe.plan import allocation, calibrated, plan, tables
 from dpframe.privacy import noise, noise_tables, reach, sensitivity
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -140,7 +141,7 @@ def the_whole_amount_for_each_table(patch):
     def generous(designs, law, allowed):
         return [scales for one in designs for scales in scale_designs([one], law, allowed)]
 
-    patch.setattr(plan, "scale_designs", generous)
+    patch.setattr(calibrated, "scale_designs", generous)
 
 
 def the_largest_output_alone(patch):
@@ -171,6 +172,11 @@ class Variant(NamedTuple):
     name: str
     broken: object
     game: Game
+
+    def plant(self, patch):
+        """Break the code, plans included."""
+        keep_no_plans(patch)
+        self.broken(patch)
 
 
 COUNT = GAMES["count", ADD, "gaussian"]

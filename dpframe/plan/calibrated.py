@@ -1,0 +1,75 @@
+"""Designs of a mechanism with the noise that an allowance demands; equal ones are kept.
+
+A preview and its release, or releases made again and again, ask for the same. What is kept depends
+on public facts alone.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from dpframe.plan.allocation import scale_designs
+from dpframe.plan.choice import choose_designs
+from dpframe.strategies import Design, Mechanism, Workload
+from dpframe.strategies.noise import deviations_of
+
+__all__ = ["Calibrated", "calibrated"]
+
+_MOST_KEPT = 64
+
+
+class Calibrated(NamedTuple):
+    """A design with the scales of its noise, and the deviations of the noise when it is rounded."""
+
+    design: Design
+    scales: tuple[float, ...]
+    deviations: tuple[float, ...]
+
+
+def calibrated(
+    how: Mechanism, workloads: Sequence[Workload], allowed: Fraction
+) -> tuple[Calibrated, ...] | None:
+    """Choose a design for every workload, and scale its noise.
+
+    Parameters
+    ----------
+    how
+        The mechanism.
+    workloads
+        What is wanted of each table.
+    allowed
+        What movement may add up to, over all tables.
+
+    Returns
+    -------
+    tuple or None
+        One for each workload, in their order; `None` where the mechanism fits none of them.
+
+    Raises
+    ------
+    CalibrationError
+        If a scale would be above 2**60.
+    """
+    # arrays are not compared, nor kept
+    plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
+    make = _kept if plain else _calibrated
+    return make(how, tuple(workloads), allowed)
+
+
+def _calibrated(
+    how: Mechanism, workloads: tuple[Workload, ...], allowed: Fraction
+) -> tuple[Calibrated, ...] | None:
+    designs = choose_designs(how, workloads, allowed)
+    if designs is None:
+        return None
+    pairs = list(zip(workloads, designs, strict=True))
+    return tuple(
+        Calibrated(design, scales, deviations_of(how.law, design, scales, work.cells))
+        for (work, design), scales in zip(
+            pairs, scale_designs(pairs, how.law, allowed), strict=True
+        )
+    )
+
+
+_kept = lru_cache(_MOST_KEPT)(_calibrated)

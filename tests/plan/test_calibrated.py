@@ -1,0 +1,69 @@
+"""Equal demands get the plan that was made before; others do not."""
+
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.designing import EVERYONE, columns, counting, row_of, workload
+
+from dpframe.plan.calibrated import _calibrated, calibrated
+from dpframe.privacy.neighbors import Caps
+from dpframe.strategies import MECHANISMS, Dimension, Domain, Output
+
+WORK = workload(columns((-5, 100), (0, 7)), cells=4, caps=Caps(6, 2, None))
+HOW = MECHANISMS["box"]
+ALLOWED = Fraction(1, 3)
+OTHER = {
+    "sources": columns((-5, 99), (0, 7)),
+    "outputs": (Output("value", 1),),
+    "domain": row_of(5),
+    "reach": replace(WORK.reach, rows=2),
+    "neighboring": "replace",
+    "most": 1,
+    "rows_weight": 2.0,
+    "worst": True,
+    "known_rows": (np.arange(4), 1.0),
+    "has_units": True,
+}
+
+
+def test_an_equal_demand_gets_the_same_plan():
+    again = replace(WORK, domain=Domain((Dimension(4, ordered=False),)))
+    assert calibrated(HOW, [WORK], ALLOWED) is calibrated(HOW, [again], Fraction(2, 6))
+
+
+def test_every_part_of_a_demand_counts():
+    assert set(OTHER) == {field.name for field in fields(WORK)}
+    made = calibrated(HOW, [WORK], ALLOWED)
+    for name, value in OTHER.items():
+        assert calibrated(HOW, [replace(WORK, **{name: value})], ALLOWED) is not made
+    assert calibrated(HOW, [WORK], ALLOWED / 2) is not made
+    assert calibrated(HOW, [WORK, WORK], ALLOWED) is not made
+    assert calibrated(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
+
+
+def test_chosen_groups_are_not_those_of_another_choice():
+    dimensions = (Dimension(4, ordered=False),)
+    one, other = (Domain(dimensions, np.array(chosen)) for chosen in ([0, 1], [0, 1]))
+    assert one == replace(one) and one != other and one != Domain(dimensions)
+    assert hash(one) == hash(replace(one)) and one != dimensions
+    work = replace(WORK, domain=one)
+    first, second = (calibrated(HOW, [work], ALLOWED) for _ in range(2))
+    assert first is not second
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_is_kept_is_what_would_be_made(name):
+    how = MECHANISMS[name]
+    units = workload((EVERYONE,), (Output("rows", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True)
+    for works in ((WORK,), (counting(3),), (units,), (WORK, units)):
+        for _ in range(2):
+            kept, fresh = calibrated(how, works, ALLOWED), _calibrated(how, works, ALLOWED)
+            assert (kept is None) == (fresh is None)
+            for mine, theirs in zip(kept or (), fresh or (), strict=True):
+                assert mine[1:] == theirs[1:]
+                assert type(mine.design) is type(theirs.design)
+                assert mine.design.predict(mine.deviations) == theirs.design.predict(
+                    theirs.deviations
+                )
