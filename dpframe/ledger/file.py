@@ -171,10 +171,12 @@ class LedgerFile:
 
     def _news(self, connection: sqlite3.Connection, number: int, head: str) -> list[Row]:
         rows = self._rows(connection, number)
-        if not rows or (rows[0].number, rows[0].hash) != (number, head):
+        there = bool(rows) and rows[0].number == number
+        if not there or rows[0].hash != head:
+            found = "is not the one read before" if there else "is missing"
             raise LedgerError(
-                f"the ledger {self.path} was replaced or changed: entry {number} is not the one "
-                "read before. Nothing is charged to it. Put back the file with the latest entries."
+                f"the ledger {self.path} was replaced or changed: entry {number} {found}. "
+                "Nothing is charged to it. Put back the file with the latest entries."
             )
         self._check_end(connection, rows)
         return rows[1:]
