@@ -1,4 +1,4 @@
-"""Time a whole release of a small frame, and what importing dpframe adds to importing pandas.
+"""Time a whole release of a small frame, a plan of many groups, and what importing dpframe adds.
 
 Run with `python tests/benchmarks/bench_release.py`. All numbers are medians of one run.
 """
@@ -9,14 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import dpframe as dpf
+from dpframe.plan import calibrated
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Spend
+from dpframe.queries.kinds import Query
 
 ROWS, GROUPS, UNITS = 1_000, 8, 300
+MANY, OUTPUTS = 100_000, 10
 ROUNDS = 31
 
 
@@ -75,6 +81,33 @@ def releases() -> None:
             print(f"  {name:10} {mechanism:9} {took:6.2f} ms")
 
 
+def plans() -> None:
+    """Print the time of planning ten outputs of many groups, made anew and kept."""
+    columns = [f"x{k}" for k in range(OUTPUTS)]
+    frame = pd.DataFrame({"g": range(MANY), **dict.fromkeys(columns, 1.0)})
+    bounds = {column: (0, 1 + k) for k, column in enumerate(columns)}
+    frame.dp.declare(keys={"g": range(MANY)}, bounds=bounds, privacy_unit=dpf.EACH_ROW)
+    declaration = frame.dp.declaration
+    queries = {
+        "sums": {column: dpf.sum(column) for column in columns},
+        "means": {column: dpf.mean(column) for column in columns},
+        "counts": {column: dpf.count(where=f"{column} > 1") for column in columns},
+    }
+    spend = Spend("epsilon", Fraction(1, 2), 1e-6)
+    print(f"auto plans {MANY:,} groups x {OUTPUTS} outputs (bar: 50 ms)")
+    for name, outputs in queries.items():
+        query = dpf.aggregate("g", **outputs)
+
+        def plan(query: Query = query) -> object:
+            return plan_release(declaration, {None: query}, spend)
+
+        def anew(plan: Callable[[], object] = plan) -> object:
+            calibrated._kept.cache_clear()
+            return plan()
+
+        print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")
+
+
 def imports() -> None:
     """Print what importing dpframe adds, interleaved with importing pandas alone.
 
@@ -94,4 +127,5 @@ def imports() -> None:
 
 if __name__ == "__main__":
     releases()
+    plans()
     imports()

@@ -6,6 +6,7 @@ in the scratch folder as they come; `--continue` goes on after an interruption.
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -33,6 +34,7 @@ FILES = {
 }
 STATISTICS = ("count", "sum", "mean", "histogram")
 RELEASES = (1, 20, 100)
+DELTAS = (1e-6, 0.0)
 SLOW = {"pipeline_dp": 10, "smartnoise": 4}  # fewer draws, by this factor
 Case = dict[str, object]
 
@@ -50,17 +52,17 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                     for library, variants in table.items():
                         for variant in variants if library in options.libraries else ():
                             yield {**shared, "library": library, "variant": variant}
-    for statistic in STATISTICS if not options.skip_accuracy else ():
-        for releases in RELEASES:
-            for library in LIBRARIES[1:]:
-                if library in options.libraries:
-                    yield {
-                        "part": "accuracy",
-                        "statistic": statistic,
-                        "releases": releases,
-                        "library": library,
-                        "samples": options.samples // SLOW.get(library, 1),
-                    }
+    settings = itertools.product(DELTAS, STATISTICS, RELEASES, LIBRARIES[1:])
+    for delta, statistic, releases, library in settings if not options.skip_accuracy else ():
+        if library in options.libraries:
+            yield {
+                "part": "accuracy",
+                "statistic": statistic,
+                "releases": releases,
+                "delta": delta,
+                "library": library,
+                "samples": options.samples // SLOW.get(library, 1),
+            }
 
 
 def gigabytes(process: int) -> float:
@@ -142,7 +144,7 @@ def machine() -> Case:
 
 def identity(case: Case) -> str:
     """Say which case it is; results have further fields."""
-    names = "part library variant task rows keys statistic releases samples".split()
+    names = "part library variant task rows keys statistic releases delta samples".split()
     return json.dumps([case.get(name) for name in names])
 
 
@@ -168,7 +170,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--file-sizes", type=whole, nargs="+", default=[10**7, 10**8])
     parser.add_argument("--keys", type=whole, nargs="+", default=[10, 1_000, 100_000])
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=list(LIBRARIES))
-    parser.add_argument("--samples", type=int, default=4_000, help="draws behind a standard error")
+    parser.add_argument(
+        "--samples", type=int, default=4_000, help="draws that check a standard error"
+    )
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one process")
     parser.add_argument("--memory", type=float, default=14, help="gigabytes for one process")
     parser.add_argument("--skip-files", action="store_true")

@@ -1,8 +1,19 @@
-"""Errors of diffprivlib: Laplace noise, with all of delta as the slack of its accountant."""
+"""Errors of diffprivlib: Laplace noise, with all of delta as slack."""
 
 import warnings
 
-from measuring import BOUNDS, DELTA, EDGES, EPSILON, example_values, main, spread, truth
+from measuring import (
+    BOUNDS,
+    EDGES,
+    EPSILON,
+    discrete_laplace,
+    example_values,
+    laplace,
+    main,
+    of_mean,
+    spread,
+    truth,
+)
 
 
 def release(statistic, values, epsilon):
@@ -25,18 +36,26 @@ def draws(statistic, values, epsilon, true):
         yield from zip(release(statistic, values, epsilon), true, strict=True)
 
 
+def law_of(statistic, epsilon):
+    """Return the standard error: its counts have noise of the discrete Laplace law."""
+    of_values, of_rows = laplace(BOUNDS[1] / epsilon), discrete_laplace(1 / epsilon)
+    if statistic == "mean":
+        return of_mean(of_values, of_rows)
+    return of_values if statistic == "sum" else of_rows
+
+
 def run(case):
     import numpy as np
     from diffprivlib import BudgetAccountant
 
     warnings.simplefilter("ignore")
-    statistic = case["statistic"]
+    statistic, delta = case["statistic"], case["delta"]
     spends = case["releases"] * (2 if statistic == "mean" else 1)
-    accountant = BudgetAccountant(epsilon=EPSILON, delta=DELTA, slack=DELTA)
+    accountant = BudgetAccountant(epsilon=EPSILON, delta=delta, slack=delta)
     epsilon = accountant.remaining(spends)[0]
     values = np.array(example_values())
     found = spread(draws(statistic, values, epsilon, truth(statistic)), case["samples"])
-    return {**found, "mechanism": "laplace"}
+    return {**found, "error": law_of(statistic, epsilon), "mechanism": "laplace"}
 
 
 if __name__ == "__main__":

@@ -1,16 +1,39 @@
-"""Errors of dpframe: all queries in one release."""
+"""Errors of dpframe: all queries in one release, each of them about a column of its own."""
 
-from measuring import BOUNDS, DELTA, EDGES, EPSILON, example_values, main, spread, truth
+import math
+
+from measuring import BOUNDS, EDGES, EPSILON, example_values, main, spread, truth
+
+HIGH = 25  # a count is one of the rows where a column is above this
 
 
-def draws(frame, query, releases, true):
+def query(statistic, column):
     import dpframe as dpf
 
-    queries = {str(number): query for number in range(releases)}
+    return {
+        "count": lambda: dpf.count(where=f"{column} > {HIGH}"),
+        "sum": lambda: dpf.sum(column),
+        "mean": lambda: dpf.mean(column),
+        "histogram": lambda: dpf.histogram(column, bins=EDGES),
+    }[statistic]()
+
+
+def draws(release, true):
     while True:
-        released = dpf.release(frame, queries, epsilon=EPSILON, delta=DELTA)
-        for one in released.values():
+        for one in release().values():
             yield from zip(one.iloc[:, 0], true, strict=True)
+
+
+def law_of(one):
+    """Return the standard error that a certificate states; of a mean, at the true mean and rows."""
+    (column,) = one.dp.certificate.columns
+    if column.ratio is None:
+        return column.std_error
+    (mean,) = truth("mean")
+    far = mean - sum(BOUNDS) / 2
+    of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
+    noise = (of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows})
+    return math.hypot(*noise) / len(example_values())
 
 
 def run(case):
@@ -18,19 +41,20 @@ def run(case):
 
     import dpframe as dpf
 
-    statistic, releases = case["statistic"], case["releases"]
-    frame = pd.DataFrame({"value": example_values()})
-    frame.dp.declare(bounds={"value": BOUNDS})
-    query = {
-        "count": dpf.count(),
-        "sum": dpf.sum("value"),
-        "mean": dpf.mean("value"),
-        "histogram": dpf.histogram("value", bins=EDGES),
-    }[statistic]
-    queries = {str(number): query for number in range(releases)}
-    one = dpf.release(frame, queries, epsilon=EPSILON, delta=DELTA)["0"]
-    found = spread(draws(frame, query, releases, truth(statistic)), case["samples"])
-    return {**found, "mechanism": one.dp.certificate.mechanism.name}
+    statistic, values = case["statistic"], example_values()
+    true = truth(statistic)
+    if statistic == "count":
+        true = [sum(value > HIGH for value in values)]
+    frame = pd.DataFrame({f"value_{k}": values for k in range(case["releases"])})
+    frame.dp.declare(bounds=dict.fromkeys(frame, BOUNDS), privacy_unit=dpf.EACH_ROW)
+    queries = {column: query(statistic, column) for column in frame}
+
+    def release():
+        return frame.dp.release(queries, epsilon=EPSILON, delta=case["delta"])
+
+    one = release()["value_0"]
+    found = spread(draws(release, true), case["samples"])
+    return {**found, "error": law_of(one), "mechanism": one.dp.certificate.mechanism.name}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,17 @@
 """Errors of OpenDP: Laplace noise, or Gaussian noise through zCDP, whichever is less."""
 
-from measuring import BOUNDS, DELTA, EDGES, EPSILON, example_values, main, spread, truth
+from measuring import (
+    BOUNDS,
+    EDGES,
+    EPSILON,
+    discrete_laplace,
+    example_values,
+    laplace,
+    main,
+    of_mean,
+    spread,
+    truth,
+)
 
 
 def parts(statistic, norm):
@@ -20,7 +31,7 @@ def parts(statistic, norm):
     }[statistic]()
 
 
-def calibrated(statistic, releases, law):
+def calibrated(statistic, releases, law, delta):
     """Return the measurements of one release, and the scale of a sensitivity of 1."""
     import opendp.prelude as dp
 
@@ -35,10 +46,10 @@ def calibrated(statistic, releases, law):
     def composed(scale):
         together = dp.c.make_composition(measurements(scale) * releases)
         if law == "gaussian":
-            return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(together), DELTA)
+            return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(together), delta)
         return together
 
-    amount = (EPSILON, DELTA) if law == "gaussian" else EPSILON
+    amount = (EPSILON, delta) if law == "gaussian" else EPSILON
     scale = dp.binary_search_param(composed, d_in=1, d_out=amount, T=float)
     return measurements(scale), scale
 
@@ -52,19 +63,32 @@ def draws(measurements, values, true, statistic):
         yield from zip(cells, true, strict=True)
 
 
+def law_of(statistic, law, scale):
+    """Return the standard error, from the scale of a sensitivity of 1.
+
+    Counts are integers, with noise of the discrete laws; the discrete Gaussian has the deviation
+    sigma to many digits.
+    """
+    of_values = laplace(BOUNDS[1] * scale) if law == "laplace" else BOUNDS[1] * scale
+    of_rows = discrete_laplace(scale) if law == "laplace" else scale
+    if statistic == "mean":
+        return of_mean(of_values, of_rows)
+    return of_values if statistic == "sum" else of_rows
+
+
 def run(case):
     import numpy as np
     import opendp.prelude as dp
 
     dp.enable_features("contrib", "idealized-numerics")
-    statistic, releases = case["statistic"], case["releases"]
-    gaussian, sigma = calibrated(statistic, releases, "gaussian")
-    laplace, scale = calibrated(statistic, releases, "laplace")
-    law = "gaussian" if sigma < scale * 2**0.5 else "laplace"
-    measurements = gaussian if law == "gaussian" else laplace
+    statistic, releases, delta = case["statistic"], case["releases"], case["delta"]
+    laws = ("laplace", "gaussian") if delta else ("laplace",)
+    made = {law: calibrated(statistic, releases, law, delta) for law in laws}
+    law = min(laws, key=lambda law: law_of(statistic, law, made[law][1]))
+    measurements, scale = made[law]
     values = np.array(example_values())
     found = spread(draws(measurements, values, truth(statistic), statistic), case["samples"])
-    return {**found, "mechanism": law}
+    return {**found, "error": law_of(statistic, law, scale), "mechanism": law}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import functools
 import operator
 
-from measuring import BOUNDS, DELTA, EDGES, EPSILON, example_values, main, spread, truth
+from measuring import BOUNDS, EDGES, EPSILON, example_values, main, of_mean, spread, truth
 
 
 def params(statistic, law):
@@ -18,7 +18,6 @@ def params(statistic, law):
         min_value=BOUNDS[0],
         max_value=BOUNDS[1],
         contribution_bounds_already_enforced=True,
-        output_noise_stddev=statistic == "count",
     )
 
 
@@ -38,11 +37,11 @@ def accountants():
     return {"gaussian": Remembering, "laplace": pdp.NaiveBudgetAccountant}
 
 
-def planned(rows, statistic, releases, law):
+def planned(rows, statistic, releases, law, delta):
     """Plan the releases; they are computed when they are read."""
     import pipeline_dp as pdp
 
-    accountant = accountants()[law](total_epsilon=EPSILON, total_delta=DELTA)
+    accountant = accountants()[law](total_epsilon=EPSILON, total_delta=delta)
     engine = pdp.DPEngine(accountant, pdp.LocalBackend())
     extractors = pdp.DataExtractors(
         partition_extractor=operator.itemgetter(0), value_extractor=operator.itemgetter(1)
@@ -56,27 +55,48 @@ def planned(rows, statistic, releases, law):
     return results
 
 
-def stated(releases, law):
-    """Return the standard deviation that PipelineDP states for a count."""
-    result = next(iter(planned([(0, 1.0)], "count", releases, law)[0]))
-    return result[1].count_noise_stddev
+def law_of(statistic, releases, law, delta):
+    """Return the standard error, from the deviations that its mechanisms state when they are made.
+
+    A mean has two: that of the number of rows, and that of the sum around the middle.
+    """
+    from pipeline_dp import dp_computations
+
+    made = dp_computations.create_additive_mechanism
+    deviations = []
+
+    def stated(*arguments):
+        mechanism = made(*arguments)
+        deviations.append(mechanism.std)
+        return mechanism
+
+    dp_computations.create_additive_mechanism = stated
+    try:
+        list(planned([(0, 1.0)], statistic, releases, law, delta)[0])
+    finally:
+        dp_computations.create_additive_mechanism = made
+    if statistic == "mean":
+        return of_mean(deviations[1], deviations[0], middle=sum(BOUNDS) / 2)
+    return deviations[0]
 
 
-def draws(rows, statistic, releases, law, true):
+def draws(plan, true):
     while True:
-        for result in planned(rows, statistic, releases, law):
+        for result in plan():
             cells = sorted(result)
             yield from zip((getattr(made, made._fields[0]) for _, made in cells), true, strict=True)
 
 
 def run(case):
-    statistic, releases = case["statistic"], case["releases"]
-    law = min(("laplace", "gaussian"), key=lambda law: stated(releases, law))
+    statistic, releases, delta = case["statistic"], case["releases"], case["delta"]
+    laws = ("laplace", "gaussian") if delta else ("laplace",)
+    errors = {law: law_of(statistic, releases, law, delta) for law in laws}
+    law = min(errors, key=errors.get)
     values = example_values()
     places = [min(int(v // 5), 9) if statistic == "histogram" else 0 for v in values]
     rows = list(zip(places, values, strict=True))
-    found = spread(draws(rows, statistic, releases, law, truth(statistic)), case["samples"])
-    return {**found, "mechanism": law}
+    made = draws(lambda: planned(rows, statistic, releases, law, delta), truth(statistic))
+    return {**spread(made, case["samples"]), "error": errors[law], "mechanism": law}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,18 @@
 """Errors of SmartNoise SQL: Laplace noise, as much of it as its odometer asks for."""
 
+import math
 import warnings
 
-from measuring import BOUNDS, DELTA, EPSILON, example_values, main, spread, truth
+from measuring import (
+    BOUNDS,
+    EPSILON,
+    example_values,
+    laplace,
+    main,
+    of_mean,
+    spread,
+    truth,
+)
 
 QUERIES = {
     "count": "SELECT COUNT(*) AS n FROM S.T",
@@ -21,26 +31,53 @@ METADATA = {
 }
 
 
-def spent(epsilon, spends):
+def spent(epsilon, spends, delta):
     """Return what the odometer says of Laplace mechanisms; half of its delta is its slack."""
     from snsql import Privacy
     from snsql.sql.odometer import OdometerHeterogeneous
 
-    odometer = OdometerHeterogeneous(Privacy(epsilon=epsilon, delta=2 * DELTA))
+    odometer = OdometerHeterogeneous(Privacy(epsilon=epsilon, delta=2 * delta))
     for _ in range(spends):
         odometer.spend(Privacy(epsilon=epsilon, delta=0.0))
     return odometer.spent[0]
 
 
-def largest(spends):
-    """Return the largest epsilon for each mechanism."""
+def largest(spends, delta):
+    """Return the largest epsilon for each mechanism; without a delta they add up."""
+    if not delta:
+        return EPSILON / spends
     low, high = 0.0, EPSILON
-    if spent(high, spends) <= EPSILON:
+    if spent(high, spends, delta) <= EPSILON:
         return high
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if spent(middle, spends) <= EPSILON else (low, middle)
+        low, high = (middle, high) if spent(middle, spends, delta) <= EPSILON else (low, middle)
     return low
+
+
+def law_of(reader, statistic):
+    """Return the standard error, from the scales with which its mechanism releases.
+
+    Counts are cut off to whole numbers, which moves them by a part that is spread over [0, 1].
+    """
+    from snsql.sql._mechanisms.laplace import Laplace
+
+    release = Laplace.release
+    scales = []
+
+    def noted(mechanism, values):
+        scales.append(mechanism.scale)
+        return release(mechanism, values)
+
+    Laplace.release = noted
+    try:
+        reader.execute(QUERIES[statistic])
+    finally:
+        Laplace.release = release
+    if statistic == "mean":
+        return of_mean(laplace(max(scales)), laplace(min(scales)))
+    cut = 0.0 if statistic == "sum" else math.sqrt(1 / 3)
+    return math.hypot(laplace(scales[-1]), cut)
 
 
 def draws(reader, statistic, true):
@@ -54,14 +91,15 @@ def run(case):
     from snsql import Privacy, from_df
 
     warnings.simplefilter("ignore")
-    statistic, values = case["statistic"], example_values()
+    statistic, delta, values = case["statistic"], case["delta"], example_values()
     places = [min(int(value // 5), 9) for value in values]
     frame = pd.DataFrame({"bin": places, "value": values})
-    epsilon = largest(case["releases"] * (2 if statistic == "mean" else 1))
+    epsilon = largest(case["releases"] * (2 if statistic == "mean" else 1), delta)
     metadata = {"": {"S": {"T": {**METADATA, "rows": len(frame)}}}}
-    reader = from_df(frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata=metadata)
+    privacy = Privacy(epsilon=epsilon, delta=delta or 1e-6)  # it asks for one, and spends none
+    reader = from_df(frame, privacy=privacy, metadata=metadata)
     found = spread(draws(reader, statistic, truth(statistic)), case["samples"])
-    return {**found, "mechanism": "laplace"}
+    return {**found, "error": law_of(reader, statistic), "mechanism": "laplace"}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Time and memory of a call; run inside each library's environment, so standard library alone."""
+"""Time, memory and errors; run inside each library's environment, so standard library alone."""
 
 import json
+import math
 import os
 import random
 import statistics
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 BOUNDS = (0.0, 50.0)
-EPSILON, DELTA = 1.0, 1e-6
+EPSILON, DELTA = 1.0, 1e-6  # of the timings
 MAX_GROUPS, MAX_ROWS_PER_GROUP = 5, 2
 EDGES = tuple(5.0 * number for number in range(11))  # of the histogram
 SHORT = 60.0  # a run that takes longer is not repeated
@@ -71,6 +72,26 @@ def truth(statistic: str) -> list[float]:
     return [{"count": len(values), "sum": total, "mean": total / len(values)}[statistic]]
 
 
+def laplace(scale: float) -> float:
+    """Return the standard deviation of a Laplace law."""
+    return math.sqrt(2) * scale
+
+
+def discrete_laplace(scale: float) -> float:
+    """Return the standard deviation of the Laplace law of integers, p(k) ~ exp(-|k| / scale)."""
+    ratio = math.exp(-1 / scale)
+    return math.sqrt(2 * ratio) / (1 - ratio)
+
+
+def of_mean(of_sum: float, of_rows: float, middle: float = 0.0) -> float:
+    """Return the error of a mean: of a sum of values, less a middle each, over a number of rows.
+
+    Both have independent noise. The first order in 1 / rows is all that shows.
+    """
+    (mean,) = truth("mean")
+    return math.hypot(of_sum, (mean - middle) * of_rows) / len(example_values())
+
+
 def spread(draws: Iterator[tuple[object, object]], samples: int) -> dict[str, object]:
     """Return the root mean square error of (released, true) pairs of numbers, and how many."""
     squares: list[float] = []
@@ -79,9 +100,9 @@ def spread(draws: Iterator[tuple[object, object]], samples: int) -> dict[str, ob
         if len(squares) >= samples:
             break
     mean = statistics.fmean(squares)
-    of_mean = statistics.stdev(squares) / len(squares) ** 0.5
+    of_squares = statistics.stdev(squares) / len(squares) ** 0.5
     error = mean**0.5
-    return {"error": error, "samples": len(squares), "relative": of_mean / mean / 2}
+    return {"drawn": error, "samples": len(squares), "relative": of_squares / mean / 2}
 
 
 def main(run: Callable[[dict[str, object]], dict[str, object]]) -> None:

@@ -191,29 +191,36 @@ def slope(few: Record, many: Record) -> str:
 def accuracy(results: Results) -> Lines:
     """Compare standard errors at the same budget."""
     libraries = results.libraries("accuracy")
+    names = "delta", "statistic", "releases"
     rows = []
-    for statistic, releases in results.settings("accuracy", "statistic", "releases"):
+    for setting in results.settings("accuracy", *names):
         cells = []
-        setting = {"part": "accuracy", "statistic": statistic, "releases": releases}
-        ours = results.one(**setting, library="dpframe")
+        case = {"part": "accuracy", **dict(zip(names, setting, strict=True))}
+        ours = results.one(**case, library="dpframe")
         for library in libraries:
-            record = results.one(**setting, library=library)
+            record = results.one(**case, library=library)
             if "error" not in record:
                 cells.append("failed" if record else "")
                 continue
             text = f"{number(record['error'])} {record['mechanism'][0].upper()}"
             ratio = "error" in ours and record is not ours
             cells.append(text + (f" ({times(record['error'] / ours['error'])})" if ratio else ""))
-        rows.append([statistic, str(releases), *cells])
+        delta, statistic, releases = setting
+        rows.append([f"{delta:g}", statistic, str(releases), *cells])
     if not rows:
         return ["", "Not measured in this run."]
-    lines = table(["statistic", "releases", *(TITLES[name] for name in libraries)], rows)
+    lines = table(["delta", *names[1:], *(TITLES[name] for name in libraries)], rows)
+    lines += ["", *words.DRAWN]
     for library in libraries:
         made = [r for r in results.of(part="accuracy", library=library) if "error" in r]
         if made:
+            ratios = [r["drawn"] / r["error"] for r in made]
+            off = max(abs(ratio - 1) / r["relative"] for ratio, r in zip(ratios, made, strict=True))
             draws = "/".join(f"{n:,}" for n in sorted({r["samples"] for r in made}))
-            worst = max(r["relative"] for r in made)
-            lines.append(f"- {TITLES[library]}: {draws} draws, uncertain by {worst:.1%} at most")
+            lines.append(
+                f"- {TITLES[library]}: {draws} draws a row, {min(ratios):.2f} to "
+                f"{max(ratios):.2f} times the law, at most {off:.1f} standard errors away"
+            )
     return lines
 
 

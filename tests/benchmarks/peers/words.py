@@ -81,23 +81,30 @@ proportional), and the time per row at the most:
 """.splitlines()
 
 ACCURACY = """\
-One column of 10,000 values in [0, 50], each row its own unit, one row added or removed. The
-whole budget is epsilon 1 and delta 1e-6, shared by 1, 20 or 100 releases of that kind. The
-number of rows is private. A histogram has 10 bins, and its error is that of one bin. Errors are
-root mean squares of released minus true values over many draws; L is Laplace noise (or its
-discrete form), G Gaussian noise. In parentheses: ratio to dpframe, so that above 1 dpframe is
-more accurate. Each library uses the best composition that it documents:
+Columns of 10,000 values in [0, 50], each row its own unit, one row added or removed. The whole
+budget is epsilon 1 with delta 1e-6 or delta 0, shared by 1, 20 or 100 queries of that kind, each
+of them about a column of its own: a count is one of the rows where the column is high, a histogram
+has 10 bins, and its error is that of one bin. The number of rows is private. Errors are the
+standard deviations of the laws that the noise is drawn from, by the scales that a library settles
+on, and not of draws; for a mean to the first order in 1 / rows, at the true mean. L is Laplace
+noise (or its discrete form), G Gaussian noise, B noise in a box, C correlated Gaussian noise. In
+parentheses: ratio to dpframe, so that above 1 dpframe is more accurate. Each library uses the best
+composition that it documents:
 
 - dpframe: one release of all the queries.
 - OpenDP: pure composition of Laplace noise, or zCDP composition of Gaussian noise converted to
   (epsilon, delta), whichever has the smaller noise. A mean is a sum over a count.
 - PipelineDP: Laplace noise with its naive accountant, or Gaussian noise with its accountant of
-  privacy loss distributions, which it calls experimental, whichever states the smaller noise. A
+  privacy loss distributions, which it calls experimental, whichever has the smaller noise. A
   mean is its own.
 - diffprivlib: its budget accountant, with all of delta as slack. A mean is a sum over a count,
   because its own mean takes the number of rows as public.
-- SmartNoise SQL: Laplace noise, with the epsilon at which its odometer reaches the budget. A
-  mean is its `AVG`.
+- SmartNoise SQL: Laplace noise, with the epsilon at which its odometer reaches the budget; with
+  delta 0, equal parts. A mean is its `AVG`.
+""".splitlines()
+
+DRAWN = """\
+Draws check the laws: the root mean square of released minus true values, over the error stated.
 """.splitlines()
 
 DIFFERENCES = """\
