@@ -1,13 +1,14 @@
-"""Files that somebody damaged, at random: the terminal answers in one line, with a code."""
+"""Files that somebody damaged: the terminal answers in one line, with a code."""
 
 import json
 import random
+import struct
 
 import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.__main__ import main
+from dpframe.__main__ import UNREADABLE, main
 
 SEVERAL = [1, 1, 1, 2, 5, 20]
 PIECES = [
@@ -115,3 +116,17 @@ def test_damaged_files_have_an_exit_code_and_one_line(sound, tmp_path, capsys, s
         assert len(err.splitlines()) == (code > 0)
         assert len(err) < 1000
     assert seen == {0, 1, 2}
+
+
+def test_texts_that_point_beyond_their_file_are_not_followed(tmp_path, capsys):
+    # Arrow trusts where a text ends: one that ends far enough ends the process
+    path = tmp_path / "zones.feather"
+    pd.DataFrame({"zone": ["A", "B"]}).to_feather(path, compression="uncompressed")
+    data = path.read_bytes()
+    for form in ("<3i", "<3q"):
+        before, ends, after = data.rpartition(struct.pack(form, 0, 1, 2))
+        if ends:
+            path.write_bytes(before + struct.pack(form, 0, 1, 5) + after)
+            break
+    assert main(["show", str(path)]) == UNREADABLE
+    assert "it is damaged" in capsys.readouterr().err

@@ -298,7 +298,11 @@ def test_a_ledger_at_work_notices_that_it_was_replaced(path):
     ledger.charge(entry(pure(0.02)))
     shutil.copy(older, path)
     for found in ("is missing", "is not the one read before"):
-        for use in (ledger.status, lambda: ledger.charge(entry(pure(0.03))), lambda: ledger.entries):
+        for use in (
+            ledger.status,
+            lambda: ledger.charge(entry(pure(0.03))),
+            lambda: ledger.entries,
+        ):
             with pytest.raises(LedgerError, match=f"was replaced or changed: entry 6 {found}"):
                 use()
         Ledger(older).charge(entry(pure(0.04)))
