@@ -36,16 +36,17 @@ def planned(d, kinds, lower, nullable):
 def realized(plan):
     """Root mean square errors of all columns, in widths; of means, times the number of rows."""
     table = plan.tables[None]
-    work, design = table.table.workload, table.design
+    measurement = table.measurement
+    work, design = table.table.workload, measurement.design
     truths = {}
     for at, source in enumerate(work.sources):
         total = round(ROWS * (source.lower + NEARLY * (source.upper - source.lower)))
         truths |= {(at, "rows"): ROWS, (at, "value"): total}
     blocks = design.encode({need: np.full(GROUPS, truths[need]) for need in design.needs})
-    noise = noise_of(plan.how.law, design, table.scales, [GROUPS] * len(blocks))
+    noise = noise_of(plan.how.law, design, measurement.scales, [GROUPS] * len(blocks))
     measured = [block + own for block, own in zip(blocks, noise, strict=True)]
     found = {}
-    estimates = design.decode(measured, table.deviations)
+    estimates = design.decode(measured, measurement.deviations)
     for name, out, estimate in zip(table.outputs, work.outputs, estimates, strict=False):
         truth = truths[out.source, "value" if out.kind != "rows" else "rows"]
         off = estimate.values - (truth / ROWS if out.kind == "mean" else truth)

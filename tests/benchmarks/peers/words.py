@@ -86,8 +86,9 @@ budget is epsilon 1 with delta 1e-6 or delta 0, shared by 1, 20 or 100 queries o
 of them about a column of its own: a count is one of the rows where the column is high, a histogram
 has 10 bins, and its error is that of one bin. The number of rows is private. Errors are the
 standard deviations of the laws that the noise is drawn from, by the scales that a library settles
-on, and not of draws; for a mean to the first order in 1 / rows, at the true mean. L is Laplace
-noise (or its discrete form), G Gaussian noise, B noise in a box, C correlated Gaussian noise. In
+on, and not of draws; for a mean to the first order in 1 / rows, at the true mean. Counts of dpframe
+are whole, which adds 1/12 to the variance of Gaussian noise (a 10,000th of the error of 20
+histograms). L is Laplace noise (or its discrete form), G Gaussian noise, B noise in a box, C correlated Gaussian noise. In
 parentheses: ratio to dpframe, so that above 1 dpframe is more accurate. Each library uses the best
 composition that it documents:
 
@@ -105,6 +106,8 @@ composition that it documents:
 
 DRAWN = """\
 Draws check the laws: the root mean square of released minus true values, over the error stated.
+Numbers of one release of dpframe share noise, so that as many of them say less.
+
 """.splitlines()
 
 DIFFERENCES = """\
