@@ -88,9 +88,9 @@ has 10 bins, and its error is that of one bin. The number of rows is private. Er
 standard deviations of the laws that the noise is drawn from, by the scales that a library settles
 on, and not of draws; for a mean to the first order in 1 / rows, at the true mean. Counts of dpframe
 are whole, which adds 1/12 to the variance of Gaussian noise (a 10,000th of the error of 20
-histograms). L is Laplace noise (or its discrete form), G Gaussian noise, B noise in a box, C correlated Gaussian noise. In
-parentheses: ratio to dpframe, so that above 1 dpframe is more accurate. Each library uses the best
-composition that it documents:
+histograms). L is Laplace noise (or its discrete form), G Gaussian noise, B noise in a box, C
+correlated Gaussian noise. In parentheses: ratio to dpframe, so that above 1 dpframe is more
+accurate. Each library uses the best composition that it documents:
 
 - dpframe: one release of all the queries.
 - OpenDP: pure composition of Laplace noise, or zCDP composition of Gaussian noise converted to
