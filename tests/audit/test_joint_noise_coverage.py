@@ -2,8 +2,8 @@
 
 Pairs, boxes of a cell and over all cells, columns read in halves, and linear combinations; 20,000
 cells or more each. A coverage of 95 % is seen with a standard error of 0.15 %, one of 80 % with
-0.28 %: it lies outside of the 1 % and 2 % allowed with chance below 1e-10. Exceptions are named
-with what they are: whole numbers under little noise, and bounds that are proved but not attained.
+0.28 %: it lies outside of the 1 % and 2 % allowed with chance below 1e-10. Columns of
+whole numbers hold more often than they say: an interval of integers cannot be cut finer.
 """
 
 from dataclasses import dataclass, field
@@ -43,13 +43,12 @@ def table(groups, *, missing=False, units=False):
 
 @dataclass(frozen=True)
 class Case:
-    """A release, and which of its columns may hold more often than they say, and why."""
+    """A release of a table."""
 
     query: object
     mechanism: str
-    epsilon: float = 0.04
+    epsilon: float = 0.2
     table: dict = field(default_factory=dict)
-    wide: dict = field(default_factory=dict)
     groups: int = MANY
 
 
@@ -66,8 +65,8 @@ CASES = {
     "box of counts": Case(HIGH, "box"),
     "box over all cells": Case(dpf.count("g"), "box", table={"units": True}, groups=FEW),
     "box of two columns over all cells": Case(TWO, "box", table={"units": True}, groups=FEW),
-    "halves, little noise": Case(HIGH, "box", 2.0, wide=dict.fromkeys("abn", "whole numbers")),
-    "pair, little noise": Case(ONE, "laplace", 2.0, wide={"n": "whole numbers"}),
+    "halves, little noise": Case(HIGH, "box", 2.0),
+    "pair, little noise": Case(ONE, "laplace", 2.0),
 }
 
 
@@ -90,7 +89,7 @@ def test_intervals_cover_as_often_as_they_say(name):
     case = CASES[name]
     frame = table(case.groups, **case.table)
     truth = exact(case, frame)
-    releases = 20_000 // case.groups
+    releases = 10_000 if case.groups == FEW else 20_000 // case.groups
     held = {level: np.zeros(len(truth.columns)) for level in LEVELS}
     narrow = np.zeros(len(truth.columns))
     at_once = 0
@@ -100,17 +99,17 @@ def test_intervals_cover_as_often_as_they_say(name):
             bars = made.dp.interval(level).to_numpy(np.float64)
             held[level] += within(bars, truth).mean(axis=0) / releases
         narrow += within(bars, truth, factor=0.85).mean(axis=0) / releases
-        bars = made.dp.interval(0.95, simultaneous=True).to_numpy(np.float64)
-        at_once += within(bars, truth).all() if case.groups == FEW else 0
+        if case.groups == FEW:
+            bars = made.dp.interval(0.95, simultaneous=True).to_numpy(np.float64)
+            at_once += within(bars, truth).all()
     print(name, held, narrow, at_once / releases)
     for level, allowed in LEVELS.items():
-        for column, share in zip(truth.columns, held[level], strict=True):
-            assert share > level - allowed, column
-            assert share < level + allowed or column in case.wide, column
-            if column not in case.wide:
-                assert narrow[list(truth.columns).index(column)] < 0.8 - 0.02
+        assert (held[level] > level - allowed).all()
+        fine = [not pd.api.types.is_integer_dtype(kind) for kind in truth.dtypes]
+        assert (held[level][fine] < level + allowed).all()
+        assert (narrow[fine] < 0.8 - 0.02).all()  # a seventh too narrow is found
     if case.groups == FEW:
-        assert at_once / releases > 0.95 - 4 * 0.0031
+        assert at_once / releases > 0.95 - 4 * 0.0022
 
 
 def within(bars, truth, factor=1.0):
