@@ -260,7 +260,7 @@ def _output(
     common = {str(block) for block in planned.measurement.design.common}
     groups = mechanism.drawn_together(planned.table.cells.size, common)
     error = prediction.std_error * step
-    width = width_of(noise, loadings, mechanism, groups, 0.95)
+    width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"
     if prediction.per_row:
         per = _PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"

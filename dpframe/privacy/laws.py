@@ -141,8 +141,9 @@ class _Laplace(Law):
             wide.append(np.abs(loading) / deviation * (_ROOT2 * scale))
             part = loading if largest is None else largest[block]
             step = np.maximum(step, np.abs(part) / deviation)
-        if len(wide) == 2 and largest is None:  # noqa: PLR2004
-            width = pair_half_width(wide[0], wide[1], level)
+        alone = len(wide) == 1 and all(deviations)
+        if largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
+            width = pair_half_width(wide[0], 0.0 if alone else wide[1], level)
         else:
             width = self.quantile(level) * _norm(wide)
         found: np.ndarray = step / 2 + width

@@ -121,8 +121,9 @@ def _bars(
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        width = half_width(described.noise, described.deviations, mechanism, groups, level)
-        if isinstance(width, float) and described.integer and width.is_integer():
+        noise, loadings, whole = described.noise, described.deviations, described.integer
+        width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
+        if isinstance(width, float) and whole and width.is_integer():
             width = int(width)
         if described.times is not None:
             span = described.times.bounds if described.is_mean else None
@@ -215,6 +216,8 @@ def half_width(
     mechanism: MechanismPart,
     groups: Groups,
     level: float,
+    *,
+    integer: bool,
 ) -> float | np.ndarray:
     """Return the half-width of an interval for a column.
 
@@ -230,6 +233,8 @@ def half_width(
         Blocks that are drawn together.
     level
         Confidence level.
+    integer
+        Whether the column holds whole numbers, in place of multiples of some step.
     """
     law = mechanism.distribution
     if noise is not None:
@@ -238,6 +243,10 @@ def half_width(
     width = law.sum_half_width(measured, mechanism.scales, level, groups=groups)
     if len(measured) == len(loadings):
         return float(width) if np.ndim(width) == 0 else width
+    if not integer:
+        # half a step is at most twice the deviation that rounding to steps adds
+        rounded = sum(part for block, part in loadings.items() if block not in measured)
+        return float(np.max(width) + 2 * np.max(rounded))
     # a whole number is off by a or less where what was rounded is off by less than a + 1/2
     return max(float(np.ceil(np.max(width) - 0.5)), 0.0)
 

@@ -2,8 +2,9 @@
 
 Pairs, boxes of a cell and over all cells, columns read in halves, and linear combinations; 20,000
 cells or more each. A coverage of 95 % is seen with a standard error of 0.15 %, one of 80 % with
-0.28 %: it lies outside of the 1 % and 2 % allowed with chance below 1e-10. Columns of
-whole numbers hold more often than they say: an interval of integers cannot be cut finer.
+0.28 %: it lies outside of the 1 % and 2 % allowed with chance below 1e-10. Two kinds of
+columns hold more often than they say: whole numbers, since an interval of integers cannot be cut
+finer, and those read off three noises or more of one box, whose bound is proved and not attained.
 """
 
 from dataclasses import dataclass, field
@@ -105,11 +106,19 @@ def test_intervals_cover_as_often_as_they_say(name):
     print(name, held, narrow, at_once / releases)
     for level, allowed in LEVELS.items():
         assert (held[level] > level - allowed).all()
-        fine = [not pd.api.types.is_integer_dtype(kind) for kind in truth.dtypes]
+        fine = [not wide(column) for column in truth.dp.certificate.columns]
         assert (held[level][fine] < level + allowed).all()
         assert (narrow[fine] < 0.8 - 0.02).all()  # a seventh too narrow is found
     if case.groups == FEW:
         assert at_once / releases > 0.95 - 4 * 0.0022
+
+
+def wide(column):
+    """Whether an interval of a column holds more often than it says."""
+    noises = column.loadings
+    if column.ratio is not None:
+        noises = {**column.ratio.of_centered, **column.ratio.of_rows}
+    return column.integer or len([block for block in noises if int(block) >= 0]) > 2
 
 
 def within(bars, truth, factor=1.0):

@@ -159,3 +159,20 @@ def test_post_processing_changes_nothing():
     covariance(frame)
     pd.testing.assert_frame_equal(frame, before)
     assert dpf.verify(frame)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "box", "correlated"])
+@pytest.mark.parametrize("unit", [1e-6, 0.01, 1000.0])
+def test_intervals_of_sums_scale_with_the_unit_of_the_column(mechanism, unit):
+    frame = pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, 0.4]}) * unit
+    bounds = {"x": (0, unit), "y": (0, unit)}
+    query = dpf.aggregate(n=dpf.count(), x=dpf.sum("x"), y=dpf.sum("y"), mean=dpf.mean("x"))
+    frame.dp.declare(bounds=bounds, privacy_unit=dpf.EACH_ROW)
+    spend = {"epsilon": 1, "delta": 1e-6, "mechanism": mechanism}
+    made = frame.dp.release(query, **spend)
+    bars, errors = made.dp.interval().iloc[0], made.dp.std_error.iloc[0]
+    expected = frame.dp.preview(query, **spend)["half_width_95"]
+    for column in "xy":
+        half = (bars[f"{column}_high"] - bars[f"{column}_low"]) / 2
+        assert 1.7 < half / errors[column] < 2.6
+        assert half == pytest.approx(expected[column])
