@@ -28,6 +28,7 @@ from dpframe.queries.kinds import (
     Query,
     Sum,
 )
+from dpframe.queries.reading import CapOptions
 from dpframe.release import release
 from dpframe.results import intervals, plot, plot_map
 from dpframe.results.certificate import Certificate, certificate_of
@@ -68,6 +69,10 @@ class ReleaseOptions(SpendOptions, total=False):
     graph: object
     name: str | None
     note: str | None
+
+
+class CallOptions(ReleaseOptions, CapOptions, total=False):
+    """Options of a release, and caps on one unit; see `dpframe.count`."""
 
 
 class PrivateAccessor:
@@ -126,10 +131,11 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        **spend: Unpack[ReleaseOptions],
+        **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        return self._one(asking.count(by, where=where, keys=keys), spend)
+        query = asking.count(by, where=where, keys=keys, **_caps(spend))
+        return self._one(query, spend)
 
     def sum(
         self,
@@ -143,7 +149,7 @@ class PrivateAccessor:
         n: KnownRows = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
-        **spend: Unpack[ReleaseOptions],
+        **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
         query = asking.sum(
@@ -156,6 +162,7 @@ class PrivateAccessor:
             n=n,
             n_weight=n_weight,
             objective=objective,
+            **_caps(spend),
         )
         return self._one(query, spend)
 
@@ -167,10 +174,11 @@ class PrivateAccessor:
         where: str | None = None,
         keys: Keys = None,
         bounds: GivenBounds = None,
-        **spend: Unpack[ReleaseOptions],
+        **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        return self._one(asking.mean(columns, by, where=where, keys=keys, bounds=bounds), spend)
+        query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **_caps(spend))
+        return self._one(query, spend)
 
     def histogram(
         self,
@@ -180,10 +188,11 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        **spend: Unpack[ReleaseOptions],
+        **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        return self._one(asking.histogram(column, bins, by, where=where, keys=keys), spend)
+        query = asking.histogram(column, bins, by, where=where, keys=keys, **_caps(spend))
+        return self._one(query, spend)
 
     def units(
         self,
@@ -191,10 +200,11 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
-        **spend: Unpack[ReleaseOptions],
+        **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        return self._one(asking.units(by, where=where, keys=keys), spend)
+        query = asking.units(by, where=where, keys=keys, **_caps(spend))
+        return self._one(query, spend)
 
     def aggregate(
         self,
@@ -203,6 +213,9 @@ class PrivateAccessor:
         *,
         where: str | None = None,
         keys: Keys = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         mu: float | None = None,
@@ -220,7 +233,15 @@ class PrivateAccessor:
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
         query = asking.aggregate(
-            by, where=where, keys=keys, n_weight=n_weight, objective=objective, **named
+            by,
+            where=where,
+            keys=keys,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            n_weight=n_weight,
+            objective=objective,
+            **named,
         )
         spend: ReleaseOptions = {
             "epsilon": epsilon,
@@ -270,9 +291,14 @@ class PrivateAccessor:
         """What is spent of the declared budget and what is left."""
         return self.ledger.status()
 
-    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
+    def _one(self, query: Query, spend: SpendOptions) -> pd.DataFrame:
         released: pd.DataFrame = release(self._frame, query, **spend)
         return released
+
+
+def _caps(options: CallOptions) -> CapOptions:
+    """Take the caps out of the options of a call."""
+    return {name: options.pop(name) for name in CapOptions.__annotations__ if name in options}  # type: ignore[misc, return-value]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

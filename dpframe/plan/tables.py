@@ -13,7 +13,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
 from dpframe.plan.known_rows import known_rows
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Asked, Query, QueryOptions, Statistic
@@ -157,7 +157,7 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
     where, options = query.condition, query.options
     outputs = tuple(_output(asked, declaration) for asked in query.outputs)
     unit = declaration.unit_column
-    caps = ROW_CAPS if unit is None else query.caps(declaration.caps)
+    caps = _caps(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
     wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
     workload = Workload(
@@ -173,6 +173,19 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
         worst=options.objective == "worst",
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
+
+
+def _caps(query: Query, declaration: Declaration) -> Caps:
+    """Return what is kept of a unit; without one, there is nothing to cap."""
+    if declaration.unit_column is not None:
+        return query.caps(declaration.caps)
+    if query.limits != NO_CAPS:
+        raise DeclarationError(
+            f"caps in a query are of a privacy unit, and none is declared; got "
+            f"{query.limits.words[2:]}. Name its column: .dp.declare(privacy_unit=..., "
+            "max_rows=...)."
+        )
+    return ROW_CAPS
 
 
 def _total(statistic: Statistic) -> Literal["rows", "value", "mean"]:

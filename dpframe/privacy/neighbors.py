@@ -69,6 +69,17 @@ class Caps:
                 )
             object.__setattr__(self, name, number)
 
+    @property
+    def words(self) -> str:
+        """The caps there are, as they are written in a call."""
+        limits = {
+            "max_rows": self.rows,
+            "max_groups": self.groups,
+            "max_rows_per_group": self.rows_per_group,
+        }
+        given = [f", {name}={limit}" for name, limit in limits.items() if limit is not None]
+        return "".join(given)
+
 
 NO_CAPS = Caps()
 """No caps at all."""

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
@@ -108,11 +108,12 @@ NO_OPTIONS = QueryOptions()
 
 @dataclass(frozen=True, eq=False)
 class Query(ABC):
-    """What every query is: groups, a condition, keys given in the call, and outputs."""
+    """What every query is: groups, a condition, keys and caps given in the call, and outputs."""
 
     by: tuple[Hashable, ...] = ()
     where: Condition | None = None
     keys: Keys = None
+    limits: Caps = field(default=NO_CAPS, kw_only=True)
 
     def __post_init__(self) -> None:
         axis = self.bin_axis
@@ -152,7 +153,12 @@ class Query(ABC):
 
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit, under the caps that are declared."""
-        return declared
+        own = self.limits
+        return Caps(
+            own.rows or declared.rows,
+            own.groups or declared.groups,
+            own.rows_per_group or declared.rows_per_group,
+        )
 
     @property
     def words(self) -> str:
@@ -166,7 +172,7 @@ class Query(ABC):
         """
         groups = f" by {_listed(self.by)}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
-        return self.what + groups + self.options.words + condition
+        return self.what + groups + self.options.words + self.limits.words + condition
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
@@ -285,7 +291,8 @@ class UnitCount(Query):
 
     def caps(self, declared: Caps) -> Caps:
         """Keep one row of a unit per group: it is in no more groups than it may have rows."""
-        limits = [cap for cap in (declared.groups, declared.rows) if cap is not None]
+        caps = super().caps(declared)
+        limits = [cap for cap in (caps.groups, caps.rows) if cap is not None]
         return Caps(groups=min(limits, default=None), rows_per_group=1)
 
 

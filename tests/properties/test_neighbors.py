@@ -212,6 +212,23 @@ def test_one_unit_moves_measurements_as_far_as_claimed(name):
                 assert reached(plan, worst), (caps, mechanism, neighboring)
 
 
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
+def test_one_unit_moves_a_query_with_caps_of_its_own_as_far_as_claimed(caps):
+    own = {
+        "max_rows": caps.rows or 9,
+        "max_groups": caps.groups,
+        "max_rows_per_group": caps.rows_per_group,
+    }
+    query, wide = dpf.sum("k", by="g", **own), Caps(9, 9, 9)
+    kept = [rows for rows in CONTENTS if within(rows, caps, by_g)]
+    for mechanism, neighboring in itertools.product(MECHANISMS, RELATIONS):
+        plan = planned(query, mechanism, neighboring, wide)
+        mine = [measured(plan, rows) for rows in kept]
+        others = mine if neighboring == "replace" else [measured(plan, [])]
+        assert reached(plan, farthest(plan, mine, others)), (mechanism, neighboring)
+
+
 ALL_ROWS = [(g, h, x, k, f) for g, h, x, k, f in ROWS if f]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.queries.asking import NOT_OUTPUTS
 from dpframe.queries.bins import check_bins
+from dpframe.queries.together import NOT_OUTPUTS
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
 

@@ -1,0 +1,79 @@
+"""How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TypedDict
+
+import pandas as pd
+
+from dpframe.arguments import a_type, is_label
+from dpframe.errors import DeclarationError, QueryError
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.kinds import Columns, GivenBounds, Keys
+from dpframe.queries.where import Condition
+
+__all__ = ["CapOptions", "bounds_of", "condition_of", "kept", "labels_of", "limits_of", "some"]
+
+
+class CapOptions(TypedDict, total=False):
+    """Caps on one unit in one query, in place of those that are declared."""
+
+    max_rows: int | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+
+
+def limits_of(called: str, caps: CapOptions) -> Caps:
+    """Read the caps of a query; `called` is the function that they were given to."""
+    unknown = [name for name in caps if name not in CapOptions.__annotations__]
+    if unknown:
+        raise TypeError(f"{called}() got an unexpected keyword argument {unknown[0]!r}")
+    try:
+        return Caps(caps.get("max_rows"), caps.get("max_groups"), caps.get("max_rows_per_group"))
+    except DeclarationError as error:
+        raise QueryError(str(error)) from None
+
+
+def condition_of(where: str | None) -> Condition | None:
+    """Read a condition, if there is one."""
+    return None if where is None else Condition.parse(where)
+
+
+def kept(keys: Keys) -> Keys:
+    """Return keys that can be read again and again: a query may be previewed, and then released."""
+    return list(keys) if isinstance(keys, Iterator) else keys
+
+
+def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
+    """Read a label or a list of them."""
+    if given is None:
+        return ()
+    if is_label(given) and not isinstance(given, Iterator | frozenset):
+        return (given,)
+    wrong = QueryError(f"{name} must be a column label or a list of labels, got {a_type(given)}.")
+    # sets have no order, and a column of the frame is private
+    if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
+        raise wrong
+    try:
+        labels = tuple(given)  # type: ignore[arg-type]  # a TypeError if it is not iterable
+        repeated = len(set(labels)) != len(labels)
+    except TypeError:
+        raise wrong from None
+    if repeated:
+        raise QueryError(f"{name} must not name a column twice, got {name}={list(labels)!r}.")
+    return labels
+
+
+def some(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    """Return columns, of which there must be some."""
+    if not columns:
+        raise QueryError("columns must name at least one column.")
+    return columns
+
+
+def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
+    """Check that bounds are of the columns that are asked for."""
+    named = bounds if isinstance(bounds, Mapping) else ()
+    unknown = [label for label in named if label not in columns]
+    if unknown:
+        raise QueryError(f"bounds names {unknown!r}, which is not among columns={list(columns)!r}.")
+    return bounds

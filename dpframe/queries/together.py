@@ -1,0 +1,132 @@
+"""Several outputs by the same groups, checked to fit together."""
+
+from collections.abc import Hashable
+from types import MappingProxyType
+
+from dpframe.arguments import is_unicode
+from dpframe.errors import QueryError
+from dpframe.privacy.neighbors import NO_CAPS
+from dpframe.queries.kinds import Aggregate, By, Count, Keys, Mean, Objective, Sum, UnitCount
+from dpframe.queries.options import read_options
+from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
+
+__all__ = ["NOT_OUTPUTS", "aggregate"]
+
+NOT_OUTPUTS = (
+    "by",
+    "where",
+    "keys",
+    "max_rows",
+    "max_groups",
+    "max_rows_per_group",
+    "epsilon",
+    "delta",
+    "mu",
+    "rho",
+    "share",
+    "mechanism",
+    "denoise",
+    "graph",
+    "name",
+    "note",
+    "privacy_unit",
+    "n_weight",
+    "objective",
+)
+"""Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
+
+_NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
+
+
+def aggregate(
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    n_weight: float = 0.0,
+    objective: Objective = "total",
+    **queries: Count | Sum | Mean,
+) -> Aggregate:
+    """Describe several counts, sums and means by the same groups, one output column each.
+
+    Parameters
+    ----------
+    by, where, keys, max_rows, max_groups, max_rows_per_group
+        As in `count`; `where` holds for all of them, beside their own.
+    n_weight, objective
+        As in `sum`.
+    **queries
+        Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`. Keywords
+        of `release` cannot be their names.
+
+    Raises
+    ------
+    QueryError
+        If there is nothing to compute, a name is a keyword of `release`, or a query does not fit.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
+    ['fare', 'n']
+    """
+    labels = labels_of("by", by)
+    if not queries:
+        raise QueryError(
+            f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
+        )
+    for name, query in queries.items():
+        _check_part(name, query, labels)
+    caps: CapOptions = {
+        "max_rows": max_rows,
+        "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group,
+    }
+    given = labels, condition_of(where), kept(keys), MappingProxyType(dict(queries))
+    options = read_options(None, None, n_weight, objective)
+    return Aggregate(*given, options, limits=limits_of("aggregate", caps))
+
+
+def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
+    if name in NOT_OUTPUTS:
+        raise QueryError(
+            f"{name}= cannot name an output of aggregate: {_NOT_NAMES}. Choose another name; "
+            "amounts and options go to release(...)."
+        )
+    if not is_unicode(name):
+        raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
+    if isinstance(query, UnitCount):
+        raise QueryError(
+            f"{name}= counts units, and the outputs of aggregate add up rows that caps may drop. "
+            f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
+            "dpf.aggregate(by=..., ...)})."
+        )
+    if not isinstance(query, Count | Sum | Mean):
+        raise QueryError(
+            f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), "
+            f"got {type(query).__name__}. "
+            "Several queries by different groups go through release({...})."
+        )
+    if query.by not in ((), by) or query.keys is not None:
+        raise QueryError(
+            f"{name}= has groups of its own; in aggregate, by= and keys= are given once for all."
+        )
+    if query.limits != NO_CAPS:
+        raise QueryError(
+            f"{name}= has caps of its own; in aggregate, max_rows=, max_groups= and "
+            "max_rows_per_group= are given once for all. Queries with other caps go through "
+            "release({...})."
+        )
+    if query.options.given:
+        raise QueryError(
+            f"{name}= has options for several outputs; in aggregate, n_weight= and objective= are "
+            "given once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
+        )
+    if len(query.outputs) != 1:
+        columns = [asked.column for asked in query.outputs]
+        raise QueryError(
+            f"{name}= must be of a single column, got {columns!r}; name each on its own."
+        )
