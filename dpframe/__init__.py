@@ -1,4 +1,4 @@
-"""Differentially private counts, sums, means and histograms from pandas data frames.
+"""Differentially private counts, rates, sums, means and histograms from pandas data frames.
 
 Importing the package registers the `.dp` accessor on `pandas.DataFrame`; `import dpframe.dask`
 registers it on `dask.dataframe.DataFrame`.
@@ -12,7 +12,7 @@ from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.asking import aggregate, count, histogram, mean, sum, units
+from dpframe.queries.asking import aggregate, count, histogram, mean, rate, sum, units
 from dpframe.queries.kinds import Query
 from dpframe.release import release
 from dpframe.results.certificate import Certificate, certificate_schema, verify
@@ -48,6 +48,7 @@ __all__ = [
     "plot",
     "plot_map",
     "preview",
+    "rate",
     "read_csv",
     "release",
     "scan_parquet",

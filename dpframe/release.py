@@ -268,7 +268,7 @@ def _denoisings(
         name: check_denoising(method, indexes[name], columns, graph=graph)
         for name, columns in described.items()
         # a table of means that the method is not for stays as it is beside others
-        if len(described) == 1 or method == "auto" or any(col.kind != "mean" for col in columns)
+        if len(described) == 1 or method == "auto" or not all(col.is_mean for col in columns)
     }
 
 
@@ -276,7 +276,7 @@ def _described(planned: TablePlan) -> list[Described]:
     return [
         Described(
             column.name,
-            column.kind,
+            column.is_mean,
             None if prediction.per_row else prediction.std_error * column.step,
         )
         for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)

@@ -94,6 +94,7 @@ QUERIES = {
     "mean": dpf.mean("fare", "day", where="size > 0 or fare + size * 2 <= 3"),
     "histogram": dpf.histogram("fare", [-np.inf, 0, 10, np.inf], "zone"),
     "units": dpf.units("zone", where=WHERE),
+    "rate": dpf.rate(WHERE, "zone"),
     "aggregate": dpf.aggregate(
         "zone",
         n=dpf.count(where=WHERE),

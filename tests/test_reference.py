@@ -73,7 +73,10 @@ def test_every_extra_is_in_the_reference():
 
 
 def test_a_keyword_that_is_left_out_is_found():
-    assert missing(dpf.interval, "interval", "`dpf.interval(released, level, simultaneous)`") == []
-    page = "`interval(released, level)`, and `simultaneous` elsewhere"
+    assert (
+        missing(dpf.interval, "interval", "`dpf.interval(released, level, simultaneous, sampling)`")
+        == []
+    )
+    page = "`interval(released, level, sampling)`, and `simultaneous` elsewhere"
     assert missing(dpf.interval, "interval", page) == ["simultaneous"]
     assert missing(dpf.verify, "verify", page) == ["frame", "ledger"]

@@ -2,33 +2,24 @@
 
 from collections.abc import Hashable, Mapping
 from os import PathLike
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
 import pandas as pd
 
+from dpframe.accessors.options import CallOptions, PreviewOptions, ReleaseOptions, caps_of
 from dpframe.declaration.facts import Declaration
 from dpframe.declare import declare
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
-from dpframe.preview import Wanted, preview
+from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
-from dpframe.queries.kinds import (
-    By,
-    Columns,
-    Count,
-    GivenBounds,
-    Keys,
-    KnownRows,
-    Mean,
-    Objective,
-    Query,
-    Sum,
-)
-from dpframe.queries.reading import CapOptions
+from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
+from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.together import AggregatePart
 from dpframe.release import release
 from dpframe.results import intervals, plot, plot_map
 from dpframe.results.certificate import Certificate, certificate_of
@@ -38,41 +29,7 @@ from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
 from dpframe.results.to_pandera import schema_of
 
-__all__ = ["DPAccessor", "PrivateAccessor", "ReleaseOptions", "SpendOptions"]
-
-
-class SpendOptions(TypedDict, total=False):
-    """How much to spend, in exactly one way, and on which mechanism; see `dpframe.release`."""
-
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
-    mechanism: str
-    privacy_unit: EachRow | None
-
-
-class PreviewOptions(SpendOptions, total=False):
-    """What to show of a release that is not made; see `dpframe.preview`."""
-
-    compare: bool
-    std_error: Wanted | None
-    half_width: Wanted | None
-    rows: float | None
-
-
-class ReleaseOptions(SpendOptions, total=False):
-    """How much to spend, how to denoise, and what to record; see `dpframe.release`."""
-
-    denoise: str | None
-    graph: object
-    name: str | None
-    note: str | None
-
-
-class CallOptions(ReleaseOptions, CapOptions, total=False):
-    """Options of a release, and caps on one unit; see `dpframe.count`."""
+__all__ = ["DPAccessor", "PrivateAccessor"]
 
 
 class PrivateAccessor:
@@ -134,7 +91,20 @@ class PrivateAccessor:
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        query = asking.count(by, where=where, keys=keys, **_caps(spend))
+        query = asking.count(by, where=where, keys=keys, **caps_of(spend))
+        return self._one(query, spend)
+
+    def rate(
+        self,
+        condition: str,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
+        query = asking.rate(condition, by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def sum(
@@ -162,7 +132,7 @@ class PrivateAccessor:
             n=n,
             n_weight=n_weight,
             objective=objective,
-            **_caps(spend),
+            **caps_of(spend),
         )
         return self._one(query, spend)
 
@@ -177,7 +147,7 @@ class PrivateAccessor:
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **_caps(spend))
+        query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
         return self._one(query, spend)
 
     def histogram(
@@ -191,7 +161,7 @@ class PrivateAccessor:
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        query = asking.histogram(column, bins, by, where=where, keys=keys, **_caps(spend))
+        query = asking.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def units(
@@ -203,7 +173,7 @@ class PrivateAccessor:
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        query = asking.units(by, where=where, keys=keys, **_caps(spend))
+        query = asking.units(by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def aggregate(
@@ -229,7 +199,7 @@ class PrivateAccessor:
         privacy_unit: EachRow | None = None,
         n_weight: float = 0.0,
         objective: Objective = "total",
-        **named: Count | Sum | Mean,
+        **named: AggregatePart,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
         query = asking.aggregate(
@@ -291,14 +261,9 @@ class PrivateAccessor:
         """What is spent of the declared budget and what is left."""
         return self.ledger.status()
 
-    def _one(self, query: Query, spend: SpendOptions) -> pd.DataFrame:
+    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
         released: pd.DataFrame = release(self._frame, query, **spend)
         return released
-
-
-def _caps(options: CallOptions) -> CapOptions:
-    """Take the caps out of the options of a call."""
-    return {name: options.pop(name) for name in CapOptions.__annotations__ if name in options}  # type: ignore[misc, return-value]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -326,9 +291,11 @@ class DPAccessor(PrivateAccessor):
         """Covariance of the columns within a row; see `dpframe.covariance`."""
         return intervals.covariance(self._frame)
 
-    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
+    def interval(
+        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
+    ) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
-        return intervals.interval(self._frame, level, simultaneous=simultaneous)
+        return intervals.interval(self._frame, level, simultaneous=simultaneous, sampling=sampling)
 
     def denoise(
         self,

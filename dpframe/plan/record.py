@@ -190,8 +190,9 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
     return ColumnPart(
         name=str(column.name),
         kind=column.kind,
-        column=None if column.kind == "count" else str(column.column),  # a label may be None
+        column=str(column.column) if column.grid is not None else None,  # a label may be None
         where=_text(column.where),
+        condition=_text(column.condition),
         bounds=None if bounds is None else (_bound(bounds[0]), _bound(bounds[1])),
         times=None if ticks is None or bounds is None else _times(ticks, bounds),
         integer=column.integer,

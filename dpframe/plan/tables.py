@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, count
-from typing import Literal, TypeAlias, assert_never
+from typing import NamedTuple, assert_never
 
 import pandas as pd
 
@@ -16,18 +16,37 @@ from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import Grid, Ticks
-from dpframe.queries.kinds import Asked, Query, QueryOptions, Statistic
+from dpframe.queries.kinds import Query
+from dpframe.queries.outputs import Asked, QueryOptions, Statistic
+from dpframe.queries.presence import met, present
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Workload
+from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Total, Workload
 
 __all__ = ["OutputColumn", "Table", "table_of"]
 
-SourceKey: TypeAlias = tuple[Hashable, Grid | None, Condition | None]
-"""A column on its grid, under a condition of its own; no column for rows."""
 
-_EVERYONE: SourceKey = (None, None, None)
+class SourceKey(NamedTuple):
+    """What a source of a workload is read from.
+
+    Parameters
+    ----------
+    column, grid
+        A column on its grid; none for rows.
+    where
+        A condition of its own.
+    met
+        For rows: those that satisfy this count as 1, all others as 0.
+    """
+
+    column: Hashable = None
+    grid: Grid | None = None
+    where: Condition | None = None
+    met: Condition | None = None
+
+
+_EVERYONE = SourceKey()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +58,17 @@ class OutputColumn:
     name
         Its label.
     kind
-        "count", "sum" or "mean".
+        What it says about its rows.
     column
-        The private column it is about; `None` for counts.
+        The private column it is about; `None` for counts and rates.
     grid
         The grid of that column.
     bounds
         The declared bounds of that column.
     where
         A condition of its own, beside the table's.
+    condition
+        The condition whose share of the rows a rate is.
     """
 
     name: Hashable
@@ -56,6 +77,7 @@ class OutputColumn:
     grid: Grid | None = None
     bounds: Bounds | None = None
     where: Condition | None = None
+    condition: Condition | None = None
 
     @property
     def ticks(self) -> Ticks | None:
@@ -68,14 +90,22 @@ class OutputColumn:
         return 1.0 if self.grid is None else self.grid.step
 
     @property
-    def source(self) -> "SourceKey":
+    def source(self) -> SourceKey:
         """The rows and values that the output is about."""
-        return self.column, self.grid, self.where
+        if self.condition is None:
+            return SourceKey(self.column, self.grid, self.where)
+        there = Condition.all_of(self.where, present(self.condition))
+        return SourceKey(where=there, met=Condition.all_of(self.where, met(self.condition)))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of something, a rate included."""
+        return self.kind in ("mean", "rate")
 
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        return self.step == 1 and self.kind != "mean" and self.ticks is None
+        return self.step == 1 and not self.is_mean and self.ticks is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +189,11 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
     unit = declaration.unit_column
     caps = _caps(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
-    wanted = list(dict.fromkeys([_EVERYONE, *(out.source for out in outputs)]))
+    read = _read(outputs)
+    wanted = list(dict.fromkeys([_EVERYONE, *(source for source, _ in read)]))
     workload = Workload(
-        sources=tuple(_source(grid, own) for _, grid, own in wanted),
-        outputs=tuple(Output(_total(out.kind), wanted.index(out.source)) for out in outputs),
+        sources=tuple(map(_source, wanted)),
+        outputs=tuple(Output(total, wanted.index(source)) for source, total in read),
         domain=_domain(cells),
         reach=_reach(declaration, cells, where, caps),
         neighboring=declaration.neighboring,
@@ -188,14 +219,25 @@ def _caps(query: Query, declaration: Declaration) -> Caps:
     return ROW_CAPS
 
 
-def _total(statistic: Statistic) -> Literal["rows", "value", "mean"]:
+def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, Total]]:
+    """Say what is read off which source; a count of what a rate counts is read off the rate's."""
+    rates = {out.source.met: out.source for out in outputs if out.condition is not None}
+    return [
+        (rates[out.where], "value")
+        if out.kind == "count" and out.where in rates
+        else (out.source, _total(out.kind))
+        for out in outputs
+    ]
+
+
+def _total(statistic: Statistic) -> Total:
     """Name what a strategy reads off a source for a statistic."""
     match statistic:
         case "count":
             return "rows"
         case "sum":
             return "value"
-        case "mean":
+        case "mean" | "rate":
             return "mean"
     assert_never(statistic)
 
@@ -218,9 +260,11 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, (column, grid, own) in enumerate(sources):
+    for at, (column, grid, own, true) in enumerate(sources):
         if grid is None:
             terms[at, "rows"] = Term("rows", where=own)
+            if true is not None:
+                terms[at, "value"] = Term("rows", where=true)
         else:
             terms[at, "value"] = Term("sum", column, grid, own)
             terms[at, "rows"] = Term("valid", column, grid, own)
@@ -232,10 +276,11 @@ def _domain(cells: Cells) -> Domain:
     return Domain(tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes), cells.chosen)
 
 
-def _source(grid: Grid | None, own: Condition | None) -> Source:
+def _source(key: SourceKey) -> Source:
+    own, grid = key.where is not None, key.grid
     if grid is None:
-        return Source(0, 0, optional=own is not None)
-    return Source(grid.lower, grid.upper, optional=own is not None or grid.fill is None)
+        return Source(0, int(key.met is not None), optional=own)
+    return Source(grid.lower, grid.upper, optional=own or grid.fill is None)
 
 
 def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps: Caps) -> Reach:
@@ -253,8 +298,10 @@ def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps
 
 def _output(asked: Asked, declaration: Declaration) -> OutputColumn:
     """Resolve a column that is asked for."""
-    if asked.statistic == "count":
-        return OutputColumn(asked.name, "count", where=asked.where)
+    if not asked.of_column:
+        return OutputColumn(
+            asked.name, asked.statistic, where=asked.where, condition=asked.condition
+        )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
     label = asked.column

@@ -339,6 +339,7 @@ GAUSSIAN = _Gaussian(
     curve=GAUSSIAN_CURVE,
     memoryless=False,
     companion=0.0,
+    holds_for_integers=False,
 )
 """The rounded Gaussian, whose scale is that of the Gaussian."""
 
@@ -351,6 +352,7 @@ LAPLACE = _Laplace(
     curve=LAPLACE_CURVE,
     memoryless=True,
     companion=1 / _ROOT2,
+    holds_for_integers=True,
 )
 """The discrete Laplace law."""
 
@@ -363,6 +365,7 @@ BOX = _Box(
     curve=LAPLACE_CURVE,
     memoryless=True,
     companion=1 / _ROOT2,
+    holds_for_integers=True,
 )
 """Noise in a box, of groups of coordinates."""
 

@@ -1,4 +1,4 @@
-"""What to compute, as frozen values: counts, sums, means, histograms, units, several at once."""
+"""What to compute, as frozen values: counts, rates, sums, means and more, or several at once."""
 
 from collections.abc import Hashable
 from typing import Unpack
@@ -13,14 +13,14 @@ from dpframe.queries.kinds import (
     GivenBounds,
     Histogram,
     Keys,
-    KnownRows,
     Mean,
-    Objective,
     Query,
+    Rate,
     Sum,
     UnitCount,
 )
 from dpframe.queries.options import read_options
+from dpframe.queries.outputs import KnownRows, Objective
 from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
@@ -31,6 +31,7 @@ from dpframe.queries.reading import (
     some,
 )
 from dpframe.queries.together import aggregate
+from dpframe.queries.where import Condition
 
 __all__ = [
     "aggregate",
@@ -38,6 +39,7 @@ __all__ = [
     "count",
     "histogram",
     "mean",
+    "rate",
     "sum",
     "units",
 ]
@@ -73,6 +75,45 @@ def count(
     """
     limits = limits_of("count", caps)
     return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
+
+
+def rate(
+    condition: str,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    **caps: Unpack[CapOptions],
+) -> Rate:
+    """Describe the share of the rows per group that satisfy a condition.
+
+    With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
+    C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither. A row
+    moves one of the two by 1, so that both are measured at the price of one count.
+
+    Parameters
+    ----------
+    condition
+        What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
+    by, where, keys, **caps
+        As in `count`; rows that do not satisfy `where` count in neither number.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> query = rate("fare > 8", by="zone", keys=["A", "B"])
+    >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
+    [0.5, 1.0]
+    """
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Rate(*groups, met=Condition.parse(condition), limits=limits_of("rate", caps))
 
 
 def sum(
@@ -266,6 +307,7 @@ def check_query(query: object, called: str = "") -> Query:
     if isinstance(query, Query):
         return query
     raise QueryError(
-        "a query must be dpf.count(...), dpf.sum(...), dpf.mean(...), dpf.histogram(...), "
+        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), "
+        "dpf.histogram(...), "
         f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
     )

@@ -6,19 +6,18 @@ A new kind is one class here; Python refuses one that leaves out what a query mu
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
 __all__ = [
-    "NO_OPTIONS",
     "Aggregate",
-    "Asked",
     "By",
     "Columns",
     "Count",
@@ -26,12 +25,9 @@ __all__ = [
     "Histogram",
     "Joint",
     "Keys",
-    "KnownRows",
     "Mean",
-    "Objective",
     "Query",
-    "QueryOptions",
-    "Statistic",
+    "Rate",
     "Sum",
     "UnitCount",
 ]
@@ -40,70 +36,6 @@ By: TypeAlias = Hashable | Iterable[Hashable] | None
 Columns: TypeAlias = Hashable | Iterable[Hashable]
 Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
 GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
-KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
-Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean"]
-"""What an output says about its rows: their number, or the sum or mean of their values."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """One output column that a query asks for.
-
-    Parameters
-    ----------
-    name
-        Its label.
-    statistic
-        What it says about its rows.
-    column
-        The private column that it is about; `None` for counts.
-    where
-        A condition of its own, beside the query's.
-    bounds
-        Bounds that were given in the call, by column: those of this column, or none.
-    """
-
-    name: Hashable
-    statistic: Statistic
-    column: Hashable = None
-    where: Condition | None = None
-    bounds: Mapping[Hashable, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryOptions:
-    """Options for all outputs of a query together; see `dpframe.sum`."""
-
-    max_true: int | None = None
-    n: KnownRows = None
-    n_weight: float = 0.0
-    objective: Objective = "total"
-
-    @property
-    def given(self) -> list[str]:
-        """The names of the options that are given."""
-        given = {
-            "max_true": self.max_true is not None,
-            "n": self.n is not None,
-            "n_weight": self.n_weight != 0,
-            "objective": self.objective != "total",
-        }
-        return [name for name, is_given in given.items() if is_given]
-
-    @property
-    def words(self) -> str:
-        """What changes what is measured, in words."""
-        words = "" if self.max_true is None else f", at most {self.max_true} true in a row"
-        if self.n is None:
-            return words
-        estimated = isinstance(self.n, tuple)
-        known = "an estimate of the rows" if estimated else "the rows of each group"
-        return f"{words}, given {known}"
-
-
-NO_OPTIONS = QueryOptions()
-"""No option is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +110,9 @@ class Query(ABC):
     def labels(self) -> tuple[Hashable, ...]:
         """The labels of the columns that the query names."""
         conditions = [self.condition, *(asked.where for asked in self.outputs)]
+        conditions += [asked.condition for asked in self.outputs]
         labels = list(self.by)
-        labels += [asked.column for asked in self.outputs if asked.statistic != "count"]
+        labels += [asked.column for asked in self.outputs if asked.of_column]
         labels += [] if self.bin_axis is None else [self.bin_axis.column]
         labels += [name for condition in conditions if condition for name in condition.columns]
         return tuple(dict.fromkeys(labels))
@@ -198,6 +131,23 @@ class Count(Query):
     def what(self) -> str:
         """What is computed."""
         return "count"
+
+
+@dataclass(frozen=True, eq=False)
+class Rate(Query):
+    """The share of the rows per group that satisfy a condition."""
+
+    met: Condition = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("rate", "rate", condition=self.met),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"rate of {self.met.text}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,9 +248,9 @@ class UnitCount(Query):
 
 @dataclass(frozen=True, eq=False)
 class Aggregate(Query):
-    """Several counts, sums and means by the same groups, measured together."""
+    """Several outputs by the same groups, measured together."""
 
-    queries: Mapping[str, "Count | Sum | Mean"] = field(default_factory=dict)
+    queries: Mapping[str, Query] = field(default_factory=dict)
     options: QueryOptions = NO_OPTIONS
 
     @property

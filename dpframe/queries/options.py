@@ -5,7 +5,7 @@ from typing import get_args
 
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
-from dpframe.queries.kinds import KnownRows, Objective, QueryOptions
+from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 
 __all__ = ["read_options"]
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from dpframe.errors import QueryError
 
-__all__ = ["ALLOWED", "excerpt", "is_beyond_floats", "labels", "parse_expression", "unquoted"]
+__all__ = [
+    "ALLOWED",
+    "as_name",
+    "excerpt",
+    "is_beyond_floats",
+    "labels",
+    "parse_expression",
+    "unquoted",
+]
 
 ALLOWED = (
     "Allowed are column names (in `backticks` if they are not identifiers), numbers, texts, True "
@@ -61,7 +69,7 @@ def parse_expression(text: str) -> ast.expr:
         if token["space"] is not None:
             return " "
         placeholder = f"{prefix}{len(quoted)}"
-        quoted[placeholder] = _quoted(token["label"])
+        quoted[placeholder] = as_name(token["label"])
         return f" {placeholder} "
 
     tree = _python(_TOKENS.sub(replace, text).strip(), text)
@@ -160,7 +168,7 @@ def _check(text: object) -> None:
         )
 
 
-def _quoted(label: str) -> str:
+def as_name(label: str) -> str:
     """Put a label in backticks if it would not be read as the same name without."""
     plain = label.isascii() and label.isidentifier() and not iskeyword(label)
     return label if plain else f"`{label}`"

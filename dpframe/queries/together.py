@@ -2,15 +2,20 @@
 
 from collections.abc import Hashable
 from types import MappingProxyType
+from typing import TypeAlias
 
 from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS
-from dpframe.queries.kinds import Aggregate, By, Count, Keys, Mean, Objective, Sum, UnitCount
+from dpframe.queries.kinds import Aggregate, By, Count, Keys, Mean, Rate, Sum, UnitCount
 from dpframe.queries.options import read_options
+from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
 
-__all__ = ["NOT_OUTPUTS", "aggregate"]
+__all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate"]
+
+AggregatePart: TypeAlias = Count | Rate | Sum | Mean
+"""A query that can be one output of several."""
 
 NOT_OUTPUTS = (
     "by",
@@ -48,9 +53,9 @@ def aggregate(
     max_rows_per_group: int | None = None,
     n_weight: float = 0.0,
     objective: Objective = "total",
-    **queries: Count | Sum | Mean,
+    **queries: AggregatePart,
 ) -> Aggregate:
-    """Describe several counts, sums and means by the same groups, one output column each.
+    """Describe several outputs by the same groups, one column each.
 
     Parameters
     ----------
@@ -104,10 +109,10 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
             "dpf.aggregate(by=..., ...)})."
         )
-    if not isinstance(query, Count | Sum | Mean):
+    if not isinstance(query, AggregatePart):
         raise QueryError(
-            f"{name}= must be dpf.count(), dpf.sum(column) or dpf.mean(column), "
-            f"got {type(query).__name__}. "
+            f"{name}= must be dpf.count(), dpf.rate(condition), dpf.sum(column) or "
+            f"dpf.mean(column), got {type(query).__name__}. "
             "Several queries by different groups go through release({...})."
         )
     if query.by not in ((), by) or query.keys is not None:

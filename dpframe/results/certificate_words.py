@@ -73,8 +73,14 @@ def about_column(column: ColumnPart) -> str:
     error = column.std_error
     unit = "" if column.times is None else " s"
     shown = "one for each row" if error is None else f"{error:.6g}{unit}"
-    about = "" if column.bounds is None else f" of {column.column}, bounds {list(column.bounds)}"
-    return f"{column.name}: {column.kind}{about}, standard error {shown}"
+    bounds = "" if column.bounds is None else f", bounds {list(column.bounds)}"
+    return f"{column.name}: {_what(column)}{bounds}, standard error {shown}"
+
+
+def _what(column: ColumnPart) -> str:
+    """Say what a released column is."""
+    about = column.column if column.condition is None else column.condition
+    return column.kind if about is None else f"{column.kind} of {about}"
 
 
 def columns_table(columns: Iterable[ColumnPart]) -> str:
@@ -83,7 +89,7 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     rows = [
         [
             column.name,
-            column.kind + (f" of {column.column}" if column.column is not None else ""),
+            _what(column),
             column.where or "",
             bounds_text(column.bounds),
             "one for each row" if column.std_error is None else f"{column.std_error:.6g}",

@@ -23,7 +23,7 @@ class Described(NamedTuple):
     """What is public about a released column before it has values."""
 
     name: Hashable
-    kind: str
+    is_mean: bool
     std_error: float | None
 
 
@@ -58,7 +58,7 @@ class Denoising:
 def described(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
-        Described(name, column.kind, column.std_error)
+        Described(name, column.is_mean, column.std_error)
         for name, column in zip(names, columns, strict=False)
     ]
 
@@ -122,14 +122,14 @@ def _positions(
     """Find the counts and sums, and the means, to denoise; the names of levels are taken."""
     names = [column.name for column in released]
     if columns is None:
-        wanted = [col.name for col in released if method == "auto" or col.kind != "mean"]
+        wanted = [col.name for col in released if method == "auto" or not col.is_mean]
     else:
         wanted = list(columns) if isinstance(columns, list) else [columns]
     unknown = [name for name in wanted if name not in names]
     if unknown:
         raise QueryError(f"columns must be among {names!r}; {unknown[0]!r} is not.")
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
-    means = tuple(position for position in chosen if released[position].kind == "mean")
+    means = tuple(position for position in chosen if released[position].is_mean)
     if not chosen or (means and method != "auto"):
         raise QueryError(
             f"method={method!r} is for counts and sums, and there are none among the columns to "

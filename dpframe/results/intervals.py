@@ -12,6 +12,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import verify
+from dpframe.results.rates import rate_interval
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
 
 __all__ = ["covariance", "half_width", "interval", "std_error"]
@@ -55,12 +56,17 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval(
-    released: pd.DataFrame, level: float = 0.95, *, simultaneous: bool = False
+    released: pd.DataFrame,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return confidence intervals for the noise in every released cell.
 
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
-    no error bar can know by how much. Denoised columns have none.
+    no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
+    any size: they are all rates that a test does not reject.
 
     Parameters
     ----------
@@ -72,6 +78,9 @@ def interval(
         Whether it is to be the probability that all intervals of the frame hold at once: those of
         d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
         Laplace noise.
+    sampling
+        Whether the rows are a random sample of many more, and the intervals of rates are for the
+        rate among these. Those of other columns stay as they are.
 
     Returns
     -------
@@ -83,7 +92,8 @@ def interval(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the level is not in (0, 1), or simultaneous is neither True nor False.
+        If the level is not in (0, 1), simultaneous or sampling is neither True nor False, or
+        sampling is True for a release without rates.
 
     Examples
     --------
@@ -96,9 +106,14 @@ def interval(
     (12, 16)
     """
     level = check_level(level)
-    if not isinstance(simultaneous, bool | np.bool_):
-        raise QueryError(f"simultaneous must be True or False, got simultaneous={simultaneous!r}.")
+    _check_flag("simultaneous", simultaneous)
+    _check_flag("sampling", sampling)
     certificate = verify(released)
+    if sampling and all(column.kind != "rate" for column in certificate.columns):
+        raise QueryError(
+            "sampling=True is for rates, and there are none in this release: for counts, sums and "
+            "means the error of rows that were sampled is not known. Leave it out."
+        )
     mechanism = certificate.mechanism
     groups = mechanism.drawn_together(len(released), certificate.common_blocks)
     if simultaneous:
@@ -107,9 +122,20 @@ def interval(
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        columns += _bars(released.iloc[:, position], column, mechanism, groups, level)
+        if column.ratio is not None and column.kind == "rate":
+            sampled = {"sampling": bool(sampling)}
+            columns += rate_interval(
+                column.ratio, len(released), mechanism, groups, level, **sampled
+            )
+        else:
+            columns += _bars(released.iloc[:, position], column, mechanism, groups, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
+
+
+def _check_flag(name: str, given: object) -> None:
+    if not isinstance(given, bool | np.bool_):
+        raise QueryError(f"{name} must be True or False, got {name}={given!r}.")
 
 
 def _bars(

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpframe.denoise.methods import METHODS
 from dpframe.privacy.laws import LAWS, Law, law_named
+from dpframe.queries.outputs import Statistic
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
 from dpframe.strategies import MECHANISMS, Ratio
 
@@ -167,14 +168,16 @@ class ColumnPart(Part):
         Its label.
     kind
         What it estimates. Counts and sums have noise around the truth; a mean is a ratio of two of
-        them, which SP 800-226 would have you check for bias.
+        them, which SP 800-226 would have you check for bias, and so is a rate: a share of the rows.
     column
-        Label of the private column it is about; null for counts.
+        Label of the private column it is about; null for counts and rates.
     where
         A condition of its own, beside that of the query.
+    condition
+        The condition whose share of the rows a rate is; null for other columns.
     bounds
         Bounded contribution: values were clipped to [lower, upper], declared without looking at the
-        data; null for counts. Clipping is a bias that no error bar shows.
+        data; null for counts and rates. Clipping is a bias that no error bar shows.
     times
         How a column of durations or points in time is counted; null for other columns. Bounds are
         then texts, and errors and loadings in seconds.
@@ -192,13 +195,14 @@ class ColumnPart(Part):
         the error of rows that were given, and those below it for rounding a column to whole
         numbers.
     ratio
-        What a mean was read off; null for other columns.
+        What a mean or a rate was read off; null for other columns.
     """
 
     name: str
-    kind: Literal["count", "sum", "mean"]
+    kind: Statistic
     column: str | None
     where: str | None
+    condition: str | None
     bounds: tuple[Bound, Bound] | None
     times: TimesPart | None
     integer: bool
@@ -208,21 +212,22 @@ class ColumnPart(Part):
     ratio: RatioPart | None
 
     def __post_init__(self) -> None:
-        counts = self.kind == "count"
+        counts = self.kind in ("count", "rate")
         about = {self.column is None, self.bounds is None, counts}
-        require(len(about) == 1, "sums and means have a column and bounds, counts have neither")
+        require(len(about) == 1, "counts and rates alone have neither a column nor bounds")
+        require((self.kind == "rate") == (self.condition is not None), "rates have a condition")
         require(not (counts and self.times), "counts are not times")
         in_words = {isinstance(bound, str) for bound in self.bounds or ()}
         require(in_words <= {self.times is not None}, "bounds are texts for times alone")
         require(all(map(_is_in_range, self.bounds or ())), "bounds are in the range of floats")
         exact = self.noise is not None or self.std_error is not None or self.integer
         require(not (self.is_mean and exact), "a mean is not a measured integer")
-        require(self.is_mean or self.ratio is None, "means alone are ratios")
+        require(self.is_mean or self.ratio is None, "means and rates alone are ratios")
 
     @property
     def is_mean(self) -> bool:
-        """Whether it is a ratio, whose error differs from row to row."""
-        return self.kind == "mean"
+        """Whether it is a ratio, whose error differs from row to row: a rate is a mean, too."""
+        return self.kind in ("mean", "rate")
 
     @property
     def span(self) -> tuple[float, float]:

@@ -73,8 +73,8 @@ def schema_of(released: pd.DataFrame) -> Any:
 def _column(pandera: Any, dtype: object, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
-    if described is not None and described.is_mean and described.bounds is not None:
-        checks.append(pandera.Check.in_range(*described.bounds))
+    if described is not None and described.is_mean:
+        checks.append(pandera.Check.in_range(*(described.bounds or described.span)))
     return pandera.Column(dtype, checks, nullable=False)
 
 

@@ -75,7 +75,7 @@ _SINGLE = (independent.design, pair.design, correlated.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
-        "gaussian": Mechanism(GAUSSIAN, (independent.design,), "analytic Gaussian"),
+        "gaussian": Mechanism(GAUSSIAN, (independent.design, pair.design), "analytic Gaussian"),
         "correlated": Mechanism(
             GAUSSIAN,
             (sparse.design, spread.design, correlated.design),

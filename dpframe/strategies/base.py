@@ -27,8 +27,12 @@ __all__ = [
     "Prediction",
     "Ratio",
     "Source",
+    "Total",
     "Workload",
 ]
+
+Total: TypeAlias = Literal["rows", "value", "mean"]
+"""What is read off a source: how many rows, the sum of their values, or the ratio of the two."""
 
 Need: TypeAlias = tuple[int, Literal["value", "rows", "units"]]
 """A total to compute: the position of a source, and which of its totals."""
@@ -71,7 +75,7 @@ class Output:
         Position of the source in the workload.
     """
 
-    kind: Literal["rows", "value", "mean"]
+    kind: Total
     source: int
 
 

@@ -1,10 +1,11 @@
-"""Measure one column of values from both of its bounds, each time with the whole epsilon.
+"""Measure one column of values from both of its bounds, each time with the whole allowance.
 
 A row with value x in [l, u] adds `x - l` to A and `u - x` to B, which together are the width
 `w = u - l`. A row whose value is missing adds 1 to M in their place. So under Laplace noise all of
 them cost no more than one: `|dA| / w + |dB| / w + |dM| <= 1` for one row. With noise of scale `w /
 epsilon` on A and B and `1 / epsilon` on M, the rows with a value are `(A + B) / w`, all rows `(A +
-B) / w + M`, and the sum of the values is `(u A + l B) / w`.
+B) / w + M`, and the sum of the values is `(u A + l B) / w`. The squares add up to no more than one,
+either: Gaussian noise has `1 / mu` in place of `1 / epsilon`.
 
 It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza, Suresh and Wang
 2023, "transformed noise"), on the integers.
@@ -31,7 +32,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     """
     outputs = workload.outputs_and_rows
     about = {output.source for output in outputs} - {EVERYONE}
-    if law.norm != 1 or len(about) != 1 or workload.most is not None or workload.known_rows:
+    if len(about) != 1 or workload.most is not None or workload.known_rows:
         return None
     (position,) = about
     source = workload.sources[position]

@@ -59,6 +59,7 @@ CALLS = {
     "wide sum": lambda dp: dp.sum(["late", "early"], max_true=1, epsilon=1e6),
     "mean": lambda dp: dp.mean(["fare"], by="zone", **EXACT),
     "histogram": lambda dp: dp.histogram("fare", [0, 5, 10], by="zone", **EXACT),
+    "rate": lambda dp: dp.rate("fare > 4", "zone", where="fare > 1", **EXACT),
     "units": lambda dp: dp.units("zone", where="fare > 1", **EXACT),
     "aggregate": lambda dp: dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **EXACT),
     "denoised": lambda dp: dp.count("zone", denoise="auto", **EXACT),

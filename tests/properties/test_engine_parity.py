@@ -81,9 +81,11 @@ def queries(scale, where):
         "bins": dpf.histogram("x", EDGES[scale], "k", where=where),
         "units": dpf.units("k", where=where),
         "units of all": dpf.units(where=where),
+        "rate": dpf.rate("not (x > 0.5 and d == d)", "k", where=where),
         "several": dpf.aggregate(
             "k",
             where=where,
+            r=dpf.rate("y > 0.5", where="b == b"),
             n=dpf.count(where="y == y"),
             s=dpf.sum("x", where="y > 0.5"),
             m=dpf.mean("y"),

@@ -109,6 +109,12 @@ QUERIES = {
     "open histogram": (dpf.histogram("x", [-np.inf, 0, np.inf], by="h"), {}),
     "units": (dpf.units(), {}),
     "units by": (dpf.units(by="g", where="f == 1"), {}),
+    "rate": (dpf.rate("x > 0", where="f == 1"), {}),
+    "rate by": (dpf.rate("not (x > 0 and k > 0)", by="g"), {}),
+    "rate beside counts": (
+        dpf.aggregate(by="g", n=dpf.count(), m=dpf.count(where="x > 0"), r=dpf.rate("x > 0")),
+        {},
+    ),
     "aggregate": (
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
         {},
@@ -166,6 +172,8 @@ UNIT_QUERIES = {
     "histogram": dpf.histogram("k", [-4, 0, 5]),
     "units": dpf.units(),
     "units by": dpf.units(by="g"),
+    "rate by": dpf.rate("k > 0", by="g"),
+    "rate and count": dpf.aggregate(by="g", n=dpf.count(), r=dpf.rate("k > 0")),
     "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
     "release of two": {"n": dpf.count(), "s": dpf.sum("k", by="g")},
 }

@@ -9,7 +9,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.queries import kinds
-from dpframe.queries.kinds import Asked, Query, QueryOptions
+from dpframe.queries.kinds import Query
+from dpframe.queries.outputs import Asked, QueryOptions
 
 ROOT = Path(dpf.__file__).parent
 ALL = [
@@ -25,6 +26,7 @@ ALL = [
     ),
     dpf.aggregate(n=dpf.count(where="toll > 0"), m=dpf.mean("tip", where="toll > 0")),
     dpf.units("zone", where="fare > 0"),
+    dpf.rate("tip > fare", "zone", where="fare > 0"),
 ]
 
 
@@ -51,6 +53,7 @@ def told(asked):
         # a condition that all have leaves rows out of the table as a whole
         (ALL[5], "toll > 0", [("n", "count", None, None, {}), ("m", "mean", "tip", None, {})]),
         (ALL[6], "fare > 0", [("units", "count", None, None, {})]),
+        (ALL[7], "fare > 0", [("rate", "rate", None, None, {})]),
     ],
 )
 def test_each_kind_says_its_outputs(query, condition, expected):
@@ -76,6 +79,7 @@ def test_each_kind_says_its_outputs(query, condition, expected):
             ("tip", "toll"),
         ),
         (ALL[6], "units by zone where fare > 0", ("zone", "fare")),
+        (ALL[7], "rate of tip > fare by zone where fare > 0", ("zone", "fare", "tip")),
         (
             dpf.sum(["a", "b"], max_true=1),
             "sum of a, b, at most 1 true in a row",
@@ -93,7 +97,7 @@ def test_only_histograms_make_groups_of_their_own():
     axes = [query.bin_axis for query in ALL]
     assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
         ("fare", 2),
-        *[None] * 3,
+        *[None] * 4,
     ]
 
 

@@ -49,6 +49,7 @@ QUERIES = {
     "sums": dpf.sum(["fare", "day"], "zone", keys=["A", "B"], bounds=(0, 30)),
     "means": dpf.mean("fare", "zone", keys=["A", "B"], bounds=(0, 30)),
     "units": dpf.units("zone", keys=["A", "B"]),
+    "rate": dpf.rate("fare > 3", "zone", keys=["A", "B"]),
     "aggregate": dpf.aggregate(
         "zone", keys=["A"], n=dpf.count(where="paid"), m=dpf.mean("fare", bounds=(0, 9))
     ),

@@ -213,7 +213,7 @@ def test_only_means_are_ratios():
     made = visits().dp.release(query(), epsilon=1)
     record = made.attrs[ATTRIBUTE]
     record["columns"][1]["ratio"] = record["columns"][0]["ratio"]
-    with pytest.raises(UnreadableCertificateError, match="means alone are ratios"):
+    with pytest.raises(UnreadableCertificateError, match="means and rates alone are ratios"):
         dpf.verify(made)
 
 

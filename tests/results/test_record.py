@@ -58,6 +58,7 @@ MADE = {
     "a mean": lambda: one_frame(dpf.mean("fare", "zone")),
     "a histogram": lambda: one_frame(dpf.histogram("fare", BINS, "zone")),
     "units": lambda: one_frame(dpf.units("zone"), **UNIT),
+    "a rate": lambda: one_frame(dpf.rate("fare > 1", "zone")),
     "an aggregate": lambda: one_frame(
         dpf.aggregate(
             "zone", n=dpf.count(where="red"), total=dpf.sum("fare"), fare=dpf.mean("fare")

@@ -1,0 +1,66 @@
+"""Rows without a value in the condition of a rate are in neither of its counts."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpframe.columns.filters import keep
+from dpframe.queries.presence import met, present
+from dpframe.queries.where import Condition
+
+FRAME = pd.DataFrame(
+    list(itertools.product([1.0, 0.0, 20.0, np.nan], [2.0, -3.0, None], ["A", "B", None])),
+    columns=["a", "b", "late at"],
+)
+CONDITIONS = [
+    "a > 15",
+    "not a > 15",
+    "a != 0",
+    "a",
+    "not a",
+    "a > 15 and b > 0",
+    "a > 15 or b > 0",
+    "a > 15 or a < 0.5",
+    "a > b",
+    "a ** b > 0.5",
+    "b ** 0 == 1",
+    "a + b > 3 or a - b > 3",
+    "-a < -15",
+    "`late at` in ['A']",
+    "`late at` not in ['A']",
+    "`late at` == 'A' or a == 1",
+    "0 < a <= 15",
+    "not (a > 15 or b > 0)",
+    "True",
+    "a > 0 and False",
+]
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_rows_are_met_or_not_where_all_columns_hold_something(text):
+    condition = Condition.parse(text)
+    there = FRAME[list(condition.columns)].notna().all(axis=1).to_numpy()
+    looked_at = present(condition)
+    kept = np.ones(len(FRAME), bool) if looked_at is None else keep(looked_at, FRAME)
+    assert kept.tolist() == there.tolist()
+    assert keep(met(condition), FRAME).tolist() == (there & keep(condition, FRAME)).tolist()
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_a_condition_that_needs_its_columns_is_left_as_it_is(text):
+    condition = Condition.parse(text)
+    there = FRAME[list(condition.columns)].notna().all(axis=1).to_numpy()
+    never_without = not (keep(condition, FRAME) & ~there).any()
+    if met(condition) == condition:
+        assert never_without
+    elif "**" not in text:  # powers are taken for conditions that may hold
+        assert not never_without
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_the_texts_are_read_as_what_they_say(text):
+    for made in (met(Condition.parse(text)), present(Condition.parse(text))):
+        if made is not None:
+            assert keep(Condition.parse(made.text), FRAME).tolist() == keep(made, FRAME).tolist()

@@ -1,0 +1,176 @@
+"""Rates: released, previewed, certified and shown like any other query."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Spend
+
+mpl.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+ZONES = ["A", "B", "C"]
+EXACT = {"epsilon": 1e7}
+LATE = "delay > 15"
+
+
+def flights(**facts):
+    """Of 90 rows in A, 10 are missing and 30 late; of 10 in B, none is missing and 4 are late."""
+    delay = [np.nan] * 10 + [20.0] * 30 + [3.0] * 50 + [16.0] * 4 + [15.0] * 6
+    frame = pd.DataFrame({"zone": ["A"] * 90 + ["B"] * 10, "delay": delay, "to": "X"})
+    frame.dp.declare(keys={"zone": ZONES}, bounds={"delay": (0, 60)}, **facts)
+    return frame
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "auto"])
+@pytest.mark.parametrize("ask", ["accessor", "function"])
+def test_a_rate_is_the_share_of_rows_where_the_condition_is_known(ask, mechanism):
+    frame, spend = flights(), {**EXACT, "delta": 1e-6, "mechanism": mechanism}
+    if ask == "accessor":
+        found = frame.dp.rate(LATE, "zone", **spend)
+    else:
+        found = dpf.release(frame, dpf.rate(LATE, "zone"), **spend)
+    assert list(found.columns) == ["rate"]
+    assert found["rate"].dtype == np.float64
+    assert found["rate"].tolist()[:2] == pytest.approx([30 / 80, 0.4], abs=1e-3)
+    assert 0 <= found.loc["C", "rate"] <= 1
+
+
+def test_what_is_missing_is_neither_met_nor_not():
+    rates = [flights().dp.rate(text, "zone", **EXACT)["rate"] for text in (LATE, f"not ({LATE})")]
+    assert (rates[0] + rates[1]).tolist()[:2] == pytest.approx([1, 1], abs=1e-3)
+
+
+def test_conditions_of_the_query_leave_rows_out():
+    found = flights().dp.rate(LATE, where="zone == 'B' or not delay == delay", **EXACT)
+    assert found["rate"].tolist() == pytest.approx([0.4], abs=1e-3)
+
+
+def scales(query, mechanism, **spend):
+    plan = plan_release(declaration_of(flights()), {None: query}, Spend.of(**spend), mechanism)
+    return plan.tables[None].measurement.scales
+
+
+def test_a_rate_costs_what_one_count_costs():
+    for mechanism, spend in [("laplace", {"epsilon": 0.5}), ("gaussian", {"mu": 0.5})]:
+        rate = scales(dpf.rate(LATE, "zone"), mechanism, **spend)
+        (count,) = scales(dpf.count("zone"), mechanism, **spend)
+        # Gaussian noise is measured turned by 45 degrees: root 2 wider, and halved
+        factor = 1 if mechanism == "laplace" else np.sqrt(2)
+        assert rate == pytest.approx([factor * count] * 2)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_counts_of_the_same_condition_are_read_off_the_same_integers(mechanism):
+    both = dpf.aggregate("zone", late=dpf.count(where=LATE), r=dpf.rate(LATE))
+    alone = dpf.aggregate("zone", r=dpf.rate(LATE))
+    spend = {"epsilon": 1, "delta": 1e-6}
+    assert scales(both, mechanism, **spend) == pytest.approx(
+        scales(alone, mechanism, **spend), rel=0.42
+    )
+    assert len(scales(both, mechanism, **spend)) == 2
+    frame = flights()
+    made = frame.dp.release(both, **EXACT)
+    assert made["late"].dtype == np.int64
+    assert made["late"].tolist() == [30, 4, 0]
+
+
+def test_queries_of_one_release_share_them_too():
+    declaration = declaration_of(flights())
+    queries = {"late": dpf.count("zone", where=LATE), "r": dpf.rate(LATE, "zone")}
+    plan = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace")
+    (measured,) = plan.measurements
+    assert len(measured.scales) == 2
+
+
+def test_other_rows_are_measured_apart():
+    query = dpf.aggregate("zone", n=dpf.count(where="to == 'X'"), r=dpf.rate(LATE))
+    assert len(scales(query, "gaussian", epsilon=1, delta=1e-6)) == 3
+    made = flights().dp.release(query, **EXACT)
+    assert made["n"].tolist() == [90, 10, 0]
+
+
+def test_previews_say_what_to_divide_by_the_rows():
+    frame = flights()
+    table = frame.dp.preview(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace")
+    assert table["per"].item() == "1 / rows"
+    made = frame.dp.rate(LATE, "zone", epsilon=1, mechanism="laplace")
+    assert (made.dp.std_error["rate"] <= max(1, table["std_error"].item())).all()
+    cell = frame.dp.preview(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace", rows=1000)
+    assert cell["std_error"].item() == pytest.approx(table["std_error"].item() / 1000)
+
+
+def test_certificates_say_what_was_asked(tmp_path):
+    made = flights().dp.rate(LATE, "zone", where="to == 'X'", epsilon=1)
+    certificate = dpf.verify(made)
+    assert certificate.query.words == "rate of delay > 15 by zone where to == 'X'"
+    (column,) = certificate.columns
+    assert (column.name, column.kind, column.condition) == ("rate", "rate", LATE)
+    assert (column.column, column.bounds, column.integer, column.noise) == (None, None, False, None)
+    assert column.ratio is not None
+    assert "rate of delay > 15, standard error" in repr(certificate)
+    assert "rate of delay &gt; 15" in certificate._repr_html_()
+    made.dp.write_csv(tmp_path / "rates.csv")
+    back = dpf.read_csv(tmp_path / "rates.csv")
+    assert dpf.verify(back) == certificate
+    pd.testing.assert_frame_equal(dpf.interval(back), dpf.interval(made))
+
+
+def test_schemas_know_the_range():
+    made = flights().dp.rate(LATE, "zone", epsilon=1)
+    schema = dpf.schema_of(made)
+    schema.validate(made)
+    with pytest.raises(Exception, match="in_range"):
+        schema.validate(made + 2)
+
+
+def test_rates_are_drawn_with_their_intervals():
+    made = flights().dp.rate(LATE, "zone", epsilon=1)
+    axes = made.dp.plot()
+    assert axes.get_ylabel() == "rate (95% error bars)"
+    plt.close("all")
+
+
+def test_rates_are_denoised_as_means_are():
+    rows = np.arange(6000)
+    frame = pd.DataFrame({"g": rows % 40, "x": rows * 31 % 100})
+    frame.dp.declare(keys={"g": range(40)})
+    made = frame.dp.rate("x > 49", "g", epsilon=0.05, mechanism="laplace", denoise="auto")
+    found = made["rate_denoised"]
+    assert found.between(0, 1).all()
+    assert ((found - 0.5) ** 2).sum() < ((made["rate"] - 0.5) ** 2).sum()
+    with pytest.raises(QueryError, match="counts and sums"):
+        frame.dp.rate("x > 49", "g", epsilon=1, denoise="nonnegative")
+
+
+def test_covariances_and_combinations_know_rates():
+    made = flights().dp.aggregate("zone", late=dpf.count(where=LATE), r=dpf.rate(LATE), epsilon=5)
+    assert made.dp.covariance.loc[("A", "late"), "r"] > 0
+    one = flights().dp.rate(LATE, "zone", epsilon=5)
+    gap = dpf.combine(one, {"A": 1, "B": -1})
+    errors = one.dp.std_error["rate"]
+    assert gap["std_error"].item() == pytest.approx(np.hypot(errors["A"], errors["B"]))
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "", "delay >", "delay", ["delay > 1"]])
+def test_what_is_no_condition_is_refused(wrong):
+    if wrong == "delay":
+        assert dpf.rate(wrong).met.text == "delay"  # whether it is not 0
+        return
+    with pytest.raises(QueryError, match=r"condition|where"):
+        dpf.rate(wrong)
+
+
+def test_columns_that_are_not_there_are_refused():
+    with pytest.raises(UnknownColumnError, match="arrival"):
+        flights().dp.rate("arrival > 15", "zone", epsilon=1)
+
+
+def test_no_group_can_be_called_rate():
+    with pytest.raises(QueryError, match="'rate'"):
+        dpf.rate(LATE, "rate")
