@@ -12,7 +12,7 @@ from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.asking import aggregate, count, histogram, mean, rate, sum, units
+from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
 from dpframe.release import release
 from dpframe.results.certificate import Certificate, certificate_schema, verify
@@ -53,9 +53,11 @@ __all__ = [
     "release",
     "scan_parquet",
     "schema_of",
+    "std",
     "std_error",
     "sum",
     "units",
+    "var",
     "verify",
     "write_csv",
 ]

@@ -254,7 +254,7 @@ def _output(
     cell: float | None,
 ) -> dict[str, Any]:
     """Say what to expect of one output, in a cell of so many rows."""
-    step, mechanism = column.step, mechanism_of(plan, planned)
+    step, mechanism = column.unit, mechanism_of(plan, planned)
     noise = noise_of_column(column, prediction, planned)
     loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
     common = {str(block) for block in planned.measurement.design.common}

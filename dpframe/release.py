@@ -36,7 +36,8 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
-from dpframe.results.record_noise import packed_loadings, ratio_part
+from dpframe.results.packed import packed_loadings
+from dpframe.results.read_off import moments_part, ratio_part
 from dpframe.strategies import Estimate
 from dpframe.strategies.noise import noise_of
 
@@ -268,7 +269,7 @@ def _denoisings(
         name: check_denoising(method, indexes[name], columns, graph=graph)
         for name, columns in described.items()
         # a table of means that the method is not for stays as it is beside others
-        if len(described) == 1 or method == "auto" or not all(col.is_mean for col in columns)
+        if len(described) == 1 or method == "auto" or any(col.is_total for col in columns)
     }
 
 
@@ -276,7 +277,7 @@ def _described(planned: TablePlan) -> list[Described]:
     return [
         Described(
             column.name,
-            column.is_mean,
+            column.kind,
             None if prediction.per_row else prediction.std_error * column.step,
         )
         for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
@@ -359,8 +360,9 @@ def _released(
     described = tuple(
         replace(
             part,
-            loadings=packed_loadings(estimate.loadings, column.step),
+            loadings=packed_loadings(estimate.loadings, column.unit),
             ratio=ratio_part(estimate.ratio, column.step),
+            moments=moments_part(estimate.moments, column.step),
         )
         for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
     )
@@ -376,7 +378,7 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
         return _in_time(estimate.values, column.grid, column.ticks, column.kind)
     if column.step == 1:
         return estimate.values
-    values: np.ndarray = estimate.values * column.step
+    values: np.ndarray = estimate.values * column.unit
     return values
 
 

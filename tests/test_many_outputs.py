@@ -9,8 +9,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
+from dpframe.results.packed import unpack
 from dpframe.results.record import OptionsPart
-from dpframe.results.record_noise import unpack
 
 NAMES = [f"c{j}" for j in range(6)]
 

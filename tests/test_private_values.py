@@ -95,6 +95,8 @@ QUERIES = {
     "histogram": dpf.histogram("fare", [-np.inf, 0, 10, np.inf], "zone"),
     "units": dpf.units("zone", where=WHERE),
     "rate": dpf.rate(WHERE, "zone"),
+    "variance": dpf.var("fare", "zone"),
+    "deviation": dpf.std("size", where=WHERE),
     "aggregate": dpf.aggregate(
         "zone",
         n=dpf.count(where=WHERE),

@@ -150,6 +150,34 @@ class PrivateAccessor:
         query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
         return self._one(query, spend)
 
+    def var(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
+        query = asking.var(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        return self._one(query, spend)
+
+    def std(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
+        query = asking.std(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        return self._one(query, spend)
+
     def histogram(
         self,
         column: Hashable,

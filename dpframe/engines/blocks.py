@@ -11,7 +11,7 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, Cells
 from dpframe.queries.where import Condition
 
-__all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends"]
+__all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends", "squared"]
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
@@ -121,6 +121,25 @@ def ends(grid: Grid) -> tuple[np.int64, np.int64]:
     """Return the grid integers of False and True."""
     low, high = _snapped(np.array([False, True]), grid)[0]
     return low, high
+
+
+def squared(integers: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return `ceil(t^2 / h)` for grid integers x, `t = 2 x - (l + u)` and `h = u - l`.
+
+    Examples
+    --------
+    >>> squared(np.array([0, 1, 2, 3]), Grid(0, 0, 3))
+    array([3, 1, 1, 3])
+    """
+    width = grid.upper - grid.lower
+    if width == 0:
+        return np.zeros_like(integers)
+    t = 2 * integers - (grid.lower + grid.upper)
+    # t^2 can leave 64 bits; a float is off by less than 1, and what it lacks is exact modulo 2^64
+    near = np.floor(np.abs(t) * (np.abs(t) / width)).astype(np.int64)
+    short = t * t - near * width
+    found: np.ndarray = near - (-short) // width
+    return found
 
 
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, ends
+from dpframe.engines.blocks import FrameReader, RowBlock, ends, squared
 from dpframe.engines.flags import Flags
 from dpframe.engines.picking import keep_few
 from dpframe.queries.tasks import Task, Term
@@ -113,9 +113,11 @@ class _BlockTerms:
         integers, missing = self._block.snapped(term.column, term.grid)
         if term.kind == "sum":
             return integers
-        if term.grid.fill is not None or not missing.any():
-            return 1
-        return (~missing).astype(np.int64)
+        everyone = term.grid.fill is not None or not missing.any()
+        if term.kind == "square":
+            squares = squared(integers, term.grid)
+            return squares if everyone else np.where(missing, 0, squares)
+        return 1 if everyone else (~missing).astype(np.int64)
 
     def _chosen(self, most: int) -> dict[Term, np.ndarray]:
         """Return what every row adds to the sums, few of which are 1 for a row."""

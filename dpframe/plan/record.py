@@ -20,6 +20,7 @@ from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
+from dpframe.results.packed import pack
 from dpframe.results.record import (
     BudgetPart,
     CapsPart,
@@ -31,7 +32,7 @@ from dpframe.results.record import (
     QueryPart,
     UnitPart,
 )
-from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart, pack
+from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart
 from dpframe.strategies import Prediction, Workload
 from dpframe.strategies.noise import members_of
 
@@ -200,6 +201,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         std_error=None if prediction.per_row else prediction.std_error * column.step,
         loadings={},
         ratio=None,
+        moments=None,
     )
 
 

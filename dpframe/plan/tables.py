@@ -90,6 +90,11 @@ class OutputColumn:
         return 1.0 if self.grid is None else self.grid.step
 
     @property
+    def unit(self) -> float:
+        """Size of what is released as 1 in grid units: the squared step for variances."""
+        return self.step**2 if self.kind == "var" else self.step
+
+    @property
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
@@ -105,7 +110,7 @@ class OutputColumn:
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        return self.step == 1 and not self.is_mean and self.ticks is None
+        return self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +244,10 @@ def _total(statistic: Statistic) -> Total:
             return "value"
         case "mean" | "rate":
             return "mean"
+        case "var":
+            return "variance"
+        case "std":
+            return "deviation"
     assert_never(statistic)
 
 
@@ -268,6 +277,7 @@ def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
         else:
             terms[at, "value"] = Term("sum", column, grid, own)
             terms[at, "rows"] = Term("valid", column, grid, own)
+            terms[at, "square"] = Term("square", column, grid, own)
     return terms
 
 
@@ -313,6 +323,11 @@ def _output(asked: Asked, declaration: Declaration) -> OutputColumn:
             f"bounds={{{label!r}: (lower, upper)}})."
         )
     grid = _grid(label, facts, facts.bounds)
+    if asked.statistic in ("var", "std") and grid.ticks is not None:
+        raise QueryError(
+            f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
+            "column of numbers, such as hours, with bounds that are numbers."
+        )
     return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
 
 

@@ -47,10 +47,13 @@ class Footprint:
         Positions of the coordinates.
     corners
         Corners of the convex set of what a row adds to them.
+    parts
+        In what part of 1 the corners count: they are whole numbers of 1 / parts.
     """
 
     coordinates: tuple[int, ...]
     corners: tuple[tuple[int, ...], ...]
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +245,8 @@ def _kind(
     coordinates = [part.coordinates[place] for place in places]
     groups = [grouping.of[k] for k in coordinates]
     moved = dict.fromkeys(tuple(corner[place] for place in places) for corner in part.corners)
-    return tuple(moved), tuple(scales[k] for k in coordinates), tuple(map(groups.index, groups))
+    of_corners = tuple(scales[k] * part.parts for k in coordinates)
+    return tuple(moved), of_corners, tuple(map(groups.index, groups))
 
 
 def _dense(

@@ -10,6 +10,7 @@ from dpframe.queries.kinds import (
     By,
     Columns,
     Count,
+    Deviation,
     GivenBounds,
     Histogram,
     Keys,
@@ -18,6 +19,7 @@ from dpframe.queries.kinds import (
     Rate,
     Sum,
     UnitCount,
+    Variance,
 )
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import KnownRows, Objective
@@ -40,8 +42,10 @@ __all__ = [
     "histogram",
     "mean",
     "rate",
+    "std",
     "sum",
     "units",
+    "var",
 ]
 
 
@@ -219,6 +223,79 @@ def mean(
     return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of("mean", caps))
 
 
+def var(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    **caps: Unpack[CapOptions],
+) -> Variance:
+    """Describe the variance of one or several columns per group.
+
+    It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
+    present, between 0 and a quarter of the squared width of the bounds. With pure noise, n, mean
+    and variance of one column together cost what n alone costs.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns of numbers.
+    by, where, keys, bounds, **caps
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, var("fare", by="zone"), epsilon=1e9)  # hardly any noise
+    >>> (released["fare"].round(2) + 0).tolist()
+    [1.0, 0.0]
+    """
+    labels = some(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of("var", caps))
+
+
+def std(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    **caps: Unpack[CapOptions],
+) -> Deviation:
+    """Describe the standard deviation of one or several columns per group: the root of `var`.
+
+    Parameters
+    ----------
+    columns, by, where, keys, bounds, **caps
+        As in `var`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> std("fare", by="zone").words
+    'standard deviation of fare by zone'
+    """
+    labels = some(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of("std", caps))
+
+
 def histogram(
     column: Hashable,
     bins: object,
@@ -307,7 +384,8 @@ def check_query(query: object, called: str = "") -> Query:
     if isinstance(query, Query):
         return query
     raise QueryError(
-        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), "
+        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
+        "dpf.std(...), "
         "dpf.histogram(...), "
         f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
     )

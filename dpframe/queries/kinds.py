@@ -21,6 +21,7 @@ __all__ = [
     "By",
     "Columns",
     "Count",
+    "Deviation",
     "GivenBounds",
     "Histogram",
     "Joint",
@@ -30,6 +31,7 @@ __all__ = [
     "Rate",
     "Sum",
     "UnitCount",
+    "Variance",
 ]
 
 By: TypeAlias = Hashable | Iterable[Hashable] | None
@@ -200,6 +202,36 @@ class Mean(_OfColumns):
     def what(self) -> str:
         """What is computed."""
         return f"mean of {_listed(self.columns)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Variance(_OfColumns):
+    """Variances of several columns per group, over the rows where the column is present."""
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One output per column."""
+        return self._statistics("var")
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"variance of {_listed(self.columns)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation(_OfColumns):
+    """Standard deviations of several columns per group, as `Variance`."""
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One output per column."""
+        return self._statistics("std")
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"standard deviation of {_listed(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ __all__ = ["NO_OPTIONS", "Asked", "KnownRows", "Objective", "QueryOptions", "Sta
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean", "rate"]
-"""What an output says about its rows: their number, the sum or mean of their values, or a share."""
+Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std"]
+"""What an output says about its rows: their number, something of their values, or a share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -116,15 +116,16 @@ class Term:
     ----------
     kind
         "rows": 1; "units": 1 for one of a unit's kept rows; "valid": 1 if the column holds
-        a usable number, else 0; "sum": the column's grid integer.
+        a usable number, else 0; "sum": the column's grid integer x; "square": `ceil((2 x - l - u)^2
+        / (u - l))`, with l and u the bounds of the grid.
     column, grid
-        The column and its grid, for "valid" and "sum". Where the grid has a fill, every row is
-        valid.
+        The column and its grid, for "valid", "sum" and "square". Where the grid has a fill, every
+        row is valid.
     where
         Rows that do not satisfy this condition add 0.
     """
 
-    kind: Literal["rows", "units", "valid", "sum"]
+    kind: Literal["rows", "units", "valid", "sum", "square"]
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None

@@ -7,14 +7,25 @@ from typing import TypeAlias
 from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS
-from dpframe.queries.kinds import Aggregate, By, Count, Keys, Mean, Rate, Sum, UnitCount
+from dpframe.queries.kinds import (
+    Aggregate,
+    By,
+    Count,
+    Deviation,
+    Keys,
+    Mean,
+    Rate,
+    Sum,
+    UnitCount,
+    Variance,
+)
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
 
 __all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate"]
 
-AggregatePart: TypeAlias = Count | Rate | Sum | Mean
+AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = (
@@ -111,8 +122,8 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         )
     if not isinstance(query, AggregatePart):
         raise QueryError(
-            f"{name}= must be dpf.count(), dpf.rate(condition), dpf.sum(column) or "
-            f"dpf.mean(column), got {type(query).__name__}. "
+            f"{name}= must be dpf.count(), dpf.rate(condition), dpf.sum(column), "
+            f"dpf.mean(column), dpf.var(column) or dpf.std(column), got {type(query).__name__}. "
             "Several queries by different groups go through release({...})."
         )
     if query.by not in ((), by) or query.keys is not None:

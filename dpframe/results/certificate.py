@@ -18,6 +18,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.results import certificate_words as words
 from dpframe.results.digest import digest
+from dpframe.results.packed import BlockName
 from dpframe.results.reading import (
     Digest,
     Identifier,
@@ -28,7 +29,7 @@ from dpframe.results.reading import (
     schema_of_record,
 )
 from dpframe.results.record import LedgerPart, LossPart, QueryPart, UnitPart
-from dpframe.results.record_noise import BlockName, ColumnPart, MechanismPart, StepPart
+from dpframe.results.record_noise import ColumnPart, MechanismPart, StepPart
 from dpframe.results.recorded import check_recorded
 
 __all__ = [

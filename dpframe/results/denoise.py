@@ -28,14 +28,9 @@ from dpframe.results.certificate import (
     verify,
 )
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
-from dpframe.results.record_noise import (
-    ColumnPart,
-    GraphPart,
-    RatioPart,
-    Setting,
-    StepPart,
-    unpack,
-)
+from dpframe.results.packed import unpack
+from dpframe.results.read_off import RatioPart
+from dpframe.results.record_noise import ColumnPart, GraphPart, Setting, StepPart
 
 __all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
 

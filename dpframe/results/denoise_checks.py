@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
+from dpframe.queries.outputs import Statistic
 from dpframe.results.graphs import edges_of, is_ordered
 from dpframe.results.record_noise import ColumnPart
 
@@ -23,8 +24,18 @@ class Described(NamedTuple):
     """What is public about a released column before it has values."""
 
     name: Hashable
-    is_mean: bool
+    kind: Statistic
     std_error: float | None
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is denoised as a mean."""
+        return self.kind in ("mean", "rate")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a count or a sum."""
+        return self.kind in ("count", "sum")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +69,7 @@ class Denoising:
 def described(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
-        Described(name, column.is_mean, column.std_error)
+        Described(name, column.kind, column.std_error)
         for name, column in zip(names, columns, strict=False)
     ]
 
@@ -122,7 +133,9 @@ def _positions(
     """Find the counts and sums, and the means, to denoise; the names of levels are taken."""
     names = [column.name for column in released]
     if columns is None:
-        wanted = [col.name for col in released if method == "auto" or not col.is_mean]
+        wanted = [
+            col.name for col in released if col.is_total or (method == "auto" and col.is_mean)
+        ]
     else:
         wanted = list(columns) if isinstance(columns, list) else [columns]
     unknown = [name for name in wanted if name not in names]
@@ -130,6 +143,12 @@ def _positions(
         raise QueryError(f"columns must be among {names!r}; {unknown[0]!r} is not.")
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
     means = tuple(position for position in chosen if released[position].is_mean)
+    apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
+    if apart:
+        raise QueryError(
+            f"variances and standard deviations are not denoised, and columns names {apart[0]!r}. "
+            "Leave it out."
+        )
     if not chosen or (means and method != "auto"):
         raise QueryError(
             f"method={method!r} is for counts and sums, and there are none among the columns to "

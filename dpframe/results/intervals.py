@@ -12,6 +12,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import verify
+from dpframe.results.dispersions import dispersion_interval
 from dpframe.results.rates import rate_interval
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
 
@@ -126,6 +127,10 @@ def interval(
             sampled = {"sampling": bool(sampling)}
             columns += rate_interval(
                 column.ratio, len(released), mechanism, groups, level, **sampled
+            )
+        elif column.moments is not None:
+            columns += dispersion_interval(
+                column.moments, mechanism, groups, level, root=column.kind == "std"
             )
         else:
             columns += _bars(released.iloc[:, position], column, mechanism, groups, level)

@@ -175,7 +175,7 @@ def _norm(released: pd.DataFrame, raw: int, values: np.ndarray) -> Any:
     from matplotlib import colors  # optional, and slow to import
 
     ends = {"vmin": values.min(), "vmax": values.max()}
-    if certificate_of(released).columns[raw].is_mean:
+    if certificate_of(released).columns[raw].is_total is False:
         return colors.Normalize(**ends)
     bars = interval(released).to_numpy(np.float64)[:, 2 * raw : 2 * raw + 2]
     # noise can be next to none, and a scale needs a linear part

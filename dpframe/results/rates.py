@@ -6,7 +6,9 @@ import numpy as np
 
 from dpframe.privacy.law import Groups
 from dpframe.privacy.laws import GAUSSIAN
-from dpframe.results.record_noise import MechanismPart, RatioPart, unpack
+from dpframe.results.packed import unpack
+from dpframe.results.read_off import RatioPart
+from dpframe.results.record_noise import MechanismPart
 
 __all__ = ["rate_interval"]
 

@@ -8,8 +8,8 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
+from dpframe.results.packed import Packed
 from dpframe.results.reading import Identifier, Limits, NotNegative, OneOf, Part, Text, require
-from dpframe.results.record_noise import Packed
 
 __all__ = [
     "BudgetPart",

@@ -3,7 +3,6 @@
 As in `record`, docstrings are the descriptions of the JSON Schema.
 """
 
-import base64
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,67 +13,24 @@ import numpy as np
 from dpframe.denoise.methods import METHODS
 from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.queries.outputs import Statistic
+from dpframe.results.packed import BlockName, Packed, unpack
+from dpframe.results.read_off import MomentsPart, RatioPart
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
-from dpframe.strategies import MECHANISMS, Ratio
+from dpframe.strategies import MECHANISMS
 
 __all__ = [
-    "BlockName",
     "ColumnPart",
     "GraphPart",
     "MechanismPart",
     "NoisePart",
-    "Packed",
-    "RatioPart",
     "Setting",
     "StepPart",
     "TimesPart",
-    "pack",
-    "packed_loadings",
-    "ratio_part",
-    "unpack",
 ]
 
-BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
-Base64: TypeAlias = Annotated[
-    str, Limits(pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
-]
 Bound: TypeAlias = int | float | str
 Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
 Setting: TypeAlias = str | bool | int | float | None
-
-
-@dataclass(frozen=True)
-class Packed(Part):
-    """One number for each row.
-
-    Parameters
-    ----------
-    float64
-        The numbers in base64: 64-bit floats, little-endian.
-    """
-
-    float64: Base64
-
-
-def pack(values: np.ndarray | float) -> float | Packed:
-    """Write a number as it is, and an array as text that `attrs` carries at no cost."""
-    if np.ndim(values) == 0:
-        return float(values)
-    return Packed(base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii"))
-
-
-def unpack(packed: float | Packed) -> float | np.ndarray:
-    """Read a number, or an array written by `pack`."""
-    if isinstance(packed, Packed):
-        return np.frombuffer(base64.b64decode(packed.float64), "<f8")
-    return packed
-
-
-def packed_loadings(
-    loadings: Mapping[int, float | np.ndarray], step: float
-) -> dict[str, float | Packed]:
-    """Write what the noise of the blocks does to something counted in steps, in its units."""
-    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
 
 
 @dataclass(frozen=True)
@@ -117,40 +73,6 @@ class NoisePart(Part):
     scale: NotNegative
     step: Annotated[float, Limits(gt=0)]
     members: Annotated[int, Limits(ge=1)]
-
-
-@dataclass(frozen=True)
-class RatioPart(Part):
-    """What a mean was read off, so that it can be checked for bias, and denoised.
-
-    Parameters
-    ----------
-    centered
-        The noisy sum of values, each less the middle of the bounds, in the units of the column.
-    rows
-        The noisy number of rows, or the one that was given.
-    of_centered
-        By how much one standard deviation of each measured block moves the sum.
-    of_rows
-        By how much it moves the number of rows.
-    """
-
-    centered: float | Packed
-    rows: float | Packed
-    of_centered: Mapping[BlockName, float | Packed]
-    of_rows: Mapping[BlockName, float | Packed]
-
-
-def ratio_part(ratio: Ratio | None, step: float) -> RatioPart | None:
-    """Write what a mean was read off, sums in its units; `None` for other outputs."""
-    if ratio is None:
-        return None
-    return RatioPart(
-        centered=pack(np.multiply(ratio.centered, step)),
-        rows=pack(ratio.rows),
-        of_centered=packed_loadings(ratio.of_centered, step),
-        of_rows=packed_loadings(ratio.of_rows, 1.0),
-    )
 
 
 def _is_in_range(bound: Bound) -> bool:
@@ -196,6 +118,8 @@ class ColumnPart(Part):
         numbers.
     ratio
         What a mean or a rate was read off; null for other columns.
+    moments
+        What a variance or a standard deviation was read off; null for other columns.
     """
 
     name: str
@@ -210,6 +134,7 @@ class ColumnPart(Part):
     std_error: NotNegative | None
     loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
     ratio: RatioPart | None
+    moments: MomentsPart | None
 
     def __post_init__(self) -> None:
         counts = self.kind in ("count", "rate")
@@ -221,13 +146,21 @@ class ColumnPart(Part):
         require(in_words <= {self.times is not None}, "bounds are texts for times alone")
         require(all(map(_is_in_range, self.bounds or ())), "bounds are in the range of floats")
         exact = self.noise is not None or self.std_error is not None or self.integer
-        require(not (self.is_mean and exact), "a mean is not a measured integer")
+        require(self.is_total or not exact, "counts and sums alone are measured integers")
         require(self.is_mean or self.ratio is None, "means and rates alone are ratios")
+        spread = self.kind in ("var", "std")
+        require(spread or self.moments is None, "variances alone are read off moments")
+        require(not (spread and self.times), "variances are not times")
 
     @property
     def is_mean(self) -> bool:
         """Whether it is a ratio, whose error differs from row to row: a rate is a mean, too."""
         return self.kind in ("mean", "rate")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a count or a sum, with an error that is the same in all rows."""
+        return self.kind in ("count", "sum")
 
     @property
     def span(self) -> tuple[float, float]:

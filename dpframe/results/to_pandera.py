@@ -73,6 +73,9 @@ def schema_of(released: pd.DataFrame) -> Any:
 def _column(pandera: Any, dtype: object, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
+    if described is not None and described.moments is not None:
+        half = described.moments.half_width
+        checks.append(pandera.Check.in_range(0, half if described.kind == "std" else half**2))
     if described is not None and described.is_mean:
         checks.append(pandera.Check.in_range(*(described.bounds or described.span)))
     return pandera.Column(dtype, checks, nullable=False)

@@ -6,12 +6,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import box, correlated, independent, pair, sparse, spread
+from dpframe.strategies import bernstein, box, correlated, independent, pair, sparse, spread
 from dpframe.strategies.base import (
     Design,
     Dimension,
     Domain,
     Estimate,
+    Moments,
     Output,
     Prediction,
     Ratio,
@@ -26,6 +27,7 @@ __all__ = [
     "Domain",
     "Estimate",
     "Mechanism",
+    "Moments",
     "Output",
     "Planner",
     "Prediction",
@@ -71,7 +73,7 @@ class Mechanism:
     classical: bool = False
 
 
-_SINGLE = (independent.design, pair.design, correlated.design)
+_SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {

@@ -22,6 +22,7 @@ __all__ = [
     "Dimension",
     "Domain",
     "Estimate",
+    "Moments",
     "Need",
     "Output",
     "Prediction",
@@ -31,16 +32,18 @@ __all__ = [
     "Workload",
 ]
 
-Total: TypeAlias = Literal["rows", "value", "mean"]
-"""What is read off a source: how many rows, the sum of their values, or the ratio of the two."""
+Total: TypeAlias = Literal["rows", "value", "mean", "variance", "deviation"]
+"""What is read off a source: how many rows, the sum of their values, their mean, and so on."""
 
-Need: TypeAlias = tuple[int, Literal["value", "rows", "units"]]
+Need: TypeAlias = tuple[int, Literal["value", "rows", "square", "units"]]
 """A total to compute: the position of a source, and which of its totals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """Rows that contribute together: a present row adds 1 to `rows` and an integer to `value`.
+
+    With a value x in [l, u] it adds `ceil((2 x - l - u)^2 / (u - l))` to `square`.
 
     Parameters
     ----------
@@ -70,13 +73,19 @@ class Output:
     ----------
     kind
         "rows": how many rows of the source are present; "value": the sum of their values; "mean":
-        the ratio of the two.
+        the ratio of the two; "variance": that of the values, divided by rows; "deviation": its
+        root.
     source
         Position of the source in the workload.
     """
 
     kind: Total
     source: int
+
+    @property
+    def is_dispersion(self) -> bool:
+        """Whether it says how far values are apart."""
+        return self.kind in ("variance", "deviation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +205,17 @@ class Workload:
         """Whether rows are always there and only replaced, so that their number is public."""
         return self.reach.always and self.neighboring == "replace"
 
-    def width(self, output: Output) -> int:
+    def width(self, output: Output) -> float:
         """Return the range of what a row adds to an output, to which its error is compared.
 
         It is 1 for rows, and `u - l` for values and means, or the largest value where that is 0.
+        For variances and deviations it is the largest value there can be, or 1.
         """
         if output.kind == "rows":
             return 1
+        if output.is_dispersion:
+            half = (self.sources[output.source].upper - self.sources[output.source].lower) / 2
+            return (half**2 if output.kind == "variance" else half) or 1
         source = self.sources[output.source]
         lower, upper = source.hull if output.kind == "value" else (source.lower, source.upper)
         return upper - lower or abs(upper) or 1
@@ -215,8 +228,8 @@ class Prediction:
     Parameters
     ----------
     std_error
-        Standard error in grid units, per cell. For a mean, the largest it can be in a cell of one
-        row.
+        Standard error in grid units, per cell. For a mean or a variance, the largest it can be in a
+        cell of one row; for a deviation, the largest where it is a quarter of the width.
     per_row
         Whether `std_error` is to be divided by the number of rows in the cell.
     block
@@ -252,6 +265,30 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """The noisy numbers that variances are read off.
+
+    Parameters
+    ----------
+    rows, first, rest
+        The number of rows, the sum of y and that of `y^2 - 1 / 2`, per cell, where y is how far a
+        value is off the center of its bounds, in half widths.
+    of_rows, of_first, of_rest
+        By block, the standard deviation that its noise gives them, with a sign.
+    half_width
+        Half the width of the bounds.
+    """
+
+    rows: np.ndarray
+    first: np.ndarray
+    rest: np.ndarray
+    of_rows: Mapping[int, float]
+    of_first: Mapping[int, float]
+    of_rest: Mapping[int, float]
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """Values of one output in grid units, and what the noise of the blocks does to them.
 
@@ -265,11 +302,14 @@ class Estimate:
         is the sum of the products of their loadings.
     ratio
         What means are read off; `None` for other outputs.
+    moments
+        What variances and deviations are read off; `None` for other outputs.
     """
 
     values: np.ndarray
     loadings: Mapping[int, float | np.ndarray]
     ratio: Ratio | None = None
+    moments: Moments | None = None
 
 
 class Design(Protocol):

@@ -31,7 +31,7 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, best_scales, depend_on_rows, lifted, parts, weights
-from dpframe.strategies.linear import LinearDesign, corners
+from dpframe.strategies.linear import LinearDesign, corners, parts_of
 from dpframe.strategies.minimax import Demand, worst_scales
 
 __all__ = ["design"]
@@ -55,6 +55,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         return None
     reach = [
         max(abs(corner) for (corner,) in corners(workload.sources[block.source], [block]))
+        / parts_of([block])
         for block in layout.blocks
     ]
     if workload.worst and law.norm != 1 and not workload.known_rows:
@@ -91,7 +92,7 @@ def _units_apart(workload: Workload) -> int:
 
 
 def _scales(
-    workload: Workload, reach: Sequence[int], shares: Sequence[float], norm: Norm
+    workload: Workload, reach: Sequence[float], shares: Sequence[float], norm: Norm
 ) -> tuple[float, ...]:
     """Relative scales that minimize the weighted sum of variances."""
     scales = best_scales(reach, shares, norm)

@@ -4,7 +4,8 @@ Either way nothing is measured twice: rows are counted once for all columns that
 and a sum beside the mean of its column is read off the integers of the mean.
 
 A mean is read off the sum of values centered between the bounds, `2 x - (l + u)`, and the number of
-rows. Centering halves the reach of the sum at least.
+rows. Centering halves the reach of the sum at least. A variance is read off these two and the sum
+of the squares, less the middle of what these can be.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,8 @@ from typing import NamedTuple
 
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, KNOWN, Block, Quotient, Reading
+from dpframe.strategies.linear import EVERYONE, Block
+from dpframe.strategies.readings import KNOWN, AnyReading, Dispersion, Quotient, Reading
 
 __all__ = ["Layout", "best_scales", "depend_on_rows", "lifted", "parts", "separate", "weights"]
 
@@ -29,7 +31,7 @@ class Layout(NamedTuple):
     """
 
     blocks: tuple[Block, ...]
-    readings: tuple[Reading | Quotient, ...]
+    readings: tuple[AnyReading, ...]
 
 
 def separate(workload: Workload) -> Layout:
@@ -39,11 +41,11 @@ def separate(workload: Workload) -> Layout:
     return Layout(tuple(blocks), readings)
 
 
-def _separately(workload: Workload, output: Output, blocks: list[Block]) -> Reading | Quotient:
+def _separately(workload: Workload, output: Output, blocks: list[Block]) -> AnyReading:
     """Read an output off totals, adding those it needs."""
     position = output.source
     source = workload.sources[position]
-    if output.kind == "value" and Output("mean", position) not in workload.outputs:
+    if output.kind == "value" and not _is_averaged(workload, position):
         return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
     own = position if source.optional else EVERYONE
     if output.kind == "rows":
@@ -52,6 +54,8 @@ def _separately(workload: Workload, output: Output, blocks: list[Block]) -> Read
     rows = Reading({_place(blocks, Block(own, 0, 1)): 1.0})
     if output.kind == "mean":
         return Quotient(Reading({at: 0.5}), rows, (source.lower, source.upper))
+    if output.is_dispersion:
+        return _dispersion(workload, output, rows, blocks)
     return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
 
 
@@ -75,18 +79,40 @@ def lifted(workload: Workload, *, as_asked: bool) -> Layout:
     return Layout(tuple(blocks), tuple(readings))
 
 
-def _lifted(
-    workload: Workload, output: Output, blocks: list[Block], step: int
-) -> Reading | Quotient:
+def _lifted(workload: Workload, output: Output, blocks: list[Block], step: int) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
         return _value(workload, output.source, blocks).whole(step)
     rows = _rows(workload, output.source, blocks)
     if output.kind == "rows":
         return rows if rows.block is not None else rows.whole(step)
+    if output.is_dispersion:
+        return _dispersion(workload, output, rows, blocks)
     source = workload.sources[output.source]
     centered = Reading({_place(blocks, _centered(workload, output.source)): 0.5})
     return Quotient(centered, rows, (source.lower, source.upper))
+
+
+def _dispersion(
+    workload: Workload, output: Output, rows: Reading, blocks: list[Block]
+) -> Dispersion:
+    """Read a variance off rows, the centered sum and that of squares less their middle, h / 2."""
+    position = output.source
+    source = workload.sources[position]
+    width = source.upper - source.lower
+    first = _place(blocks, _centered(workload, position))
+    rest = _place(blocks, Block(position, 0, -width, square=2))
+    unit = 1 / (width or 1)
+    root = output.kind == "deviation"
+    return Dispersion(rows, Reading({first: unit}), Reading({rest: unit / 2}), width, root)
+
+
+def _is_averaged(workload: Workload, position: int) -> bool:
+    """Whether the centered sum of a source and its rows are measured for another output."""
+    return any(
+        output.source == position and (output.kind == "mean" or output.is_dispersion)
+        for output in workload.outputs
+    )
 
 
 def _place(blocks: list[Block], block: Block) -> int:
@@ -118,8 +144,7 @@ def _rows(workload: Workload, position: int, blocks: list[Block]) -> Reading:
 def _value(workload: Workload, position: int, blocks: list[Block]) -> Reading:
     """Sum of a source's values, from the rows of the source if they are measured anyway."""
     source = workload.sources[position]
-    averaged = Output("mean", position) in workload.outputs
-    if averaged or not source.optional:
+    if _is_averaged(workload, position) or not source.optional:
         rows = _rows(workload, position, blocks)
         center = (source.lower + source.upper) / 2
         return rows.times(center).plus(_place(blocks, _centered(workload, position)), 0.5)
@@ -136,6 +161,11 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             # the worst mean is half a width away from the center
             yield reading.centered, weight
             yield reading.rows, 0.25
+        elif isinstance(reading, Dispersion):
+            # equal to each other, relative to how far a row moves them
+            yield reading.rows, 0.25
+            yield reading.first, 0.25
+            yield reading.rest, 1.0
         else:
             yield reading, weight
 

@@ -1,8 +1,8 @@
 """Designs in which measured integers and outputs are linear in the totals of a cell.
 
-A block measures, in every cell, an integer combination of the values and the rows of one source,
-and of all rows of the cell. An output reads a linear combination of blocks, or the ratio of two of
-them for a mean.
+A block measures, in every cell, an integer combination of the values, their squares and the rows of
+one source, and of all rows of the cell. An output reads a linear combination of blocks, the ratio
+of two of them for a mean, or three of them for a variance.
 """
 
 import math
@@ -19,42 +19,34 @@ from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
+from dpframe.strategies.dispersion import WORST, dispersion, loadings_at
 from dpframe.strategies.ratio import ratio
+from dpframe.strategies.readings import KNOWN, ROUNDED, AnyReading, Dispersion, Reading
 
 __all__ = [
     "EVERYONE",
-    "KNOWN",
-    "ROUNDED",
     "Block",
     "LinearDesign",
-    "Quotient",
-    "Reading",
     "corners",
     "move_alone",
+    "parts_of",
 ]
 
 EVERYONE = 0
 """The source of all rows of a cell."""
 
-KNOWN = -1
-"""Stands for the block that a public number of rows is: nothing is measured for it."""
-
-ROUNDED = -2
-"""Stands for the rounding of the first output, -3 for that of the second, and so on."""
-
-_LARGEST = 2.0**62
-
 
 class Block(NamedTuple):
     """The measured integer `value * values + row * rows` of a source, in every cell.
 
-    `everyone` times all rows of the cell are added to it.
+    `everyone` times all rows of the cell and `square` times the squares are added to it.
     """
 
     source: int
     value: int
     row: int
     everyone: int = 0
+    square: int = 0
 
     @property
     def parts(self) -> list[tuple[Need, int]]:
@@ -63,6 +55,7 @@ class Block(NamedTuple):
             ((self.source, "value"), self.value),
             ((self.source, "rows"), self.row),
             ((EVERYONE, "rows"), self.everyone),
+            ((self.source, "square"), self.square),
         ]
         return [(need, weight) for need, weight in whole if weight]
 
@@ -73,90 +66,6 @@ class Block(NamedTuple):
             for need, weight in self.parts
         ]
         return reduce(np.add, parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A linear combination of measured blocks.
-
-    Parameters
-    ----------
-    weights
-        Weight by position of the block.
-    step
-        The combination is a multiple of 1 / step, to be rounded to a whole number; 0: it is left
-        as it is.
-    """
-
-    weights: Mapping[int, float]
-    step: int = 0
-
-    @property
-    def block(self) -> int | None:
-        """The block that this reading is, if it is one."""
-        return next(iter(self.weights)) if list(self.weights.values()) == [1.0] else None
-
-    def times(self, factor: float) -> "Reading":
-        """Scale the reading."""
-        return Reading({k: factor * weight for k, weight in self.weights.items() if factor})
-
-    def plus(self, block: int, weight: float) -> "Reading":
-        """Add a multiple of one more block."""
-        return Reading({**self.weights, block: weight})
-
-    def whole(self, step: int) -> "Reading":
-        """Round to whole numbers what is a multiple of 1 / step."""
-        return Reading(self.weights, step)
-
-    def loadings(self, deviations: Mapping[int, float]) -> dict[int, float]:
-        """Return what the noise of the blocks does to the reading."""
-        return {k: weight * deviations[k] for k, weight in self.weights.items()}
-
-    def noise(self, deviations: Mapping[int, float], rounded: int) -> dict[int, float]:
-        """Return the loadings, and under a name of its own what rounding does."""
-        rounding = self._rounding(deviations)
-        return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
-
-    def _rounding(self, deviations: Mapping[int, float]) -> float:
-        """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
-
-        The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
-        it is even.
-        """
-        noisy = any(deviations[k] for k in self.weights)
-        if self.step <= 1 or not noisy:
-            return 0.0
-        return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
-
-    def of(self, measured: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Read the measured blocks."""
-        if self.block is not None:
-            return measured[self.block]
-        read: np.ndarray = np.zeros(1)
-        for k, weight in self.weights.items():
-            read = read + weight * measured[k]
-        return _whole(read) if self.step else read
-
-
-def _whole(read: np.ndarray) -> np.ndarray:
-    """Round to integers; what is beyond them, after a sum that wrapped, to the largest."""
-    found: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
-    """A mean: the center of the bounds plus the ratio of a centered sum and a number of rows."""
-
-    centered: Reading
-    rows: Reading
-    bounds: tuple[int, int]
-
-    def loadings(
-        self, deviations: Mapping[int, float]
-    ) -> tuple[Mapping[int, float], Mapping[int, float]]:
-        """Return what the noise of the blocks does to the sum and to the number of rows."""
-        return self.centered.loadings(deviations), self.rows.loadings(deviations)
 
 
 @dataclass(frozen=True)
@@ -182,7 +91,7 @@ class LinearDesign:
     workload: Workload
     blocks: tuple[Block, ...]
     scales: tuple[float, ...]
-    readings: tuple[Reading | Quotient, ...]
+    readings: tuple[AnyReading, ...]
     together: tuple[tuple[int, ...], ...] = ()
     joined: bool = False
 
@@ -249,12 +158,12 @@ class LinearDesign:
         return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
 
 
-def _predict(
-    reading: Reading | Quotient, deviations: Mapping[int, float], rounded: int
-) -> Prediction:
+def _predict(reading: AnyReading, deviations: Mapping[int, float], rounded: int) -> Prediction:
     if isinstance(reading, Reading):
         noise = reading.noise(deviations, rounded)
         return Prediction(math.hypot(*noise.values()), block=reading.block, loadings=noise)
+    if isinstance(reading, Dispersion):
+        return _predict_dispersion(reading, deviations)
     half_width = (reading.bounds[1] - reading.bounds[0]) / 2
     of_sum, of_rows = reading.loadings(deviations)
     ends = [
@@ -265,27 +174,65 @@ def _predict(
     return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
 
 
+def _predict_dispersion(reading: Dispersion, deviations: Mapping[int, float]) -> Prediction:
+    half = reading.width / 2
+    noise = loadings_at(*WORST, reading.loadings(deviations))
+    worst = np.sqrt(sum(np.square(part) for part in noise.values())).argmax()
+    unit = half if reading.root else half**2
+    loadings = {
+        k: float(np.broadcast_to(part, WORST[0].shape)[worst]) * unit for k, part in noise.items()
+    }
+    return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
+
+
 def _decode(
-    reading: Reading | Quotient,
+    reading: AnyReading,
     measured: Mapping[int, np.ndarray],
     deviations: Mapping[int, float],
     rounded: int,
 ) -> Estimate:
     if isinstance(reading, Reading):
         return Estimate(reading.of(measured), reading.noise(deviations, rounded))
+    if isinstance(reading, Dispersion):
+        return dispersion(reading.moments(measured, deviations), root=reading.root)
     centered, rows = reading.centered.of(measured), reading.rows.of(measured)
     return ratio(centered, rows, reading.loadings(deviations), reading.bounds)
 
 
+def parts_of(blocks: Sequence[Block]) -> int:
+    """Return in what part of 1 the corners of some blocks count."""
+    return 16 if any(block.square for block in blocks) else 1
+
+
 def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
-    """Return the corners of what a row of the cell adds to some blocks of one source."""
+    """Return the corners of what a row of the cell adds to some blocks of one source.
+
+    Where squares are measured, they are those of a polygon around all values with their squares,
+    as whole numbers of 1 / 16.
+    """
+    parts = parts_of(blocks)
+    values = [(source.lower, 0), (source.upper, 0)] if parts == 1 else _around(source)
     found = {
-        tuple(block.value * value + block.row + block.everyone for block in blocks)
-        for value in (source.lower, source.upper)
+        tuple(
+            block.value * value + (block.row + block.everyone) * parts + block.square * square
+            for block in blocks
+        )
+        for value, square in values
     }
     if source.optional:
-        found.add(tuple(block.everyone for block in blocks))
+        found.add(tuple(block.everyone * parts for block in blocks))
     return tuple(sorted(found))
+
+
+def _around(source: Source) -> list[tuple[int, int]]:
+    """Sixteenths of values and squares: corners of a polygon around the curve `U = t^2 / h`.
+
+    Its sides are the chord from end to end and the tangents at t = k h / 4, k from -4 to 4, which
+    lie below: two of them meet at `t = (2 k + 1) h / 8, U = k (k + 1) h / 16`.
+    """
+    width, ends = source.upper - source.lower, source.upper + source.lower
+    inner = [((2 * k + 1) * width + 8 * ends, k * (k + 1) * width) for k in range(-4, 4)]
+    return [(16 * source.lower, 16 * width), *inner, (16 * source.upper, 16 * width)]
 
 
 def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint | Sparse, ...]:
@@ -301,9 +248,14 @@ def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint 
     for k in sorted({*range(len(blocks))} - {*few}):
         together.setdefault(blocks[k].source, []).append(k)
     for position, mine in together.items():
-        moved = corners(workload.sources[position], [blocks[k] for k in mine])
-        parts.append(Footprint(tuple(mine), moved))
+        own = [blocks[k] for k in mine]
+        parts.append(_footprint(workload.sources[position], own, mine))
     return tuple(parts)
+
+
+def _footprint(source: Source, blocks: Sequence[Block], places: Sequence[int]) -> Footprint:
+    """Say what one row adds to blocks of one source, at these places."""
+    return Footprint(tuple(places), corners(source, blocks), parts_of(blocks))
 
 
 def move_alone(
@@ -314,18 +266,19 @@ def move_alone(
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
     how = norm, workload.reach, workload.neighboring, joined
-    return tuple(_moved(corners(workload.sources[block.source], [block]), *how) for block in blocks)
+    return tuple(
+        _moved(_footprint(workload.sources[block.source], [block], [0]), *how) for block in blocks
+    )
 
 
 @lru_cache  # many blocks have the same corners, in all designs that are compared
 def _moved(
-    one: tuple[tuple[int, ...], ...],
+    one: Footprint,
     norm: Norm,
     reach: Reach,
     neighboring: Neighboring,
     joined: bool,
 ) -> float:
     """Return how far a neighbor can move a block of which one row adds a corner."""
-    only = [Footprint((0,), one)]
-    far = movement(only, (Fraction(1),), norm, reach, neighboring, joined=joined)
+    far = movement([one], (Fraction(1),), norm, reach, neighboring, joined=joined)
     return float(far) if norm == 1 else math.sqrt(far)

@@ -15,7 +15,7 @@ _LEAST = 1e-9
 
 
 def worst_scales(
-    reach: Sequence[int],
+    reach: Sequence[float],
     demands: Sequence[Demand],
     n: int,
     neighboring: Neighboring,

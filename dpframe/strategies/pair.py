@@ -15,7 +15,8 @@ import math
 
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Quotient, Reading
+from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
+from dpframe.strategies.readings import Quotient, Reading
 
 __all__ = ["design"]
 
@@ -37,6 +38,8 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     (position,) = about
     source = workload.sources[position]
     width = source.upper - source.lower
+    if any(output.is_dispersion for output in outputs):
+        return None
     if width == 0 or outputs == (Output("value", position),):
         return None  # nothing to share, or a sum alone, which is measured as it is
     blocks = [Block(position, 1, -source.lower), Block(position, -1, source.upper)]

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
+from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
+from dpframe.strategies.readings import Reading
 
 __all__ = ["design", "lift"]
 

@@ -20,7 +20,8 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
-from dpframe.strategies.linear import EVERYONE, ROUNDED, Reading
+from dpframe.strategies.linear import EVERYONE
+from dpframe.strategies.readings import ROUNDED, Reading
 from dpframe.strategies.sparse import lift
 
 __all__ = ["SpreadDesign", "design"]

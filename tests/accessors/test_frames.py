@@ -31,6 +31,11 @@ CALLS = {
     ),
     "sum": (lambda f, **s: f.dp.sum("fare", "zone", **s), dpf.sum("fare", "zone")),
     "mean": (lambda f, **s: f.dp.mean(["fare"], by="zone", **s), dpf.mean(["fare"], "zone")),
+    "var": (
+        lambda f, **s: f.dp.var("fare", "zone", where="fare > 1", **s),
+        dpf.var("fare", "zone", where="fare > 1"),
+    ),
+    "std": (lambda f, **s: f.dp.std(["fare"], "zone", **s), dpf.std(["fare"], "zone")),
     "rate": (
         lambda f, **s: f.dp.rate("fare > 4", "zone", where="fare > 1", **s),
         dpf.rate("fare > 4", "zone", where="fare > 1"),
@@ -60,9 +65,7 @@ def test_methods_are_the_public_functions(frame, name):
     assert words[0] == words[1]
 
 
-@pytest.mark.parametrize(
-    "name", ["count", "rate", "sum", "mean", "histogram", "units", "aggregate"]
-)
+@pytest.mark.parametrize("name", sorted({*CALLS} - {"release"}))
 def test_methods_take_what_the_descriptions_take(name):
     described = inspect.signature(getattr(asking, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters

@@ -59,6 +59,8 @@ CALLS = {
     "wide sum": lambda dp: dp.sum(["late", "early"], max_true=1, epsilon=1e6),
     "mean": lambda dp: dp.mean(["fare"], by="zone", **EXACT),
     "histogram": lambda dp: dp.histogram("fare", [0, 5, 10], by="zone", **EXACT),
+    "var": lambda dp: dp.var("fare", "zone", where="fare > 1", **EXACT),
+    "std": lambda dp: dp.std("fare", "zone", **EXACT),
     "rate": lambda dp: dp.rate("fare > 4", "zone", where="fare > 1", **EXACT),
     "units": lambda dp: dp.units("zone", where="fare > 1", **EXACT),
     "aggregate": lambda dp: dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **EXACT),

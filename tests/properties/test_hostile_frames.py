@@ -118,6 +118,7 @@ QUERIES = {
         ask.at("x"), ask.any(*EDGES), ask.by("k", "hk"), where=ask.where()
     ),
     "units": lambda ask: dpf.units(ask.by("k", "hk"), where=ask.where()),
+    "variance": lambda ask: dpf.var(ask.any("x", "y"), ask.by("k"), where=ask.where()),
     "rate": lambda ask: dpf.rate(ask.where() or "y > 0", ask.by("k", "hk")),
     "aggregate": lambda ask: dpf.aggregate(
         ask.by("k"),

@@ -218,7 +218,10 @@ def test_parts_of_an_aggregate_keep_their_names_and_order():
     ("parts", "message"),
     [
         ({}, "at least one named query"),
-        ({"n": "count"}, r"n= must be dpf.count\(\), dpf.rate\(.*dpf.sum\(column\) or .*, got str"),
+        (
+            {"n": "count"},
+            r"n= must be dpf.count\(\), dpf.rate\(.*dpf.std\(column\), got str",
+        ),
         ({"n": dpf.count}, "got function"),
         ({"n": dpf.histogram("x", [0, 1])}, "got Histogram"),
         ({"n": dpf.aggregate(n=dpf.count())}, "got Aggregate"),

@@ -27,6 +27,8 @@ ALL = [
     dpf.aggregate(n=dpf.count(where="toll > 0"), m=dpf.mean("tip", where="toll > 0")),
     dpf.units("zone", where="fare > 0"),
     dpf.rate("tip > fare", "zone", where="fare > 0"),
+    dpf.var(["fare", "tip"], "zone", bounds=(0, 9)),
+    dpf.std("fare", where="tip > 0"),
 ]
 
 
@@ -54,6 +56,8 @@ def told(asked):
         (ALL[5], "toll > 0", [("n", "count", None, None, {}), ("m", "mean", "tip", None, {})]),
         (ALL[6], "fare > 0", [("units", "count", None, None, {})]),
         (ALL[7], "fare > 0", [("rate", "rate", None, None, {})]),
+        (ALL[8], None, [(name, "var", name, None, {name: (0, 9)}) for name in ("fare", "tip")]),
+        (ALL[9], "tip > 0", [("fare", "std", "fare", None, {})]),
     ],
 )
 def test_each_kind_says_its_outputs(query, condition, expected):
@@ -79,6 +83,8 @@ def test_each_kind_says_its_outputs(query, condition, expected):
             ("tip", "toll"),
         ),
         (ALL[6], "units by zone where fare > 0", ("zone", "fare")),
+        (ALL[8], "variance of fare, tip by zone", ("zone", "fare", "tip")),
+        (ALL[9], "standard deviation of fare where tip > 0", ("fare", "tip")),
         (ALL[7], "rate of tip > fare by zone where fare > 0", ("zone", "fare", "tip")),
         (
             dpf.sum(["a", "b"], max_true=1),
@@ -97,7 +103,7 @@ def test_only_histograms_make_groups_of_their_own():
     axes = [query.bin_axis for query in ALL]
     assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
         ("fare", 2),
-        *[None] * 4,
+        *[None] * 6,
     ]
 
 

@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.errors import CertificateError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, FORMAT, attach, certificate_of
 from dpframe.results.digest import digest
-from dpframe.results.record_noise import pack, unpack
+from dpframe.results.packed import pack, unpack
 
 LOTS = {"epsilon": 20}
 
@@ -49,6 +49,8 @@ QUERIES = {
     "sums": dpf.sum(["fare", "day"], "zone", keys=["A", "B"], bounds=(0, 30)),
     "means": dpf.mean("fare", "zone", keys=["A", "B"], bounds=(0, 30)),
     "units": dpf.units("zone", keys=["A", "B"]),
+    "variance": dpf.var("fare", "zone", keys=["A", "B"], bounds=(0, 30)),
+    "deviation": dpf.std("fare", bounds=(0, 30)),
     "rate": dpf.rate("fare > 3", "zone", keys=["A", "B"]),
     "aggregate": dpf.aggregate(
         "zone", keys=["A"], n=dpf.count(where="paid"), m=dpf.mean("fare", bounds=(0, 9))

@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, attach
-from dpframe.results.record_noise import unpack
+from dpframe.results.packed import unpack
 
 GROUPS = range(40)
 START = pd.Timestamp("2024-03-01", tz="Europe/Paris")

@@ -7,8 +7,10 @@ from scipy import special
 
 import dpframe as dpf
 from dpframe.errors import QueryError
+from dpframe.results.packed import pack
 from dpframe.results.rates import rate_interval
-from dpframe.results.record_noise import MechanismPart, RatioPart, pack
+from dpframe.results.read_off import RatioPart
+from dpframe.results.record_noise import MechanismPart
 from dpframe.strategies import MECHANISMS
 
 GRID = np.linspace(0, 1, 4001)

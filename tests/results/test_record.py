@@ -58,6 +58,8 @@ MADE = {
     "a mean": lambda: one_frame(dpf.mean("fare", "zone")),
     "a histogram": lambda: one_frame(dpf.histogram("fare", BINS, "zone")),
     "units": lambda: one_frame(dpf.units("zone"), **UNIT),
+    "a variance": lambda: one_frame(dpf.var("fare", "zone")),
+    "a deviation": lambda: one_frame(dpf.std("fare")),
     "a rate": lambda: one_frame(dpf.rate("fare > 1", "zone")),
     "an aggregate": lambda: one_frame(
         dpf.aggregate(

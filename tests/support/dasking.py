@@ -155,6 +155,8 @@ ASKED = {
     "sum": lambda f: f.dp.sum(["fare", "took"], by="zone", epsilon=1, delta=1e-6),
     "mean": lambda f: f.dp.mean(["fare", "at"], by="hour", epsilon=1, delta=1e-6),
     "histogram": lambda f: f.dp.histogram("fare", [0, 5, 10, 30], by="zone", epsilon=1),
+    "var": lambda f: f.dp.var("fare", by="zone", epsilon=1),
+    "std": lambda f: f.dp.std("fare", epsilon=1),
     "rate": lambda f: f.dp.rate("fare > 7", by="zone", epsilon=1),
     "units": lambda f: f.dp.units(by="zone", where="fare > 7", epsilon=1),
     "few": lambda f: f.dp.sum(ANSWERS, by="zone", epsilon=1, delta=1e-6),

@@ -1,6 +1,7 @@
 """How far neighbors can move the blocks of a design, by brute force over all their rows."""
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,11 +9,13 @@ import numpy as np
 from dpframe.privacy.neighbors import Caps
 
 
-def rows_of(workload):
-    """What one row can be: for each source its value, or `None` where it is absent."""
+def rows_of(workload, *, every=False):
+    """What one row can be: for each source an end of its values, or any, or `None` where absent."""
     kinds = []
     for source in workload.sources[1:]:
         values = sorted({source.lower, source.upper})
+        if every:
+            values = list(range(source.lower, source.upper + 1))
         kinds.append([*values, None] if source.optional else values)
     rows = itertools.product(*kinds)
     if workload.most is not None:
@@ -20,9 +23,9 @@ def rows_of(workload):
     return list(rows)
 
 
-def units_of(workload, caps):
+def units_of(workload, caps, *, every=False):
     """All sets of rows of one unit that its caps leave, by cell: numbers of rows of each kind."""
-    kinds = rows_of(workload)
+    kinds = rows_of(workload, every=every)
     most = workload.reach.total
     places = list(itertools.product(range(workload.cells), range(len(kinds))))
     for number in range(most + 1):
@@ -49,7 +52,7 @@ def blocks_of(design, unit):
     }
     totals[0, "units"][0] = bool(unit)
     for position in range(1, len(work.sources)):
-        for what in ("rows", "value"):
+        for what in ("rows", "value", "square"):
             totals[position, what] = np.zeros(work.cells, np.int64)
     for cell, row in unit:
         totals[0, "rows"][cell] += 1
@@ -57,7 +60,14 @@ def blocks_of(design, unit):
             if value is not None:
                 totals[position, "rows"][cell] += 1
                 totals[position, "value"][cell] += value
+                totals[position, "square"][cell] += square_of(value, work.sources[position])
     return design.encode({need: totals[need] for need in design.needs})
+
+
+def square_of(value, source):
+    """The square of a value, on the grid of squares, by rational arithmetic."""
+    width = source.upper - source.lower
+    return math.ceil(Fraction((2 * value - source.lower - source.upper) ** 2, width or 1))
 
 
 def cost(design, moved, scales, law):
@@ -82,9 +92,10 @@ def cost(design, moved, scales, law):
 
 def farthest(design, scales, law, caps):
     """Largest cost over all neighbors: one unit more or fewer, or one unit replaced."""
+    squared = any(what == "square" for _, what in design.needs)
     vectors = {
         tuple(tuple(int(x) for x in block) for block in blocks_of(design, unit))
-        for unit in units_of(design.workload, caps)
+        for unit in units_of(design.workload, caps, every=squared)
         if unit or not design.workload.reach.always
     }
     empty = tuple((0,) * len(block) for block in next(iter(vectors)))

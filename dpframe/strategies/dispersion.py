@@ -1,0 +1,96 @@
+"""Variances and standard deviations from three noisy numbers: rows, and sums of y and of y^2.
+
+A value in [l, u] counts as y in [-1, 1], the part of half the width that it is off the center.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpframe.strategies.base import Estimate, Moments
+
+__all__ = ["WORST", "deviations", "dispersion", "loadings_at", "variances"]
+
+Loadings = Mapping[int, float]
+
+_M = np.linspace(-1, 1, 41)
+WORST = (
+    np.concatenate([[-1.0, 1.0], _M]),
+    np.concatenate([[1.0, 1.0], 2 * _M**2 - 1]),
+)
+"""Means m, and `m^2 - V` for the variances V, among which the error is largest."""
+
+
+def variances(moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, taken as at least 1, and means and population variances of y.
+
+    With N, S and R the noisy number of rows, sum of y and sum of `y^2 - 1 / 2`, they are
+    `m = S / N` in [-1, 1] and `V = R / N + 1 / 2 - m^2`, between 0 and `1 - m^2` (Bhatia and Davis
+    2000).
+    """
+    count = np.maximum(moments.rows, 1.0)
+    mean = np.clip(moments.first / count, -1, 1)
+    value = np.clip(moments.rest / count + 0.5 - mean**2, 0, 1 - mean**2)
+    return count, mean, value
+
+
+def loadings_at(
+    mean: np.ndarray | float,
+    apart: np.ndarray | float,
+    of: tuple[Loadings, Loadings, Loadings],
+) -> dict[int, np.ndarray | float]:
+    """Return what the noise of the blocks does to the variance of one row, to first order.
+
+    Parameters
+    ----------
+    mean
+        The mean m of y.
+    apart
+        `m^2 - V`.
+    of
+        What the noise of the blocks does to rows, to the sum of y, and to that of `y^2 - 1 / 2`.
+    """
+    of_rows, of_first, of_rest = of
+    return {
+        block: (apart + 0.5) * of_rows.get(block, 0.0)
+        - 2 * mean * of_first.get(block, 0.0)
+        + of_rest.get(block, 0.0)
+        for block in {**of_rows, **of_first, **of_rest}
+    }
+
+
+def deviations(
+    value: np.ndarray, loadings: Mapping[int, np.ndarray]
+) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """Return standard deviations of y for variances, with the loadings of these to first order."""
+    root = np.sqrt(value)
+    slope = 1 / (2 * np.maximum(root, 1e-6))
+    return root, {block: part * slope for block, part in loadings.items()}
+
+
+def dispersion(moments: Moments, *, root: bool) -> Estimate:
+    """Estimate variances, or standard deviations, inside what the bounds allow.
+
+    The standard error is that to first order, and never more than the largest value there can be.
+
+    Parameters
+    ----------
+    moments
+        The noisy numbers.
+    root
+        Whether standard deviations are asked for.
+    """
+    count, mean, value = variances(moments)
+    of = moments.of_rows, moments.of_first, moments.of_rest
+    raw = {
+        block: np.asarray(part) / count
+        for block, part in loadings_at(mean, mean**2 - value, of).items()
+    }
+    if root:
+        value, raw = deviations(value, raw)
+    error = np.sqrt(sum(np.square(part) for part in raw.values()))
+    most = moments.half_width if root else moments.half_width**2
+    limit = most / np.maximum(error, 1.0)
+    return Estimate(
+        value * most, {block: part * limit for block, part in raw.items()}, moments=moments
+    )

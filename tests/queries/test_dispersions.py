@@ -1,0 +1,176 @@
+"""Variances and standard deviations: released, previewed, certified and shown like the others."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import QueryError
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Spend
+
+mpl.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+ZONES = ["A", "B", "C"]
+EXACT = {"epsilon": 1e9}
+MECHANISMS = ["laplace", "gaussian", "box", "correlated"]
+
+
+def trips(**facts):
+    """Fares of two zones, some of them missing, and none of zone C."""
+    rows = np.arange(300)
+    fare = np.where(rows % 10 == 0, np.nan, rows * 37 % 50 + 5.5)
+    zone = np.array(["A", "B", "A"])[rows % 3]
+    frame = pd.DataFrame({"zone": zone, "fare": fare, "seats": rows % 7, "late": rows % 5 == 0})
+    bounds = {"fare": (0, 60), "seats": (0, 6)}
+    frame.dp.declare(keys={"zone": ZONES}, bounds=bounds, **facts)
+    return frame
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "auto"])
+def test_they_are_those_of_the_population(mechanism):
+    frame, spend = trips(), {**EXACT, "delta": 1e-6, "mechanism": mechanism}
+    fares = frame.groupby("zone")["fare"]
+    var, std = frame.dp.var("fare", "zone", **spend), frame.dp.std("fare", "zone", **spend)
+    assert list(var.columns) == list(std.columns) == ["fare"]
+    assert var["fare"].tolist()[:2] == pytest.approx(fares.var(ddof=0), abs=1e-2)
+    assert std["fare"].tolist()[:2] == pytest.approx(fares.std(ddof=0), abs=1e-3)
+    assert 0 <= var.loc["C", "fare"] <= 900
+    assert 0 <= std.loc["C", "fare"] <= 30
+
+
+def test_conditions_caps_and_bounds_of_the_call_hold():
+    frame = trips(privacy_unit="seats", max_rows=500)
+    some = frame.dp.var("fare", where="late", bounds=(0, 40), **EXACT)
+    fares = frame.loc[frame["late"], "fare"].clip(0, 40)
+    assert some["fare"].item() == pytest.approx(fares.var(ddof=0), abs=1e-2)
+    one = frame.dp.std("fare", max_rows=1, **EXACT)
+    assert one.dp.certificate.privacy_unit.caps.max_rows == 1
+
+
+def planned(query, mechanism, frame=None):
+    declaration = declaration_of(trips() if frame is None else frame)
+    queries = query if isinstance(query, dict) else {None: query}
+    return plan_release(declaration, queries, Spend.of(epsilon=1, delta=1e-6), mechanism)
+
+
+def test_mean_sum_and_count_of_the_column_are_read_off_the_same_integers():
+    parts = {
+        "v": dpf.var("fare"),
+        "s": dpf.std("fare"),
+        "m": dpf.mean("fare"),
+        "t": dpf.sum("fare"),
+    }
+    (alone,) = planned(dpf.var("fare", "zone"), "laplace").measurements
+    (together,) = planned(dpf.aggregate("zone", **parts), "laplace").measurements
+    assert together.scales == alone.scales
+    (one,) = planned(
+        {"v": dpf.var("fare", "zone"), "m": dpf.mean("fare", "zone")}, "laplace"
+    ).measurements
+    assert one.scales == alone.scales
+    (counted,) = planned(dpf.aggregate("zone", n=dpf.count(), **parts), "laplace").measurements
+    assert counted.scales[:3] == alone.scales  # rows without a fare cost nothing, either
+    made = trips().dp.aggregate("zone", n=dpf.count(), **parts, **EXACT)
+    assert made["n"].tolist() == [200, 100, 0]
+    assert made["n"].dtype == np.int64
+    assert (made["s"] ** 2).tolist() == pytest.approx(made["v"])
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_several_columns_have_variances_together(mechanism):
+    query = dpf.aggregate("zone", n=dpf.count(), f=dpf.var("fare"), s=dpf.std("seats"))
+    frame = trips()
+    made = frame.dp.release(query, epsilon=1e9, delta=1e-6, mechanism=mechanism)
+    seats = frame.groupby("zone")["seats"].std(ddof=0)
+    assert made["s"].tolist()[:2] == pytest.approx(seats, abs=0.05)
+    noisy = frame.dp.release(query, epsilon=0.1, delta=1e-6, mechanism=mechanism)
+    assert noisy["f"].between(0, 900).all()
+    assert noisy["s"].between(0, 3).all()
+    assert noisy.dp.interval().notna().all(axis=None)
+
+
+def test_previews_say_what_to_divide_by_the_rows():
+    frame = trips()
+    query = dpf.aggregate("zone", v=dpf.var("fare"), s=dpf.std("fare"))
+    table = frame.dp.preview(query, epsilon=1, mechanism="laplace")
+    assert table["per"].tolist() == ["1 / rows"] * 2
+    assert table["sigma"].isna().all()
+    # at the ends of the bounds, in squared widths
+    assert table.loc["v", "std_error"] == pytest.approx(3600 * 2**0.5, rel=1e-6)
+    assert table.loc["s", "std_error"] == pytest.approx(120 * 2**0.5, rel=1e-6)
+    released = frame.dp.release(query, epsilon=1, mechanism="laplace")
+    assert (released.dp.std_error["v"] <= 900 * (1 + 1e-12)).all()
+    cell = frame.dp.preview(query, epsilon=1, mechanism="laplace", rows=100)
+    assert cell["std_error"].tolist() == pytest.approx(table["std_error"] / 100)
+
+
+@pytest.mark.parametrize("make", [dpf.var, dpf.std])
+def test_certificates_files_and_schemas_know_them(make, tmp_path):
+    made = trips().dp.release(make("fare", "zone", where="late"), epsilon=1)
+    certificate = dpf.verify(made)
+    (column,) = certificate.columns
+    assert (column.kind, column.column, column.bounds) == (make.__name__, "fare", (0, 60))
+    assert (column.integer, column.noise, column.std_error, column.ratio) == (
+        False,
+        None,
+        None,
+        None,
+    )
+    assert column.moments.half_width == 30
+    assert f"{make.__name__} of fare, bounds [0, 60]" in repr(certificate)
+    assert f"{make.__name__} of fare" in certificate._repr_html_()
+    assert "zone where late" in certificate.query.words
+    made.dp.write_csv(tmp_path / "made.csv")
+    back = dpf.read_csv(tmp_path / "made.csv")
+    assert dpf.verify(back) == certificate
+    pd.testing.assert_frame_equal(dpf.interval(back), dpf.interval(made))
+    schema = dpf.schema_of(made)
+    schema.validate(made)
+    with pytest.raises(Exception, match="in_range"):
+        schema.validate(made + 2000)
+
+
+def test_they_are_drawn_and_combined():
+    made = trips().dp.var("fare", "zone", epsilon=5)
+    assert made.dp.plot().get_ylabel() == "fare (95% error bars)"
+    plt.close("all")
+    gap = dpf.combine(made, {"A": 1, "B": -1})
+    errors = made.dp.std_error["fare"]
+    assert gap["std_error"].item() == pytest.approx(np.hypot(errors["A"], errors["B"]))
+
+
+def test_they_are_left_as_they_are_by_denoisers():
+    frame = trips()
+    query = dpf.aggregate("zone", n=dpf.count(), v=dpf.var("fare"))
+    made = frame.dp.release(query, epsilon=1, denoise="auto")
+    assert list(made.columns) == ["n", "v", "n_denoised"]
+    with pytest.raises(QueryError, match=r"standard deviations are not denoised.*'v'"):
+        dpf.denoised(frame.dp.release(query, epsilon=1), columns=["v"])
+    with pytest.raises(QueryError, match="there are none"):
+        frame.dp.var("fare", "zone", epsilon=1, denoise="auto")
+
+
+@pytest.mark.parametrize("make", [dpf.var, dpf.std])
+def test_what_they_are_not_for_is_refused(make):
+    times = (pd.Timestamp("2020"), pd.Timestamp("2021"))
+    frame = pd.DataFrame({"day": pd.to_datetime(["2020-05-01"])})
+    frame.dp.declare(bounds={"day": times})
+    with pytest.raises(QueryError, match=f"{make.__name__} is of numbers, and 'day'"):
+        frame.dp.release(make("day"), epsilon=1)
+    with pytest.raises(QueryError, match="at least one column"):
+        make([])
+    with pytest.raises(QueryError, match="bounds names"):
+        make("fare", bounds={"tip": (0, 1)})
+    with pytest.raises(TypeError, match=rf"{make.__name__}\(\) got"):
+        make("fare", ddof=1)
+
+
+def test_a_constant_column_has_no_variance():
+    frame = pd.DataFrame({"x": [2.0, 2.0]})
+    frame.dp.declare(bounds={"x": (2, 2)})
+    made = frame.dp.aggregate(v=dpf.var("x"), s=dpf.std("x"), epsilon=1)
+    assert made.to_numpy().tolist() == [[0.0, 0.0]]
+    assert made.dp.interval().to_numpy().tolist() == [[0.0] * 4]

@@ -1,0 +1,177 @@
+"""Rows, mean and variance of one column together: errors, movement by brute force, exactness."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.designing import EVERYONE, columns, deviations, workload
+from support.moving import farthest, square_of
+
+from dpframe.engines.blocks import squared
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.queries.grid import Grid
+from dpframe.strategies import Output, Source, bernstein, independent
+from dpframe.strategies.dispersion import loadings_at
+
+COUNT = Output("rows", 0)
+PRESENT, SUM, MEAN, VARIANCE, DEVIATION = (
+    Output(kind, 1) for kind in ("rows", "value", "mean", "variance", "deviation")
+)
+ALL = (COUNT, PRESENT, SUM, MEAN, VARIANCE, DEVIATION)
+
+
+def column(lower, upper, *, optional=False):
+    return (EVERYONE, Source(lower, upper, optional=optional))
+
+
+def totals_of(values, absent, source):
+    """Totals of one cell with these values, and rows where the value is missing."""
+    squares = sum(square_of(value, source) for value in values)
+    found = {(0, "rows"): len(values) + absent, (1, "rows"): len(values)}
+    found |= {(1, "value"): sum(values), (1, "square"): squares}
+    return {need: np.array([total], np.int64) for need, total in found.items()}
+
+
+def error_at(design, mean, variance, law=LAPLACE):
+    """Standard deviation of n V in squared widths, for mean and variance in half widths."""
+    (reading,) = (part for part in design.readings if hasattr(part, "rest"))
+    own = dict(
+        enumerate(math.sqrt(2 if law.norm == 1 else 1) * s for s in deviations(design, law=law))
+    )
+    noise = loadings_at(mean, mean**2 - variance, reading.loadings(own))
+    return math.hypot(*noise.values()) / 4
+
+
+@pytest.mark.parametrize(
+    ("at", "best", "thirds"),
+    [
+        ((0, 0.02), 0.61, 0.74),
+        ((0, 0.25), 0.58, 0.59),
+        ((0.5, 0.05), 0.83, 1.40),
+        ((0.8, 0.05), 1.14, 2.12),
+    ],
+)
+def test_the_errors_are_those_of_the_closed_forms(at, best, thirds):
+    work = workload(column(0, 1000), (VARIANCE,))
+    assert error_at(bernstein.design(work, LAPLACE), *at) == pytest.approx(best, abs=0.005)
+    # n, sum and sum of squares less n / 2, on their own
+    assert error_at(independent.design(work, LAPLACE), *at) == pytest.approx(thirds, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [((0, 0.02), 1.27), ((0, 0.25), 1.02), ((0.5, 0.05), 2.41), ((0.8, 0.05), 3.66)],
+)
+def test_gaussian_noise_has_equal_thirds(at, expected):
+    made = independent.design(workload(column(0, 1000), (VARIANCE,)), GAUSSIAN)
+    mu = 0.236704  # of (1, 1e-6)
+    assert error_at(made, *at, law=GAUSSIAN) / mu == pytest.approx(expected, abs=0.01)
+
+
+def test_variance_and_mean_cost_what_the_rows_alone_cost():
+    made = bernstein.design(workload(column(-3, 5, optional=True), ALL), LAPLACE)
+    assert made.movement([Fraction(32)] * 3 + [Fraction(1)], LAPLACE) == 1
+    replaced = workload(column(-3, 5), (MEAN, VARIANCE), neighboring="replace")
+    made = bernstein.design(replaced, LAPLACE)
+    assert made.movement([Fraction(32)] * 3, LAPLACE) == 2
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("where", [(1, ROW_CAPS), (2, ROW_CAPS), (2, Caps(3, 2, 2))])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("planner", "law"),
+    [
+        (bernstein.design, LAPLACE),
+        (independent.design, LAPLACE),
+        (independent.design, GAUSSIAN),
+    ],
+)
+def test_the_movement_is_that_of_the_farthest_neighbor(planner, law, neighboring, where, optional):
+    cells, caps = where
+    options = {"cells": cells, "caps": caps, "neighboring": neighboring}
+    work = workload(column(-1, 3, optional=optional), (COUNT, MEAN, VARIANCE), **options)
+    made = planner(work, law)
+    own = [Fraction(float(scale)) for scale in made.scales]
+    claimed, found = made.movement(own, law), farthest(made, own, law, caps)
+    assert found <= claimed
+    if neighboring == "add_remove" or planner is bernstein.design:
+        assert found == claimed
+    else:  # the polygon around the parabola is a little larger
+        assert claimed <= found * Fraction(11, 10)
+
+
+@pytest.mark.parametrize(("a0", "a1", "a2"), [(1, 1, 4), (1, 0.1, 1), (0.2, 2, 1), (1, 0.01, 3)])
+def test_replaced_rows_move_hardly_less_than_is_claimed(a0, a1, a2):
+    # precisions of N, S1 and S2 - N / 2; the exact maximum is over all pairs of values
+    width = 2000
+    made = independent.design(
+        workload(column(0, width, optional=True), (VARIANCE,), neighboring="replace", cells=2),
+        GAUSSIAN,
+    )
+    by_block = {(0, 1): 1 / math.sqrt(a0), (2, -width): width / math.sqrt(a1)}
+    scales = [
+        2 * width / math.sqrt(a2) if block.square else by_block[block.value, block.row]
+        for block in made.blocks
+    ]
+    y = np.linspace(-1, 1, 401)
+    one, other = np.meshgrid(y, y)
+    moved = a1 * (one - other) ** 2 + a2 * (one**2 - other**2) ** 2
+    apart = 2 * (a0 + max(a2 / 4, a1 + a2 / 4))
+    exact = max(moved.max(), apart)
+    claimed = made.movement(scales, GAUSSIAN)
+    assert exact <= claimed * (1 + 1e-9)
+    assert claimed <= exact * 1.05
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 150), (-8, -2)])
+@pytest.mark.parametrize("planner", [bernstein.design, independent.design])
+def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper, optional):
+    values = [lower, upper, upper, (lower + upper) // 2]
+    source = column(lower, upper, optional=optional)
+    made = planner(workload(source, ALL), LAPLACE)
+    totals = totals_of(values, 3 * optional, source[1])
+    blocks = made.encode({need: totals[need] for need in made.needs})
+    found = [one.values.item() for one in made.decode(blocks, [0.0] * len(blocks))]
+    assert found[:2] == [4 + 3 * optional, 4]
+    assert found[2:4] == pytest.approx([sum(values), np.mean(values)])
+    # squares are rounded up on a grid of as many steps as the width has
+    half = (upper - lower) / 2
+    assert found[4] - np.var(values) == pytest.approx(half / 4, abs=half / 4 + 1e-9)
+    assert found[5] == pytest.approx(math.sqrt(found[4]))
+
+
+@pytest.mark.parametrize(
+    ("sources", "outputs", "law"),
+    [
+        (column(0, 1), (VARIANCE,), GAUSSIAN),
+        (column(3, 3), (VARIANCE,), LAPLACE),
+        (column(0, 1), (COUNT, MEAN), LAPLACE),
+        (columns((0, 1), (0, 1)), (VARIANCE, Output("variance", 2)), LAPLACE),
+    ],
+    ids=["Gaussian", "no width", "no variance", "two columns"],
+)
+def test_it_is_for_one_column_with_a_variance(sources, outputs, law):
+    assert bernstein.design(workload(sources, outputs), law) is None
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (0, 7), (-5, 9), (0, 2**32), (-(2**32), 2**32)])
+def test_squares_are_exact_integers(ends):
+    lower, upper = ends
+    some = np.random.default_rng(1).integers(lower, upper + 1, 300)
+    values = np.unique([lower, upper, (lower + upper) // 2, *some, *(upper - np.arange(2))])
+    source, width = Source(lower, upper, optional=False), upper - lower
+    squares = squared(values, Grid(0, lower, upper)).tolist()
+    assert squares == [square_of(int(value), source) for value in values]
+    # so that the three parts are at least 0
+    t = 2 * values - lower - upper
+    assert (np.maximum(2 * np.abs(t) - width, 0) <= squares).all()
+    assert max(squares) <= width
+
+
+def test_the_noise_of_a_box_hides_them_too():
+    made = independent.design(workload(column(0, 4), (MEAN, VARIANCE)), LAPLACE)
+    assert made.movement([Fraction(1)] * 3, BOX) == made.movement([Fraction(1)] * 3, LAPLACE)
