@@ -1,6 +1,7 @@
 """Rows, mean and variance of one column together: errors, movement by brute force, exactness."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,9 @@ from dpframe.engines.blocks import squared
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
-from dpframe.strategies import Output, Source, bernstein, independent
+from dpframe.strategies import Output, Source, bernstein, independent, pair
 from dpframe.strategies.dispersion import loadings_at
+from dpframe.strategies.linear import Block
 
 COUNT = Output("rows", 0)
 PRESENT, SUM, MEAN, VARIANCE, DEVIATION = (
@@ -175,3 +177,28 @@ def test_squares_are_exact_integers(ends):
 def test_the_noise_of_a_box_hides_them_too():
     made = independent.design(workload(column(0, 4), (MEAN, VARIANCE)), LAPLACE)
     assert made.movement([Fraction(1)] * 3, BOX) == made.movement([Fraction(1)] * 3, LAPLACE)
+
+
+@pytest.mark.parametrize("fault", ["no middle", "twice", "no center", "none"])
+def test_faults_in_what_is_measured_are_found(fault):
+    source = column(-1, 3, optional=True)
+    made = bernstein.design(workload(source, (COUNT, VARIANCE)), LAPLACE)
+    own = [Fraction(float(scale)) for scale in made.scales]
+    claimed = made.movement(own, LAPLACE)
+    p, q, r, m = made.blocks
+    faults = {
+        "no middle": (p, q._replace(square=-1), r, m),
+        "twice": (p, q, r, m._replace(row=0)),  # a row with a value counts as one without, too
+        "no center": (p._replace(row=p.row + 2), q, r._replace(row=r.row - 2), m),
+        "none": made.blocks,
+    }
+    broken = replace(made, blocks=faults[fault])
+    assert (farthest(broken, own, LAPLACE, ROW_CAPS) > claimed) == (fault != "none")
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+def test_a_rate_over_all_rows_would_cost_more_than_is_claimed(law):
+    made = pair.design(workload(column(0, 1, optional=True), (MEAN,)), law)
+    own = [Fraction(1), Fraction(1)]
+    broken = replace(made, blocks=(made.blocks[0], Block(1, 0, 1)))
+    assert farthest(broken, own, law, ROW_CAPS) > made.movement(own, law) == 1
