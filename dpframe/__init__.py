@@ -8,6 +8,7 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.declare import declare
+from dpframe.diagnose import diagnose
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
@@ -41,6 +42,7 @@ __all__ = [
     "declare",
     "denoised",
     "denoising_report",
+    "diagnose",
     "errors",
     "histogram",
     "interval",

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import check_note, check_release_name, is_unicode, visible
+from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
-from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines import Engine, Frame
+from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
@@ -29,7 +30,6 @@ from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries.asking import check_query
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import durations, moments
@@ -40,9 +40,7 @@ from dpframe.results.record_noise import packed_loadings, ratio_part
 from dpframe.strategies import Estimate
 from dpframe.strategies.noise import noise_of
 
-__all__ = ["checked", "checked_plan", "release"]
-
-SINGLE = None
+__all__ = ["checked_plan", "release"]
 
 
 def release(
@@ -224,35 +222,6 @@ def checked_plan(
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
     return engine, plan
-
-
-def checked(
-    frame: Frame, queries: Query | Mapping[str, Query]
-) -> tuple[Engine, Mapping[Hashable, Query]]:
-    """Check what is asked of a frame, whatever it may cost.
-
-    Returns
-    -------
-    engine, queries
-        The engine that can read the frame, and the queries by name.
-    """
-    engine = engine_for(frame)
-    asked = _named(queries)
-    # a misspelled label would otherwise be taken for one without keys or bounds
-    engine.check(frame, [label for query in asked.values() for label in query.labels])
-    return engine, asked
-
-
-def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
-    """Give a single query the name `None`."""
-    named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
-    if not named:
-        raise QueryError("there is nothing to release: the dict of queries is empty.")
-    for name, query in named.items():
-        check_query(query, "" if name is SINGLE else f" under {name!r}")
-        if not is_unicode(name):
-            raise QueryError(f"{name!a} must be a valid Unicode text to name a query.")
-    return named
 
 
 def _denoisings(

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dpframe.declaration.facts import Declaration
 from dpframe.declare import declare
+from dpframe.diagnose import diagnose
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
@@ -248,6 +249,12 @@ class PrivateAccessor:
     ) -> pd.DataFrame:
         """Show cost and error of a release without making it; see `dpframe.preview`."""
         return preview(self._frame, query, **options)
+
+    def diagnose(
+        self, query: Query | Mapping[str, Query] | None = None, *, groups: bool = False
+    ) -> Any:
+        """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
+        return diagnose(self._frame, query, groups=groups)
 
     @property
     def declaration(self) -> Declaration:

@@ -6,12 +6,24 @@ from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
 from dpframe.queries.tasks import Task
 
-__all__ = ["Engine", "Frame", "check_labels", "is_marked", "mark_attrs"]
+__all__ = [
+    "MOST_GATHERED",
+    "Engine",
+    "Frame",
+    "check_gathered",
+    "check_labels",
+    "is_marked",
+    "mark_attrs",
+]
+
+MOST_GATHERED = 1 << 25
+"""More rows than this are not put together in memory."""
 
 _MARK = "dpframe_declared"
 
@@ -54,6 +66,16 @@ class Engine(Protocol):
         """Return the `attrs` of the frame, as pandas keeps them."""
         ...
 
+    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Put all rows of some columns together in memory, as a frame of pandas; no release does.
+
+        Raises
+        ------
+        DPFrameError
+            If there are more than `MOST_GATHERED` rows to be read.
+        """
+        ...
+
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
@@ -68,6 +90,16 @@ class Engine(Protocol):
             If a column that a task names is missing from the frame, or there more than once.
         """
         ...
+
+
+def check_gathered(rows: int) -> None:
+    """Check that not too many rows are to be put together."""
+    if rows > MOST_GATHERED:
+        raise DPFrameError(
+            f"more than {MOST_GATHERED:,} rows would have to be in memory at once. Diagnose some "
+            "of the files, or a random sample of the units, in a frame of its own that is declared "
+            "alike."
+        )
 
 
 def mark_attrs(attrs: MutableMapping[Any, Any]) -> None:

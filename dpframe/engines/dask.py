@@ -27,7 +27,7 @@ from dask.system import CPU_COUNT
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silence_thread, silent
-from dpframe.engines.base import Frame, check_labels, is_marked
+from dpframe.engines.base import Frame, check_gathered, check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.queries.tasks import Task
@@ -67,6 +67,15 @@ class DaskEngine:
         """Return the `attrs` of the collection's metadata."""
         attrs: Mapping[Any, Any] = frame._meta.attrs
         return attrs
+
+    @silent
+    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Compute all partitions, in the columns asked for, and stack them here."""
+        self.check(frame, labels)
+        parts = _projected(frame, labels).to_delayed()
+        check_gathered(sum(_computed([delayed(len)(part) for part in parts])))
+        labels = labels or list(frame.columns[:1])
+        return _stacked([_dense(part, labels) for part in _computed(parts)])
 
     @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
@@ -242,15 +251,20 @@ def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndar
 @silent
 def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
     """Split the rows of a partition that can matter, in their needed columns, into ranges."""
-    labels = labels_of(job.tasks)
+    needed = _dense(part, labels_of(job.tasks))
+    rows = np.flatnonzero(_usable(needed, job))
+    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+
+
+def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
+    """Take some columns of a partition, with the default values of sparse ones."""
     places = {label: place for place, label in enumerate(part.columns)}
     # pandas 2.3 takes rows of sparse times wrongly
     columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
     dense = [column.reset_index(drop=True) for column in columns]
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)
-    rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+    return needed
 
 
 @silent

@@ -51,6 +51,11 @@ class PandasEngine:
         attrs: Mapping[Any, Any] = frame.attrs
         return attrs
 
+    def gathered(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Return the frame as it is."""
+        self.check(frame, labels)
+        return frame
+
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))

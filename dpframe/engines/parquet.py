@@ -18,7 +18,7 @@ from dpframe.arguments import a_type, shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silent
-from dpframe.engines.base import check_labels, is_marked
+from dpframe.engines.base import check_gathered, check_labels, is_marked
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of
 from dpframe.engines.spilling import split_tables
@@ -206,6 +206,16 @@ class ParquetEngine:
     def attrs(self, frame: ParquetFiles) -> Mapping[Any, Any]:
         """Return the `attrs` that pandas has written to the files."""
         return frame.attrs
+
+    def gathered(self, frame: ParquetFiles, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Read all rows of some columns."""
+        self.check(frame, labels)
+        check_gathered(sum(file.rows for file in frame._files))
+        named = [str(label) for label in labels] or frame.columns[:1]  # rows of none get lost
+        tables = list(frame.tables(named))
+        if not tables:
+            return pd.DataFrame(columns=named)
+        return frame.view(pa.concat_tables(tables))
 
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""

@@ -18,6 +18,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.results import certificate_words as words
 from dpframe.results.digest import digest
+from dpframe.results.private import is_private
 from dpframe.results.reading import (
     Digest,
     Identifier,
@@ -216,6 +217,11 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     if not isinstance(frame, pd.DataFrame):
         raise CertificateError(
             f"a certificate is for a whole released DataFrame, got {a_type(frame)}."
+        )
+    if is_private(frame.attrs):
+        raise CertificateError(
+            "this frame is a diagnosis, or was made of one: it holds exact numbers of a private "
+            "frame and is not for publication. Release the query, and work on what that returns."
         )
     if ATTRIBUTE not in frame.attrs:
         raise CertificateError(
