@@ -23,6 +23,7 @@ from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
+from dpframe.results.quotients import percent, ratio
 from dpframe.results.to_pandera import schema_of
 
 __all__ = [
@@ -47,9 +48,11 @@ __all__ = [
     "histogram",
     "interval",
     "mean",
+    "percent",
     "plot",
     "plot_map",
     "preview",
+    "ratio",
     "read_csv",
     "release",
     "scan_parquet",

@@ -36,6 +36,7 @@ from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
+from dpframe.results.quotients import percent, ratio
 from dpframe.results.to_pandera import schema_of
 
 __all__ = ["DPAccessor", "PrivateAccessor", "ReleaseOptions", "SpendOptions"]
@@ -331,6 +332,16 @@ class DPAccessor(PrivateAccessor):
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level)
+
+    def ratio(
+        self, numerator: Hashable, denominator: Hashable, level: float = 0.95
+    ) -> pd.DataFrame:
+        """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
+        return ratio(self._frame, numerator, denominator, level)
+
+    def percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+        """Return percentages of the total with their errors; see `dpframe.percent`."""
+        return percent(self._frame, column, level)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""

@@ -214,6 +214,30 @@ class Law(ABC):
             Blocks whose noise is drawn together; one in no group is on its own.
         """
 
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a sum of noises may be that far off: a test of the level, on integers.
+
+        Parameters
+        ----------
+        distance
+            How far off the sum would be, at least 0.
+        loadings, scales, level, largest, groups
+            As in `sum_half_width`.
+        """
+        within: np.ndarray = distance <= self.sum_half_width(
+            loadings, scales, level, largest, groups
+        )
+        return within
+
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.
 

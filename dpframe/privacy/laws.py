@@ -5,7 +5,7 @@ its name: ledgers and certificates write the name, and `law_named` reads it.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -13,12 +13,13 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box_accuracy
-from dpframe.privacy.accuracy import integer_pair_half_width, pair_half_width
+from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Allowance, Groups, Law
 from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
+from dpframe.privacy.sums import deviation, half_step, independent_half_width, norm, pair_of
 
 __all__ = ["BOX", "GAUSSIAN", "LAPLACE", "LAWS", "Allowance", "Law", "law_named"]
 
@@ -46,7 +47,25 @@ class _Gaussian(Law):
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
-        return self.quantile(level) * _norm(loadings.values())
+        return self.quantile(level) * norm(loadings.values())
+
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a distance is at most the half-width and half of the largest `|c_b|`.
+
+        By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
+        normal quantile alone misses a little more than it says.
+        """
+        step = half_step(largest or loadings, scales, self.standard_deviation)
+        return super().sum_holds(distance - step, loadings, scales, level)
 
     def allowed(self, allowance: Allowance) -> Fraction:
         """Return mu^2."""
@@ -125,29 +144,27 @@ class _Laplace(Law):
         >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
         np.float64(3.4957)
         """
-        deviations = [self.standard_deviation(scales.get(block, 0.0)) for block in loadings]
-        if len(loadings) == 2 and largest is None and all(deviations):  # noqa: PLR2004
-            one, other = loadings
-            steps = (loadings[one] / deviations[0], loadings[other] / deviations[1])
-            return integer_pair_half_width(steps, (scales[one], scales[other]), level)
-        wide: list[float | np.ndarray] = []
-        step: np.ndarray = np.zeros(())
-        for block, loading in loadings.items():
-            scale = scales.get(block, 0.0)
-            deviation = self.standard_deviation(scale)
-            if deviation == 0:
-                wide.append(np.abs(loading))
-                continue
-            wide.append(np.abs(loading) / deviation * (_ROOT2 * scale))
-            part = loading if largest is None else largest[block]
-            step = np.maximum(step, np.abs(part) / deviation)
-        alone = len(wide) == 1 and all(deviations)
-        if largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
-            width = pair_half_width(wide[0], 0.0 if alone else wide[1], level)
-        else:
-            width = self.quantile(level) * _norm(wide)
-        found: np.ndarray = step / 2 + width
-        return found
+        two = pair_of(loadings, scales) if largest is None else None
+        if two is not None:
+            return integer_pair_half_width(*two, level)
+        return independent_half_width(loadings, scales, level, self.quantile(level), largest)
+
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+        alone = largest is None and not box_accuracy.drawn_together(loadings, scales, groups)
+        two = pair_of(loadings, scales) if alone else None
+        if two is not None:
+            return integer_pair_holds(distance, *two, level)
+        return super().sum_holds(distance, loadings, scales, level, largest=largest, groups=groups)
 
     def allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
@@ -184,7 +201,7 @@ class _Laplace(Law):
 
     def _deviation(self, scale: float) -> float:
         """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
-        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
+        return deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -307,7 +324,7 @@ class _Box(_Laplace):
             deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
             if deviation:
                 rounding = rounding + np.abs(loading) / deviation / 2
-        width: np.ndarray = factor * _norm(loadings.values()) + rounding
+        width: np.ndarray = factor * norm(loadings.values()) + rounding
         return width
 
     def deviation_among(self, scale: float, members: int) -> float:
@@ -320,14 +337,6 @@ class _Box(_Laplace):
         if members <= 1:
             return super()._beyond(scale, a)
         return float(box_accuracy.beyond((a + 0.5) / scale, members))
-
-
-def _norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
-    """Root of the sum of squares, which may leave the range of floats where the root does not."""
-    total: np.ndarray = np.zeros(())
-    for part in parts:
-        total = np.hypot(total, part)
-    return total
 
 
 GAUSSIAN = _Gaussian(
