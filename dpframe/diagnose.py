@@ -80,9 +80,9 @@ def diagnose(
         One row per step, indexed by `part` and `step`. `rows`: how many the step leaves out or
         changes; `share`: of all rows, or of those counted, where values are looked at; `left` and
         `units_left`: rows and units still there after it; `hint`. A dict for a dict. Caps drop rows
-        at random: it is one such choice, as a release makes another. The frame, and what pandas
-        makes of it, is marked in `attrs`; it is refused by everything that takes a released or a
-        private frame.
+        at random: it is one such choice, as a release makes another. The frame, and most of what
+        pandas makes of it, is marked in `attrs`, and refused by everything that takes a released or
+        a private frame.
 
     Raises
     ------
@@ -279,9 +279,9 @@ def _words(step: Step, table: Table, declaration: Declaration) -> str:
         case "combination":
             return "combination of keys is not wanted"
     if table.query.counts_units:
-        caps = declaration.caps
-        by_rows = caps.groups is None or (caps.rows is not None and caps.rows < caps.groups)
-        named = f"max_rows={caps.rows}" if by_rows else f"max_groups={caps.groups}"
+        groups, declared = table.caps.groups, declaration.caps
+        by_rows = groups != declared.groups and groups == declared.rows
+        named = f"max_rows={groups}" if by_rows else f"max_groups={groups}"
         further = "further rows of a unit in its group, where it counts once"
         return f"beyond {named}" if step.kind == "max_groups" else further
     cap = {

@@ -183,6 +183,20 @@ def test_hints_say_why_bins_hold_nothing(trips):
     assert hints(found)[0].startswith("most often ")
 
 
+def test_units_are_left_out_of_groups_by_the_cap_that_binds(trips):
+    for caps, said in (
+        ({"max_rows": 1, "max_groups": 2}, "beyond max_rows=1"),
+        ({"max_rows": 2, "max_groups": 1}, "beyond max_groups=1"),
+        ({"max_rows": 1}, "beyond max_rows=1"),
+    ):
+        frame = pd.DataFrame(trips.to_dict("series"))
+        frame.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", **caps)
+        found = frame.dp.diagnose(dpf.units("zone"))["rows"]["rows"]
+        pairs = trips[trips["zone"] != "Z"].groupby("rider")["zone"].nunique()
+        assert found[said] == (pairs - 1).sum() > 0
+        assert found["counted"] == len(pairs)
+
+
 def test_the_group_that_loses_most_is_named(trips):
     found = trips.dp.diagnose(BY_ZONE)
     groups = trips.dp.diagnose(BY_ZONE, groups=True)

@@ -15,7 +15,8 @@ _CHARGED = "Nothing was charged."
 class Diagnosis(pd.DataFrame):  # type: ignore[misc]  # pandas has no types
     """A frame of exact, private numbers, for the eyes of the curator alone.
 
-    It says so wherever it is shown, in `attrs`, and so do frames that pandas makes of it.
+    It says so wherever it is shown, in `attrs`, and so do most frames that pandas makes of it:
+    all but those that are built anew.
     """
 
     @property

@@ -59,6 +59,7 @@ def tails(scales, weights):
     return lambda t: beyond[max(np.searchsorted(far, t + 1e-9, side="right") - 1, 0)]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("cells", [(3, 7), (0, 1), (40, 90), (-2, 4), (9, 3), (-4, -3)], ids=str)
 def test_the_interval_is_what_the_exact_law_does_not_reject(cells, level):
@@ -110,6 +111,7 @@ def exact_coverage(truths, level, spend, most=45):
     return chances[(bars["low"] <= truth) & (truth <= bars["high"])].sum()
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize(
     "spend",
     [
@@ -311,6 +313,28 @@ def test_nothing_is_charged(flights):
     made.dp.ratio("late", "n")
     made.dp.percent("n")
     assert frame.dp.budget.used == before
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("bounds", [(0, 0), (0, 1e100), (-1e100, 1e100), (5, 5), (-3, -1)], ids=str)
+def test_quotients_of_any_sums_are_there(bounds, neighboring):
+    frame = pd.DataFrame({"x": np.linspace(*bounds, 50), "late": np.arange(50) % 2 == 0})
+    frame.dp.declare(bounds={"x": bounds}, neighboring=neighboring, privacy_unit=dpf.EACH_ROW)
+    made = frame.dp.aggregate(
+        late=dpf.count(where="late"),
+        n=dpf.count(),
+        x=dpf.sum("x"),
+        y=dpf.sum("x", where="late"),
+        epsilon=1,
+        mechanism="laplace",
+    )
+    for labels in itertools.permutations(made.columns, 2):
+        (row,) = made.dp.ratio(*labels).itertuples(index=False)
+        assert row.low <= row.estimate <= row.high, labels
+        assert row.std_error >= 0
+    for label in made.columns:
+        (row,) = made.dp.percent(label).itertuples(index=False)
+        assert row.low <= row.estimate <= row.high
 
 
 def test_what_does_not_fit_is_refused(flights):
