@@ -106,6 +106,8 @@ def made_of(found):
         dpf.schema_of,
         lambda frame: dpf.write_csv(frame, "made.csv"),
         lambda frame: dpf.combine(frame, {0: 1}),
+        lambda frame: dpf.ratio(frame, "rows", "left"),
+        lambda frame: dpf.percent(frame, "rows"),
         lambda frame: frame.dp.certificate,
         lambda frame: dpf.plot_map(frame, {}),
     ],
