@@ -175,6 +175,26 @@ class Law(ABC):
         return enough
 
     @abstractmethod
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return P(Y >= m) of one coordinate drawn on its own, before any wrapping.
+
+        In floats, good to a relative 1e-12 of the tail.
+
+        Parameters
+        ----------
+        scale
+            Scale of the noise Y, above 0.
+        m
+            Integers.
+
+        Examples
+        --------
+        >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+        >>> GAUSSIAN.at_least(4.2, 22).round(9), LAPLACE.at_least(1, 14).round(9)
+        (np.float64(1.54e-07), np.float64(6.08e-07))
+        """
+
+    @abstractmethod
     def quantile(self, level: float) -> float:
         """Return q such that q standard deviations hold an estimate with the level, or more.
 

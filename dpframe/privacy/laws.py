@@ -32,6 +32,12 @@ class _Gaussian(Law):
 
     __slots__ = ()
 
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return `Phi(-(m - 1/2) / scale)`: the half is the rounding."""
+        from scipy import special  # slow to import, and not always needed
+
+        return np.asarray(special.erfc((np.asarray(m) - 0.5) / scale / _ROOT2) / 2)
+
     def quantile(self, level: float) -> float:
         """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
         from scipy import special  # slow to import, and not always needed
@@ -118,6 +124,13 @@ class _Laplace(Law):
 
     __slots__ = ()
 
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return `q^m / (1 + q)` for m >= 1, and `1 - q^(1 - m) / (1 + q)` below."""
+        above = np.greater_equal(m, 1)
+        tail = np.exp(np.where(above, np.negative(m), np.subtract(m, 1)) / scale)
+        tail /= 1 + math.exp(-1 / scale)
+        return np.asarray(np.where(above, tail, 1 - tail))
+
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
         from scipy import special  # slow to import, and not always needed
@@ -180,13 +193,11 @@ class _Laplace(Law):
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return `-sqrt(2) |z|`."""
-        density: np.ndarray = -_ROOT2 * np.abs(z)
-        return density
+        return np.asarray(-_ROOT2 * np.abs(z))
 
     def score(self, z: np.ndarray) -> np.ndarray:
         """Return `-sqrt(2) sign(z)`."""
-        slope: np.ndarray = -_ROOT2 * np.sign(z)
-        return slope
+        return np.asarray(-_ROOT2 * np.sign(z))
 
     def distance(self, exponent: float) -> float:
         """Return `exponent / sqrt(2)`."""
