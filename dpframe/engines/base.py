@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
+from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
-from dpframe.queries.tasks import Task
+from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = [
     "MOST_GATHERED",
@@ -88,6 +89,19 @@ class Engine(Protocol):
         ------
         UnknownColumnError, QueryError
             If a column that a task names is missing from the frame, or there more than once.
+        """
+        ...
+
+    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+        """Find the labels that rows have, and count units on each, in as few passes as it takes.
+
+        As for totals, what a row counts for depends on its own values, on the rows of its unit and
+        on fresh randomness; nothing is raised or warned of because of private values.
+
+        Raises
+        ------
+        UnknownColumnError, QueryError
+            If a column that the task names is missing from the frame, or there more than once.
         """
         ...
 
