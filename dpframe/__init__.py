@@ -9,6 +9,7 @@ from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.declare import declare
 from dpframe.diagnose import diagnose
+from dpframe.discover import discover, preview_discover
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
@@ -44,6 +45,7 @@ __all__ = [
     "denoised",
     "denoising_report",
     "diagnose",
+    "discover",
     "errors",
     "histogram",
     "interval",
@@ -52,6 +54,7 @@ __all__ = [
     "plot",
     "plot_map",
     "preview",
+    "preview_discover",
     "ratio",
     "read_csv",
     "release",

@@ -8,7 +8,7 @@ import getpass
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import ledger_of, record_of
@@ -40,7 +41,10 @@ from dpframe.results.record_noise import packed_loadings, ratio_part
 from dpframe.strategies import Estimate
 from dpframe.strategies.noise import noise_of
 
-__all__ = ["checked_plan", "release"]
+__all__ = ["after_charge", "check_recorded", "checked_plan", "entry_of", "release"]
+
+Made = TypeVar("Made")
+"""What is made after a charge."""
 
 
 def release(
@@ -139,11 +143,12 @@ def release(
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
-    _check_recorded(declaration.ledger, name, note)
+    check_recorded(declaration.ledger, name, note)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
-    entry = _entry(plan, declaration, name, note)
+    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
+    entry = entry_of(what, plan, declaration, name=name, note=note)
     records = {
         key: record_of(key, planned, plan, declaration, entry)
         for key, planned in plan.tables.items()
@@ -170,11 +175,11 @@ def release(
             for key, planned in plan.tables.items()
         }
 
-    frames = _after_charge(measure)
+    frames = after_charge(measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
-def _after_charge(measure: Callable[[], dict[Hashable, pd.DataFrame]]) -> dict[Hashable, Any]:
+def after_charge(measure: Callable[[], Made]) -> Made:
     """Do what follows the charge; an error shows nothing that could quote private values."""
     try:
         return measure()
@@ -252,7 +257,7 @@ def _described(planned: TablePlan) -> list[Described]:
     ]
 
 
-def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
+def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
     """Check what is to be recorded with a release, and refuse a name that is taken."""
     if (check_release_name(name), check_note(note)) == (None, None):
         return
@@ -264,10 +269,17 @@ def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | None) -> Entry:
+def entry_of(
+    what: str,
+    plan: Plan | DiscoveryPlan,
+    declaration: Declaration,
+    *,
+    name: str | None,
+    note: str | None,
+) -> Entry:
+    """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
-    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Entry(
         uuid4().hex,

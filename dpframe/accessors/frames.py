@@ -9,6 +9,12 @@ import pandas as pd
 from dpframe.declaration.facts import Declaration
 from dpframe.declare import declare
 from dpframe.diagnose import diagnose
+from dpframe.discover import (
+    DiscoverOptions,
+    LookOptions,
+    discover,
+    preview_discover,
+)
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
@@ -256,6 +262,14 @@ class PrivateAccessor:
     ) -> Any:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
         return diagnose(self._frame, query, groups=groups)
+
+    def discover(self, by: Columns, **options: Unpack[DiscoverOptions]) -> pd.DataFrame:
+        """Find the groups that may be published; see `dpframe.discover`."""
+        return discover(self._frame, by, **options)
+
+    def preview_discover(self, by: Columns, **options: Unpack[LookOptions]) -> pd.DataFrame:
+        """Show which groups would be found, without looking; see `dpframe.preview_discover`."""
+        return preview_discover(self._frame, by, **options)
 
     @property
     def declaration(self) -> Declaration:

@@ -1,7 +1,7 @@
 """What an engine must do: exact integer totals of a private frame, and never noise."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
@@ -13,20 +13,10 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
 from dpframe.queries.tasks import LabelTask, Task
 
-__all__ = [
-    "MOST_GATHERED",
-    "Engine",
-    "Frame",
-    "check_gathered",
-    "check_labels",
-    "is_marked",
-    "mark_attrs",
-]
+__all__ = ["MOST_GATHERED", "Engine", "Frame", "check_gathered", "check_labels"]
 
 MOST_GATHERED = 1 << 25
 """More rows than this are not put together in memory."""
-
-_MARK = "dpframe_declared"
 
 Frame: TypeAlias = Any
 """A private frame of any kind that an engine can read."""
@@ -114,20 +104,6 @@ def check_gathered(rows: int) -> None:
             "of the files, or a random sample of the units, in a frame of its own that is declared "
             "alike."
         )
-
-
-def mark_attrs(attrs: MutableMapping[Any, Any]) -> None:
-    """Put a mark in the `attrs` of a frame of pandas.
-
-    pandas carries it along, also to files, but not when frames with and without it are merged or
-    concatenated: what comes out is as if nothing had ever been declared.
-    """
-    attrs[_MARK] = True
-
-
-def is_marked(attrs: Mapping[Any, Any]) -> bool:
-    """Tell whether there is a mark in the `attrs` of a frame."""
-    return bool(attrs.get(_MARK))
 
 
 def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
-from dpframe.engines.base import check_labels, is_marked, mark_attrs
+from dpframe.declaration.marks import is_marked, mark_attrs
+from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of

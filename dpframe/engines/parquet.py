@@ -18,7 +18,8 @@ from dpframe.arguments import a_type, shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silent
-from dpframe.engines.base import check_gathered, check_labels, is_marked
+from dpframe.declaration.marks import is_marked
+from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of

@@ -30,12 +30,13 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.rounding import below, round_up
 
-__all__ = ["Threshold", "best_split", "extra_delta", "moved", "threshold_of"]
+__all__ = ["LabelThreshold", "best_split", "extra_delta", "moved", "threshold_of"]
 
 _PARTS = 50  # of a delta that noise and threshold share
 
@@ -45,7 +46,7 @@ _MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class LabelThreshold:
     """Noise for counts of units, and the least noisy count that is published.
 
     Parameters
@@ -58,12 +59,20 @@ class Threshold:
         T: labels with a noisy count of T or more are published.
     labels
         k, how many labels a unit is counted for at most.
+    allowed
+        What the noise is charged as: mu^2 of Gaussian, epsilon of Laplace noise.
     """
 
     law: Law
     scale: float
     least: int
     labels: int
+    allowed: Fraction
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What a release costs."""
+        return self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
 
     @property
     def extra_delta(self) -> Fraction:
@@ -80,7 +89,7 @@ class Threshold:
         Examples
         --------
         >>> from dpframe.privacy.laws import LAPLACE
-        >>> found = Threshold(LAPLACE, 1.0, 15, 1)
+        >>> found = LabelThreshold(LAPLACE, 1.0, 15, 1, Fraction(1))
         >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
         [13, 15, 17]
         """
@@ -121,7 +130,7 @@ def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
 
 def threshold_of(
     law: Law, allowed: Fraction, delta: Fraction, labels: int, neighboring: Neighboring
-) -> Threshold:
+) -> LabelThreshold:
     """Find the least threshold for some loss and extra delta.
 
     The scale s is the smallest float for which ``m / s^p <= allowed`` exactly, m the number of
@@ -161,7 +170,7 @@ def threshold_of(
     start = float(counts / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
     least = _least(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)
-    return Threshold(law, scale, least, labels)
+    return LabelThreshold(law, scale, least, labels, allowed)
 
 
 def best_split(
@@ -172,7 +181,7 @@ def best_split(
     labels: int,
     neighboring: Neighboring,
     most: Fraction,
-) -> Threshold | None:
+) -> LabelThreshold | None:
     """Find the least threshold of a release that is (epsilon, delta)-DP by itself.
 
     Noise that needs a delta has a part of it, in steps of a fiftieth, and the threshold the rest;
@@ -189,7 +198,7 @@ def best_split(
 
     Returns
     -------
-    Threshold or None
+    LabelThreshold or None
         `None` if there is no noise of this law for it.
 
     Examples

@@ -26,9 +26,10 @@ from dpframe.results.reading import (
     Part,
     plain,
     read,
+    require,
     schema_of_record,
 )
-from dpframe.results.record import LedgerPart, LossPart, QueryPart, UnitPart
+from dpframe.results.record import DiscoveryPart, LedgerPart, LossPart, QueryPart, UnitPart
 from dpframe.results.record_noise import BlockName, ColumnPart, MechanismPart, StepPart
 from dpframe.results.recorded import check_recorded
 
@@ -93,6 +94,8 @@ class Certificate(Part):
     ledger
         Composition: what was spent before and with this release. Null: no budget was declared, and
         nothing adds up several releases but the reader.
+    discovery
+        How groups were found that were not known beforehand; null: all were.
     steps
         What this library computed from the release afterwards, without the data.
     digest
@@ -123,8 +126,15 @@ class Certificate(Part):
     covariance: str
     privacy_loss: LossPart
     ledger: LedgerPart | None
+    discovery: DiscoveryPart | None
     steps: tuple[StepPart, ...]
     digest: Digest
+
+    def __post_init__(self) -> None:
+        found = [grouping.source == "discovered" for grouping in self.query.by]
+        kinds = () if self.discovery is None else self.discovery.dtypes
+        require(sum(found) == len(kinds), "discovered groups have a dtype each")
+        require(all(found) or not any(found), "all groups are discovered, or none is")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
@@ -148,6 +158,8 @@ class Certificate(Part):
             f"  privacy loss  {words.about_loss(self.privacy_loss)}",
             *(f"  column        {words.about_column(column)}" for column in self.columns),
         ]
+        if self.discovery is not None:
+            lines.append(f"  groups        {words.about_discovery(self.discovery)}")
         if self.ledger is not None:
             lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
         lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
@@ -163,6 +175,7 @@ class Certificate(Part):
             ("mechanism", f"{self.mechanism.title} noise on exact integers"),
             ("privacy loss", words.loss_lines(self.privacy_loss)),
             ("ledger", words.ledger_lines(self.ledger)),
+            *words.discovery_rows(self.discovery),
             ("released", [self.released_at, self.library, self.release_id]),
             ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
         ]

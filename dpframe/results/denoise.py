@@ -36,6 +36,7 @@ from dpframe.results.record_noise import (
     StepPart,
     unpack,
 )
+from dpframe.results.selected import check_not_selected
 
 __all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
 
@@ -106,6 +107,7 @@ def denoised(
     ['count', 'count_denoised']
     """
     certificate = verify(released)
+    check_not_selected(certificate.discovery, "denoising")
     columns_released = described(certificate.columns, released.columns)
     how = check_denoising(
         method,

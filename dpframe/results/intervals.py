@@ -13,6 +13,7 @@ from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import verify
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
+from dpframe.results.selected import selected_ends
 
 __all__ = ["covariance", "half_width", "interval", "std_error"]
 
@@ -60,7 +61,8 @@ def interval(
     """Return confidence intervals for the noise in every released cell.
 
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
-    no error bar can know by how much. Denoised columns have none.
+    no error bar can know by how much. Denoised columns have none. Those of groups that were found
+    are given that their counts were published: 1 or more, and wider near the threshold.
 
     Parameters
     ----------
@@ -107,9 +109,21 @@ def interval(
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        columns += _bars(released.iloc[:, position], column, mechanism, groups, level)
+        values = released.iloc[:, position]
+        if certificate.discovery is not None:
+            columns += _selected(values, column, mechanism, certificate.discovery.threshold, level)
+        else:
+            columns += _bars(values, column, mechanism, groups, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
+
+
+def _selected(
+    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of counts that were published for their size."""
+    scale = 0.0 if described.noise is None else described.noise.scale
+    return selected_ends(column.to_numpy(), mechanism.distribution, scale, least, level)
 
 
 def _bars(

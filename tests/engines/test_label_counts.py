@@ -46,18 +46,19 @@ def labeled(counts):
     return found
 
 
+def is_label(part):
+    """Whether a zone or a day is one, as the axes say."""
+    return len(part) <= 4 if isinstance(part, str) else part in (1.0, 2.0, 3.0)
+
+
 def by_hand(frame, axes, unit, where):
     """The labels of every unit, row by row."""
     labels = defaultdict(set)
-    for at, row in enumerate(frame.itertuples()):
-        label = tuple(getattr(row, axis.column) for axis in axes)
-        zones = [part for part in label if isinstance(part, str)]
-        days = [part for part in label if isinstance(part, float)]
-        known = len(zones) + len(days) == len(label) and all(len(zone) <= 4 for zone in zones)
-        if known and all(day == int(day) for day in days if day == day) and days == days:
-            if not any(day != day for day in days) and (where is None or row.fare > 2):
-                if unit is None or row.u is not None:
-                    labels[at if unit is None else row.u].add(label)
+    for at, row in enumerate(frame.to_dict("records")):
+        label = tuple(row[axis.column] for axis in axes)
+        kept = (where is None or row["fare"] > 2) and (unit is None or row["u"] is not None)
+        if kept and label[0] != 5 and all(part is not None and is_label(part) for part in label):
+            labels[at if unit is None else row["u"]].add(label)
     return labels
 
 

@@ -20,7 +20,7 @@ from support.histograms import (
 from dpframe.errors import CalibrationError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import (
-    Threshold,
+    LabelThreshold,
     best_split,
     extra_delta,
     moved,
@@ -174,7 +174,7 @@ def test_scale_and_threshold_are_the_least_that_keep_the_amounts(law, neighborin
 
 
 def test_the_size_published_is_the_smallest():
-    found = Threshold(GAUSSIAN, 13.4, 75, 10)
+    found = LabelThreshold(GAUSSIAN, 13.4, 75, 10, Fraction(1))
     for probability in (0.05, 0.5, 0.95):
         size = found.size_published(probability)
         chances = [float(beyond(GAUSSIAN, 13.4, 75 - n)) for n in (size - 1, size)]
