@@ -138,6 +138,21 @@ def test_groups_found_are_keys(facts):
         assert both.dp.mean("u", ["zone", "n"], keys=keys, bounds=(0, 9), epsilon=1).shape == (2, 1)
 
 
+@pytest.mark.parametrize("by", [["zone"], ["zone", "day"]], ids=len)
+@pytest.mark.parametrize("dtype", VALUES)
+def test_groups_of_every_kind_are_keys_of_the_same_rows(dtype, by, tmp_path):
+    column = pd.Series(VALUES[dtype] * 60, dtype=object)
+    frame = pd.DataFrame({"zone": column, "day": column})
+    with quiet():
+        found = frame.dp.discover(by, dtype=dtype, **ROWS)
+        for kind in (frame, frame.convert_dtypes() if dtype != "date" else frame):
+            counts = kind.dp.count(by, keys=found, **ROWS)
+            assert counts["count"].tolist() == found["units"].tolist()
+    assert found["units"].sum() == 180
+    found.to_parquet(tmp_path / "found.parquet")
+    assert dpf.verify(pd.read_parquet(tmp_path / "found.parquet")) == found.dp.certificate
+
+
 @pytest.mark.parametrize("most", BEST)
 def test_thresholds_of_a_first_and_only_charge(most):
     frame = with_units(3, ["A"], max_groups=most, max_rows=1000)
