@@ -178,7 +178,7 @@ class Law(ABC):
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return P(Y >= m) of one coordinate drawn on its own, before any wrapping.
 
-        In floats, good to a relative 1e-12 of the tail.
+        In floats, good to a relative 2e-12 of a tail that no float is too small for.
 
         Parameters
         ----------

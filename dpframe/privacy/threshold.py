@@ -42,6 +42,7 @@ _PARTS = 50  # of a delta that noise and threshold share
 
 _LEAST = 2  # with 1, nothing would be hidden of a label of one unit but by noise below 0
 _MARGIN = 2.0**-36  # tails err by less than 2**-39
+_LEAST_TAIL = 2.0**-1000  # smaller ones lose digits
 _MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
 
 
@@ -121,7 +122,7 @@ def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
     >>> float(extra_delta(LAPLACE, 1.0, 15, 1)) <= 1e-6 < float(extra_delta(LAPLACE, 1.0, 14, 1))
     True
     """
-    tail = float(law.at_least(scale, least - 1)) * (1 + _MARGIN)
+    tail = max(float(law.at_least(scale, least - 1)), _LEAST_TAIL) * (1 + _MARGIN)
     if tail >= 1:
         return Fraction(1)
     beyond = -math.expm1(labels * math.log1p(-tail)) * (1 + _MARGIN)
@@ -153,7 +154,7 @@ def threshold_of(
     Raises
     ------
     CalibrationError
-        If the noise would be too wide to count anything.
+        If the noise would be too wide to count anything, or delta is next to nothing.
 
     Examples
     --------
@@ -166,6 +167,11 @@ def threshold_of(
         raise CalibrationError(
             "the noise needed has a scale above the limit of 2**50 units. Spend more, or declare "
             "a smaller max_groups."
+        )
+    if delta < 2 * labels * Fraction(_LEAST_TAIL):
+        raise CalibrationError(
+            "the extra delta of finding labels must be at least 2**-999 for each label of a unit, "
+            f"got about {float(delta):g}. Give a tenth of delta, for instance."
         )
     start = float(counts / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)

@@ -181,6 +181,15 @@ def test_the_size_published_is_the_smallest():
         assert chances[0] < probability <= chances[1]
 
 
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_the_least_extra_deltas(law):
+    delta = Fraction(6, 2**1000)
+    found = threshold_of(law, Fraction(1), delta, 3, "add_remove")
+    assert 0 < found.extra_delta <= delta
+    with pytest.raises(CalibrationError, match="extra delta"):
+        threshold_of(law, Fraction(1), delta / 2, 3, "add_remove")
+
+
 def test_noise_that_no_count_can_bear_is_refused():
     with pytest.raises(CalibrationError, match="max_groups"):
         threshold_of(LAPLACE, Fraction(1, 2**51), Fraction(1, 100), 1, "add_remove")
