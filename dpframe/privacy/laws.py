@@ -12,18 +12,16 @@ from types import MappingProxyType
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box_accuracy
+from dpframe.privacy import box_accuracy, sums
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Allowance, Groups, Law
 from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
-from dpframe.privacy.sums import deviation, half_step, independent_half_width, norm, pair_of
 
 __all__ = ["BOX", "GAUSSIAN", "LAPLACE", "LAWS", "Allowance", "Law", "law_named"]
 
-_WIDE = 2.0  # from this scale on, rounding a Gaussian adds 1/12 to its variance, to the last bit
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
 
 
@@ -40,9 +38,7 @@ class _Gaussian(Law):
 
     def quantile(self, level: float) -> float:
         """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
-        from scipy import special  # slow to import, and not always needed
-
-        return float(special.ndtri((1 + level) / 2))
+        return sums.normal_quantile(level)
 
     def sum_half_width(
         self,
@@ -53,7 +49,7 @@ class _Gaussian(Law):
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
-        return self.quantile(level) * norm(loadings.values())
+        return self.quantile(level) * sums.norm(loadings.values())
 
     def sum_holds(
         self,
@@ -70,7 +66,7 @@ class _Gaussian(Law):
         By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
         normal quantile alone misses a little more than it says.
         """
-        step = half_step(largest or loadings, scales, self.standard_deviation)
+        step = sums.half_step(largest or loadings, scales, self.standard_deviation)
         return super().sum_holds(distance - step, loadings, scales, level)
 
     def allowed(self, allowance: Allowance) -> Fraction:
@@ -102,14 +98,7 @@ class _Gaussian(Law):
         return sigma
 
     def _deviation(self, scale: float) -> float:
-        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
-
-        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
-        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
-        """
-        if scale >= _WIDE:
-            return math.sqrt(scale**2 + 1 / 12)
-        return math.sqrt(sum((2 * k - 1) * self._beyond(scale, k - 1) for k in range(1, 40)))
+        return sums.rounded_normal_deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return math.erfc((a + 0.5) / scale / _ROOT2)
@@ -133,9 +122,7 @@ class _Laplace(Law):
 
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
-        from scipy import special  # slow to import, and not always needed
-
-        return max(float(special.ndtri((1 + level) / 2)), -math.log1p(-level) / _ROOT2)
+        return max(sums.normal_quantile(level), -math.log1p(-level) / _ROOT2)
 
     def sum_half_width(
         self,
@@ -157,10 +144,10 @@ class _Laplace(Law):
         >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
         np.float64(3.4957)
         """
-        two = pair_of(loadings, scales) if largest is None else None
+        two = sums.pair_of(loadings, scales) if largest is None else None
         if two is not None:
             return integer_pair_half_width(*two, level)
-        return independent_half_width(loadings, scales, level, self.quantile(level), largest)
+        return sums.independent_half_width(loadings, scales, level, self.quantile(level), largest)
 
     def sum_holds(
         self,
@@ -174,7 +161,7 @@ class _Laplace(Law):
     ) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
         alone = largest is None and not box_accuracy.drawn_together(loadings, scales, groups)
-        two = pair_of(loadings, scales) if alone else None
+        two = sums.pair_of(loadings, scales) if alone else None
         if two is not None:
             return integer_pair_holds(distance, *two, level)
         return super().sum_holds(distance, loadings, scales, level, largest=largest, groups=groups)
@@ -211,8 +198,7 @@ class _Laplace(Law):
         return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
 
     def _deviation(self, scale: float) -> float:
-        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
-        return deviation(scale)
+        return sums.deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -335,7 +321,7 @@ class _Box(_Laplace):
             deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
             if deviation:
                 rounding = rounding + np.abs(loading) / deviation / 2
-        width: np.ndarray = factor * norm(loadings.values()) + rounding
+        width: np.ndarray = factor * sums.norm(loadings.values()) + rounding
         return width
 
     def deviation_among(self, scale: float, members: int) -> float:

@@ -8,9 +8,18 @@ import numpy as np
 
 from dpframe.privacy.accuracy import pair_half_width
 
-__all__ = ["deviation", "half_step", "independent_half_width", "norm", "pair_of"]
+__all__ = [
+    "deviation",
+    "half_step",
+    "independent_half_width",
+    "norm",
+    "normal_quantile",
+    "pair_of",
+    "rounded_normal_deviation",
+]
 
 _ROOT2 = math.sqrt(2)
+_WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
 _Loadings = Mapping[str, float | np.ndarray]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
@@ -27,6 +36,24 @@ def deviation(scale: float) -> float:
     if scale == 0:
         return 0.0
     return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
+
+
+def rounded_normal_deviation(scale: float) -> float:
+    """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
+
+    From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
+    summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+    """
+    if scale >= _WIDE:
+        return math.sqrt(scale**2 + 1 / 12)
+    return math.sqrt(sum((2 * k - 1) * math.erfc((k - 0.5) / scale / _ROOT2) for k in range(1, 40)))
+
+
+def normal_quantile(level: float) -> float:
+    """Return `Phi^-1((1 + level) / 2)`: within so many deviations a normal lies so often."""
+    from scipy import special  # slow to import, and not always needed
+
+    return float(special.ndtri((1 + level) / 2))
 
 
 def norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
