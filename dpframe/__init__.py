@@ -8,6 +8,8 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.declare import declare
+from dpframe.diagnose import diagnose
+from dpframe.discover import discover, preview_discover
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
@@ -22,6 +24,7 @@ from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
+from dpframe.results.quotients import percent, ratio
 from dpframe.results.to_pandera import schema_of
 
 __all__ = [
@@ -41,14 +44,19 @@ __all__ = [
     "declare",
     "denoised",
     "denoising_report",
+    "diagnose",
+    "discover",
     "errors",
     "histogram",
     "interval",
     "mean",
+    "percent",
     "plot",
     "plot_map",
     "preview",
+    "preview_discover",
     "rate",
+    "ratio",
     "read_csv",
     "release",
     "scan_parquet",

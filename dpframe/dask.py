@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     raise ImportError("dpframe.dask needs Dask: pip install 'dpframe[dask]'.") from error
 
-from dpframe.accessors.frames import PrivateAccessor
+from dpframe.accessors.private import PrivateAccessor
 from dpframe.engines import ENGINES
 from dpframe.engines.dask import DaskEngine
 

@@ -8,20 +8,22 @@ import getpass
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import check_note, check_release_name, is_unicode, visible
+from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
-from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines import Engine, Frame
+from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import ledger_of, record_of
@@ -29,7 +31,6 @@ from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries.asking import check_query
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import durations, moments
@@ -41,9 +42,10 @@ from dpframe.results.read_off import moments_part, ratio_part
 from dpframe.strategies import Estimate
 from dpframe.strategies.noise import noise_of
 
-__all__ = ["checked", "checked_plan", "release"]
+__all__ = ["after_charge", "check_recorded", "checked_plan", "entry_of", "release"]
 
-SINGLE = None
+Made = TypeVar("Made")
+"""What is made after a charge."""
 
 
 def release(
@@ -142,11 +144,12 @@ def release(
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
-    _check_recorded(declaration.ledger, name, note)
+    check_recorded(declaration.ledger, name, note)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
-    entry = _entry(plan, declaration, name, note)
+    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
+    entry = entry_of(what, plan, declaration, name=name, note=note)
     records = {
         key: record_of(key, planned, plan, declaration, entry)
         for key, planned in plan.tables.items()
@@ -173,11 +176,11 @@ def release(
             for key, planned in plan.tables.items()
         }
 
-    frames = _after_charge(measure)
+    frames = after_charge(measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
-def _after_charge(measure: Callable[[], dict[Hashable, pd.DataFrame]]) -> dict[Hashable, Any]:
+def after_charge(measure: Callable[[], Made]) -> Made:
     """Do what follows the charge; an error shows nothing that could quote private values."""
     try:
         return measure()
@@ -227,35 +230,6 @@ def checked_plan(
     return engine, plan
 
 
-def checked(
-    frame: Frame, queries: Query | Mapping[str, Query]
-) -> tuple[Engine, Mapping[Hashable, Query]]:
-    """Check what is asked of a frame, whatever it may cost.
-
-    Returns
-    -------
-    engine, queries
-        The engine that can read the frame, and the queries by name.
-    """
-    engine = engine_for(frame)
-    asked = _named(queries)
-    # a misspelled label would otherwise be taken for one without keys or bounds
-    engine.check(frame, [label for query in asked.values() for label in query.labels])
-    return engine, asked
-
-
-def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
-    """Give a single query the name `None`."""
-    named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
-    if not named:
-        raise QueryError("there is nothing to release: the dict of queries is empty.")
-    for name, query in named.items():
-        check_query(query, "" if name is SINGLE else f" under {name!r}")
-        if not is_unicode(name):
-            raise QueryError(f"{name!a} must be a valid Unicode text to name a query.")
-    return named
-
-
 def _denoisings(
     plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
 ) -> dict[Hashable, Denoising]:
@@ -284,7 +258,7 @@ def _described(planned: TablePlan) -> list[Described]:
     ]
 
 
-def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
+def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
     """Check what is to be recorded with a release, and refuse a name that is taken."""
     if (check_release_name(name), check_note(note)) == (None, None):
         return
@@ -296,10 +270,17 @@ def _check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def _entry(plan: Plan, declaration: Declaration, name: str | None, note: str | None) -> Entry:
+def entry_of(
+    what: str,
+    plan: Plan | DiscoveryPlan,
+    declaration: Declaration,
+    *,
+    name: str | None,
+    note: str | None,
+) -> Entry:
+    """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
-    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Entry(
         uuid4().hex,

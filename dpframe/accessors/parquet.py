@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from dpframe.accessors.frames import PrivateAccessor
+from dpframe.accessors.private import PrivateAccessor
 from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Paths
 
 __all__ = ["ParquetScan", "scan_parquet"]

@@ -1,19 +1,22 @@
 """What an engine must do: exact integer totals of a private frame, and never noise."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.errors import QueryError, UnknownColumnError
-from dpframe.queries.tasks import Task
+from dpframe.engines.labels import LabelCounts
+from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
+from dpframe.queries.tasks import LabelTask, Task
 
-__all__ = ["Engine", "Frame", "check_labels", "is_marked", "mark_attrs"]
+__all__ = ["MOST_GATHERED", "Engine", "Frame", "check_gathered", "check_labels"]
 
-_MARK = "dpframe_declared"
+MOST_GATHERED = 1 << 25
+"""More rows than this are not put together in memory."""
 
 Frame: TypeAlias = Any
 """A private frame of any kind that an engine can read."""
@@ -54,6 +57,16 @@ class Engine(Protocol):
         """Return the `attrs` of the frame, as pandas keeps them."""
         ...
 
+    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Put all rows of some columns together in memory, as a frame of pandas; no release does.
+
+        Raises
+        ------
+        DPFrameError
+            If there are more than `MOST_GATHERED` rows to be read.
+        """
+        ...
+
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
@@ -69,19 +82,28 @@ class Engine(Protocol):
         """
         ...
 
+    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+        """Find the labels that rows have, and count units on each, in as few passes as it takes.
 
-def mark_attrs(attrs: MutableMapping[Any, Any]) -> None:
-    """Put a mark in the `attrs` of a frame of pandas.
+        As for totals, what a row counts for depends on its own values, on the rows of its unit and
+        on fresh randomness; nothing is raised or warned of because of private values.
 
-    pandas carries it along, also to files, but not when frames with and without it are merged or
-    concatenated: what comes out is as if nothing had ever been declared.
-    """
-    attrs[_MARK] = True
+        Raises
+        ------
+        UnknownColumnError, QueryError
+            If a column that the task names is missing from the frame, or there more than once.
+        """
+        ...
 
 
-def is_marked(attrs: Mapping[Any, Any]) -> bool:
-    """Tell whether there is a mark in the `attrs` of a frame."""
-    return bool(attrs.get(_MARK))
+def check_gathered(rows: int) -> None:
+    """Check that not too many rows are to be put together."""
+    if rows > MOST_GATHERED:
+        raise DPFrameError(
+            f"more than {MOST_GATHERED:,} rows would have to be in memory at once. Diagnose some "
+            "of the files, or a random sample of the units, in a frame of its own that is declared "
+            "alike."
+        )
 
 
 def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:

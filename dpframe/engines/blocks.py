@@ -105,6 +105,10 @@ class RowBlock:
             self._snapped[key] = _on_grid(self._source.column(label).iloc[self.rows], grid)
         return self._snapped[key]
 
+    def rounded(self, label: Hashable, grid: Grid) -> np.ndarray:
+        """Return a column in steps of a grid, not clipped yet: float64, NaN for what is missing."""
+        return _rounded(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
+
 
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
@@ -144,23 +148,34 @@ def squared(integers: np.ndarray, grid: Grid) -> np.ndarray:
 
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Snap a block of a column of any dtype."""
-    if grid.ticks is not None:
-        return _snapped(times.ticks(column, grid.ticks), grid)
-    numbers = values.raw_numbers(column)
+    numbers = _numbers(column, grid)
     if numbers.dtype != np.bool_:
         return _snapped(numbers, grid)
     low, high = ends(grid)
     return np.where(numbers, high, low), np.zeros(len(numbers), bool)
 
 
-def _snapped(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """Round numbers to a grid and clip them, with a mask of NaN: these are the fill or 0."""
+def _numbers(column: pd.Series, grid: Grid) -> np.ndarray:
+    """View a column as numbers, or as numbers of ticks where the grid is one of times."""
+    if grid.ticks is not None:
+        return times.ticks(column, grid.ticks)
+    return values.raw_numbers(column)
+
+
+def _rounded(numbers: np.ndarray, grid: Grid) -> np.ndarray:
+    """Round numbers to steps of a grid."""
     shift = -grid.exponent
     if shift > _MOST_EXPONENT:
         scaled = np.ldexp(numbers.astype(np.float64), shift)
     else:
         scaled = np.multiply(numbers, 2.0**shift, dtype=np.float64)
-    np.rint(scaled, out=scaled)
+    rounded: np.ndarray = np.rint(scaled, out=scaled)
+    return rounded
+
+
+def _snapped(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Round numbers to a grid and clip them, with a mask of NaN: these are the fill or 0."""
+    scaled = _rounded(numbers, grid)
     np.clip(scaled, grid.lower, grid.upper, out=scaled)
     missing = np.isnan(scaled)
     if missing.any():

@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 
-__all__ = ["index_dtype", "kept_rows", "ordered"]
+__all__ = ["binding", "index_dtype", "kept_rows", "ordered"]
 
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
 
@@ -38,7 +38,7 @@ def kept_rows(
         Boolean mask of the rows.
     """
     kept: np.ndarray = (units != unit_count) & (cells != cell_count)
-    caps = _binding(caps, cell_count)
+    caps = binding(caps, cell_count)
     if caps == Caps() or not kept.any():
         return kept
     units = np.where(kept, units, unit_count)
@@ -54,7 +54,7 @@ def kept_rows(
     return kept
 
 
-def _binding(caps: Caps, cell_count: int) -> Caps:
+def binding(caps: Caps, cell_count: int) -> Caps:
     """Drop the caps that the others imply."""
     rows, groups, rows_per_group = caps.rows, caps.groups, caps.rows_per_group
     if cell_count == 1 and rows_per_group is not None:

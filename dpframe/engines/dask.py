@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import getitem
-from typing import Any
+from functools import reduce
+from operator import add, getitem
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import dask
@@ -27,12 +28,16 @@ from dask.system import CPU_COUNT
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silence_thread, silent
-from dpframe.engines.base import Frame, check_labels, is_marked
+from dpframe.declaration.marks import is_marked
+from dpframe.engines.base import Frame, check_gathered, check_labels
+from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
-from dpframe.queries.tasks import Task
+from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["DaskEngine"]
+
+_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_PIECES = 4096  # pairs of a partition and a bucket; rows of more are split in two rounds
@@ -69,6 +74,15 @@ class DaskEngine:
         return attrs
 
     @silent
+    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Compute all partitions, in the columns asked for, and stack them here."""
+        self.check(frame, labels)
+        parts = _projected(frame, labels).to_delayed()
+        check_gathered(sum(_computed([delayed(len)(part) for part in parts])))
+        labels = labels or list(frame.columns[:1])
+        return _stacked([_dense(part, labels) for part in _computed(parts)])
+
+    @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task.
 
@@ -87,6 +101,13 @@ class DaskEngine:
             for at, total in zip(places, totals, strict=True)
         }
         return [found[at] for at in range(len(tasks))]
+
+    @silent
+    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+        """Count units by label; errors and warnings as for totals."""
+        self.check(frame, task.columns)
+        found: LabelCounts = _computed([_delayed(frame, [task], label_counts)])[0][0]
+        return found
 
 
 def _expressions(frame: Frame) -> list[str]:
@@ -118,19 +139,23 @@ class _Job:
     ----------
     tasks
         Tasks with one privacy unit, or none.
+    add
+        Adds them up over frames; what it returns can be added up in turn.
     ranges, buckets_per_range
         The buckets that rows are split into: their ranges in the first round, and the buckets of
         a range in the second.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[Any, ...]
+    add: _Adder
     ranges: int
     buckets_per_range: int
 
     @property
     def unit(self) -> Hashable:
         """Column of the privacy unit."""
-        return self.tasks[0].unit
+        found: Hashable = self.tasks[0].unit
+        return found
 
     def buckets(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
         """Bucket of the unit of some rows."""
@@ -138,9 +163,9 @@ class _Job:
         return unit_buckets(units, self.ranges * self.buckets_per_range)
 
 
-def _delayed(frame: Frame, tasks: Sequence[Task]) -> Any:
+def _delayed(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
-    job = _Job(tuple(tasks), *_rounds(frame.npartitions))
+    job = _Job(tuple(tasks), add, *_rounds(frame.npartitions))
     first = _totaled if job.unit is None else _split_by_range
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
@@ -222,35 +247,40 @@ class _Layer:
         return key
 
 
-def _added(parts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Add up the totals of parts, modulo 2**64."""
-    return [np.add.reduce(totals) for totals in zip(*parts, strict=True)]
+def _added(parts: Iterable[Sequence[Any]]) -> list[Any]:
+    """Add up the totals of parts, modulo 2**64, or their counts of units by label."""
+    return [reduce(add, found) for found in zip(*parts, strict=True)]
 
 
 @silent
-def _totaled(part: pd.DataFrame, job: _Job) -> list[np.ndarray]:
+def _totaled(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
-    return totals_of([part], job.tasks, threads=1)
+    return job.add([part], job.tasks, 1)
 
 
 @silent
-def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[np.ndarray]:
+def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[Any]:
     """Total frames that together hold all rows of their units."""
-    return totals_of([_stacked(frames)], job.tasks, threads=1)
+    return job.add([_stacked(frames)], job.tasks, 1)
 
 
 @silent
 def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
     """Split the rows of a partition that can matter, in their needed columns, into ranges."""
-    labels = labels_of(job.tasks)
+    needed = _dense(part, labels_of(job.tasks))
+    rows = np.flatnonzero(_usable(needed, job))
+    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+
+
+def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
+    """Take some columns of a partition, with the default values of sparse ones."""
     places = {label: place for place, label in enumerate(part.columns)}
     # pandas 2.3 takes rows of sparse times wrongly
     columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
     dense = [column.reset_index(drop=True) for column in columns]
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)
-    rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+    return needed
 
 
 @silent

@@ -5,19 +5,26 @@ from dpframe.declaration.kept import kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.results.certificate import ATTRIBUTE
+from dpframe.results.private import is_private
 
 __all__ = ["check_private", "declaration_of"]
 
 
 def check_private(frame: Frame) -> None:
-    """Check that a frame was not released.
+    """Check that a frame was not released, and is no diagnosis.
 
     Raises
     ------
     DeclarationError
-        If it carries a certificate, or no engine can read it.
+        If it carries a certificate or the mark of a diagnosis, or no engine can read it.
     """
-    if ATTRIBUTE not in engine_for(frame).attrs(frame):
+    attrs = engine_for(frame).attrs(frame)
+    if is_private(attrs):
+        raise DeclarationError(
+            "this frame is a diagnosis, or was made of one: exact numbers about a private frame, "
+            "in which no row is a person any more. Declare and release the private frame itself."
+        )
+    if ATTRIBUTE not in attrs:
         return
     raise DeclarationError(
         "this frame carries a certificate, so it was released by dpframe: it holds noisy answers "

@@ -9,12 +9,14 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
-from dpframe.engines.base import check_labels, is_marked, mark_attrs
+from dpframe.declaration.marks import is_marked, mark_attrs
+from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
+from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
-from dpframe.queries.tasks import Task
+from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["PandasEngine", "labels_of", "totals_of"]
 
@@ -51,10 +53,20 @@ class PandasEngine:
         attrs: Mapping[Any, Any] = frame.attrs
         return attrs
 
+    def gathered(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Return the frame as it is."""
+        self.check(frame, labels)
+        return frame
+
     def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         return totals_of([frame], tasks)
+
+    def labels(self, frame: pd.DataFrame, task: LabelTask) -> LabelCounts:
+        """Count units by label."""
+        self.check(frame, task.columns)
+        return label_counts([frame], [task])[0]
 
 
 def totals_of(
@@ -101,20 +113,9 @@ def _totals_of_part(
         return _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
 
 
-def labels_of(tasks: Sequence[Task]) -> list[Hashable]:
+def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
     """List every column that some tasks name, once."""
-    return list(dict.fromkeys(label for task in tasks for label in _labels(task)))
-
-
-def _labels(task: Task) -> Iterator[Hashable]:
-    """Every column that a task names."""
-    yield from (axis.column for axis in task.cells.axes)
-    yield from (term.column for term in task.terms if term.grid is not None)
-    for condition in (task.where, *(term.where for term in task.terms)):
-        if condition is not None:
-            yield from condition.columns
-    if task.unit is not None:
-        yield task.unit
+    return list(dict.fromkeys(label for task in tasks for label in task.columns))
 
 
 class _Pass:

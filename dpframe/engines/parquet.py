@@ -6,10 +6,10 @@ once: one pass splits the rows by unit into temporary files, and these are added
 
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,14 @@ from dpframe.arguments import a_type, shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silent
-from dpframe.engines.base import check_labels, is_marked
+from dpframe.declaration.marks import is_marked
+from dpframe.engines.base import check_gathered, check_labels
+from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of
 from dpframe.engines.spilling import split_tables
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
-from dpframe.queries.tasks import Task
+from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
 
 try:
@@ -38,6 +40,10 @@ BATCH_ROWS = 1 << 19
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
+
+_Task = TypeVar("_Task", Task, LabelTask)
+_Found = TypeVar("_Found")
+_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Sequence[_Task]], list[_Found]]
 
 _BUCKET_ROWS = 1 << 21
 _MOST_BATCH_ROWS = 2**31 - 1
@@ -207,42 +213,60 @@ class ParquetEngine:
         """Return the `attrs` that pandas has written to the files."""
         return frame.attrs
 
+    def gathered(self, frame: ParquetFiles, labels: Sequence[Hashable]) -> pd.DataFrame:
+        """Read all rows of some columns."""
+        self.check(frame, labels)
+        check_gathered(sum(file.rows for file in frame._files))
+        named = [str(label) for label in labels] or frame.columns[:1]  # rows of none get lost
+        tables = list(frame.tables(named))
+        if not tables:
+            return pd.DataFrame(columns=named)
+        return frame.view(pa.concat_tables(tables))
+
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         totals: dict[int, np.ndarray] = {}
         for unit in dict.fromkeys(task.unit for task in tasks):
             places = [at for at, task in enumerate(tasks) if task.unit == unit]
-            add = _totals_of_rows if unit is None else _totals_of_units
-            found = add(frame, [tasks[at] for at in places])
+            found = _added_up(frame, [tasks[at] for at in places], totals_of)
             totals.update(zip(places, found, strict=True))
         return [totals[at] for at in range(len(tasks))]
 
+    def labels(self, frame: ParquetFiles, task: LabelTask) -> LabelCounts:
+        """Count units by label."""
+        self.check(frame, task.columns)
+        return _added_up(frame, [task], label_counts)[0]
 
-def _totals_of_rows(frame: ParquetFiles, tasks: list[Task]) -> list[np.ndarray]:
-    """Add up tasks for which every row is a unit, batch by batch."""
+
+def _added_up(frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
+    """Add up tasks of one privacy unit, batch by batch where every row is one."""
+    if tasks[0].unit is not None:
+        return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
-    return totals_of(map(frame.view, tables), tasks)
+    return add(map(frame.view, tables), tasks)
 
 
-def _totals_of_units(frame: ParquetFiles, tasks: list[Task]) -> list[np.ndarray]:
+def _added_up_by_unit(
+    frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]
+) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
     rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
     count = min(-(-rows // _BUCKET_ROWS), _MOST_BUCKETS)
     if count <= 1:
         tables = list(frame.tables(_texts_of(tasks)))
-        return totals_of(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks)
+        return add(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
     parts = _bucketed(frame, tasks, where, _texts_of(remaining), count)
     with split_tables(parts, count, frame.spill_folder) as tables_of_units:
-        return totals_of(map(frame.view, tables_of_units), remaining)
+        return add(map(frame.view, tables_of_units), remaining)
 
 
 def _bucketed(
     frame: ParquetFiles,
-    tasks: list[Task],
+    tasks: list[_Task],
     where: Condition | None,
     needed: list[str],
     count: int,
@@ -263,7 +287,7 @@ def _buckets(view: pd.DataFrame, unit: Hashable, where: Condition | None, count:
     return buckets
 
 
-def _texts_of(tasks: Sequence[Task]) -> list[str]:
+def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:
     """List the columns that tasks name; those of Parquet files are named by texts."""
     return [str(label) for label in labels_of(tasks)]
 

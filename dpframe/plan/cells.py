@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.checks import check_keys
+from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries.kinds import Query
@@ -30,6 +31,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         If the keys given in the call do not fit, or there are too many cells.
     """
     given = query.keys
+    if _is_indexed(given, query.by):
+        given = given.index
     if isinstance(given, pd.MultiIndex):
         given = _frame_of(given, query.by)
     if isinstance(given, pd.DataFrame):
@@ -45,6 +48,13 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
             "Name the combinations wanted: keys=frame with one column per name in by."
         )
     return cells
+
+
+def _is_indexed(given: object, by: Sequence[Hashable]) -> TypeGuard[pd.DataFrame]:
+    """Whether a frame names groups by its index, as a released one does."""
+    if not isinstance(given, pd.DataFrame) or set(given.columns) == set(by):
+        return False
+    return list(given.index.names) == list(by)
 
 
 def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -> Declaration:
@@ -83,6 +93,7 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
 
 def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
+    check_public("keys", frame)
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         raise QueryError(
             f"keys must have exactly the columns of by={list(by)!r}, got {list(frame.columns)!r}."

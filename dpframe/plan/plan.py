@@ -30,7 +30,7 @@ from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
-__all__ = ["Plan", "candidates", "plan_release"]
+__all__ = ["Plan", "allowance_of", "candidates", "plan_release"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
@@ -128,7 +128,7 @@ def plan_release(
     names = candidates(mechanism, spend, declaration)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
     joint = join(tables, declaration)
-    allowance = _allowance(spend, declaration)
+    allowance = allowance_of(spend, declaration)
     found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
@@ -192,7 +192,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     return [name for name, how in MECHANISMS.items() if how.automatic and how.law in kinds]
 
 
-def _allowance(spend: Spend, declaration: Declaration) -> Allowance:
+def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
     """Translate a spend into exact allowances, never above what it says."""
     ledger = declaration.ledger
     budget = None if ledger is None else ledger.budget

@@ -9,6 +9,7 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import OutputColumn, Table
@@ -36,12 +37,21 @@ from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, T
 from dpframe.strategies import Prediction, Workload
 from dpframe.strategies.noise import members_of
 
-__all__ = ["cost", "ledger_of", "mechanism_of", "noise_of_column", "record_of"]
+__all__ = [
+    "LIBRARY",
+    "Cost",
+    "cost",
+    "ledger_of",
+    "mechanism_of",
+    "noise_of_column",
+    "record_of",
+    "unit_of",
+]
 
 try:  # once, at import: nothing may fail between charge and release
-    _LIBRARY = f"dpframe {version('dpframe')}"
+    LIBRARY = f"dpframe {version('dpframe')}"
 except PackageNotFoundError:  # a source tree that is not installed
-    _LIBRARY = "dpframe"
+    LIBRARY = "dpframe"
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
@@ -58,7 +68,7 @@ class Cost(TypedDict):
     delta: float | None
 
 
-def cost(plan: Plan, declaration: Declaration) -> Cost:
+def cost(plan: Plan | DiscoveryPlan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
@@ -88,10 +98,10 @@ def record_of(
     """
     return Certificate(
         format=FORMAT,
-        library=_LIBRARY,
+        library=LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
-        privacy_unit=_unit(declaration.unit_column, planned.table.caps),
+        privacy_unit=unit_of(declaration.unit_column, planned.table.caps),
         neighboring=declaration.neighboring,
         query=_query(name, planned.table, declaration),
         columns=tuple(
@@ -102,15 +112,19 @@ def record_of(
         common_blocks=tuple(str(block) for block in sorted(planned.measurement.design.common)),
         covariance=_COVARIANCE,
         privacy_loss=LossPart(
-            **cost(plan, declaration), rho=plan.loss.rho, joint=len(plan.tables) > 1
+            **cost(plan, declaration),
+            rho=plan.loss.rho,
+            extra_delta=0.0,
+            joint=len(plan.tables) > 1,
         ),
         ledger=None,
+        discovery=None,
         steps=(),
         digest=UNSEALED,
     )
 
 
-def _unit(unit: Hashable | None, caps: Caps) -> UnitPart:
+def unit_of(unit: Hashable | None, caps: Caps) -> UnitPart:
     """Say whose data are protected."""
     limits = CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     return UnitPart(None if unit is None else str(unit), limits)

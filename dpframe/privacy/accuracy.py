@@ -1,14 +1,16 @@
 """Confidence levels, and the half-width for the sum of two Laplace noises."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from dpframe.errors import QueryError
 
-__all__ = ["check_level", "integer_pair_half_width", "pair_half_width"]
+__all__ = ["check_level", "integer_pair_half_width", "integer_pair_holds", "pair_half_width"]
 
 _NARROW = 1e-12  # stands for a scale of 0
+_NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
 _HALVINGS = 60  # of an interval as long as its upper end: to the last bit
 
@@ -95,6 +97,42 @@ def integer_pair_half_width(
     >>> integer_pair_half_width(steps, (2e5, 0.2), 0.95).round(3)
     array([0.652])
     """
+    fine, unit, tails = _integer_pair(steps, scales)
+    low, high = np.zeros_like(fine), np.full_like(fine, 2 * (1 - math.log1p(-level)))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        beyond = tails(middle) > 1 - level
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    # a scale that stands for 0 is not to lead below an integer of the coarse noise
+    width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
+    return width
+
+
+def integer_pair_holds(
+    distance: np.ndarray,
+    steps: tuple[float | np.ndarray, float | np.ndarray],
+    scales: tuple[float, float],
+    level: float,
+) -> np.ndarray:
+    """Tell where a distance is at most `integer_pair_half_width`, but for rounding: one tail.
+
+    Examples
+    --------
+    >>> steps, scales = (np.array([0.4]), np.array([0.6])), (1.0, 3.0)
+    >>> width = integer_pair_half_width(steps, scales, 0.95)
+    >>> [bool(integer_pair_holds(off * width, steps, scales, 0.95)[0]) for off in (0.999, 1.001)]
+    [True, False]
+    """
+    fine, unit, tails = _integer_pair(steps, scales)
+    t = (distance - fine / 2) / unit - _NARROWEST
+    holds: np.ndarray = (t <= 0) | (tails(np.maximum(t, 0)) > 1 - level)
+    return holds
+
+
+def _integer_pair(
+    steps: tuple[float | np.ndarray, float | np.ndarray], scales: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return the finer step, the unit of t, and the tails of two noises at t."""
     one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
     fine, coarse = np.minimum(one, other), np.maximum(one, other)
     of_fine = np.where(one <= other, *scales)
@@ -103,14 +141,11 @@ def integer_pair_half_width(
     unit = np.maximum(fine * of_fine, coarse * of_coarse)  # as an upper end for t
     unit = np.where(unit > 0, unit, 1.0)
     a, h = np.maximum(fine * of_fine / unit, _NARROW), coarse / unit
-    low, high = np.zeros_like(a), np.full_like(a, 2 * (1 - math.log1p(-level)))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = _integer_pair_beyond(middle, a, h, of_coarse, less) > 1 - level
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    # a scale that stands for 0 is not to lead below an integer of the coarse noise
-    width: np.ndarray = (high + 60 * _NARROW) * unit + fine / 2
-    return width
+
+    def tails(t: np.ndarray) -> np.ndarray:
+        return _integer_pair_beyond(t, a, h, of_coarse, less)
+
+    return fine, unit, tails
 
 
 def _integer_pair_beyond(

@@ -179,6 +179,26 @@ class Law(ABC):
         return enough
 
     @abstractmethod
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return P(Y >= m) of one coordinate drawn on its own, before any wrapping.
+
+        In floats, good to a relative 2e-12 of a tail that no float is too small for.
+
+        Parameters
+        ----------
+        scale
+            Scale of the noise Y, above 0.
+        m
+            Integers.
+
+        Examples
+        --------
+        >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+        >>> GAUSSIAN.at_least(4.2, 22).round(9), LAPLACE.at_least(1, 14).round(9)
+        (np.float64(1.54e-07), np.float64(6.08e-07))
+        """
+
+    @abstractmethod
     def quantile(self, level: float) -> float:
         """Return q such that q standard deviations hold an estimate with the level, or more.
 
@@ -242,6 +262,30 @@ class Law(ABC):
         steps = [np.abs(loadings[block]) / sd for block, sd in deviations.items() if sd]
         half: np.ndarray = reduce(np.maximum, steps) / 2
         return width + half
+
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a sum of noises may be that far off: a test of the level, on integers.
+
+        Parameters
+        ----------
+        distance
+            How far off the sum would be, at least 0.
+        loadings, scales, level, largest, groups
+            As in `sum_half_width`.
+        """
+        within: np.ndarray = distance <= self.sum_half_width(
+            loadings, scales, level, largest, groups
+        )
+        return within
 
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.

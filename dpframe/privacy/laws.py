@@ -5,15 +5,15 @@ its name: ledgers and certificates write the name, and `law_named` reads it.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box_accuracy
-from dpframe.privacy.accuracy import integer_pair_half_width, pair_half_width
+from dpframe.privacy import box_accuracy, sums
+from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Allowance, Groups, Law
@@ -22,7 +22,6 @@ from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
 __all__ = ["BOX", "GAUSSIAN", "LAPLACE", "LAWS", "Allowance", "Law", "law_named"]
 
-_WIDE = 2.0  # from this scale on, rounding a Gaussian adds 1/12 to its variance, to the last bit
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
 
 
@@ -31,11 +30,15 @@ class _Gaussian(Law):
 
     __slots__ = ()
 
-    def quantile(self, level: float) -> float:
-        """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return `Phi(-(m - 1/2) / scale)`: the half is the rounding."""
         from scipy import special  # slow to import, and not always needed
 
-        return float(special.ndtri((1 + level) / 2))
+        return np.asarray(special.erfc((np.asarray(m) - 0.5) / scale / _ROOT2) / 2)
+
+    def quantile(self, level: float) -> float:
+        """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
+        return sums.normal_quantile(level)
 
     def sum_half_width(
         self,
@@ -46,7 +49,25 @@ class _Gaussian(Law):
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
-        return self.quantile(level) * _norm(loadings.values())
+        return self.quantile(level) * sums.norm(loadings.values())
+
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a distance is at most the half-width and half of the largest `|c_b|`.
+
+        By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
+        normal quantile alone misses a little more than it says.
+        """
+        step = sums.half_step(largest or loadings, scales, self.standard_deviation)
+        return super().sum_holds(distance - step, loadings, scales, level)
 
     def allowed(self, allowance: Allowance) -> Fraction:
         """Return mu^2."""
@@ -77,14 +98,7 @@ class _Gaussian(Law):
         return sigma
 
     def _deviation(self, scale: float) -> float:
-        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
-
-        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
-        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
-        """
-        if scale >= _WIDE:
-            return math.sqrt(scale**2 + 1 / 12)
-        return math.sqrt(sum((2 * k - 1) * self._beyond(scale, k - 1) for k in range(1, 40)))
+        return sums.rounded_normal_deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return math.erfc((a + 0.5) / scale / _ROOT2)
@@ -99,11 +113,16 @@ class _Laplace(Law):
 
     __slots__ = ()
 
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return `q^m / (1 + q)` for m >= 1, and `1 - q^(1 - m) / (1 + q)` below."""
+        above = np.greater_equal(m, 1)
+        tail = np.exp(np.where(above, np.negative(m), np.subtract(m, 1)) / scale)
+        tail /= 1 + math.exp(-1 / scale)
+        return np.asarray(np.where(above, tail, 1 - tail))
+
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
-        from scipy import special  # slow to import, and not always needed
-
-        return max(float(special.ndtri((1 + level) / 2)), -math.log1p(-level) / _ROOT2)
+        return max(sums.normal_quantile(level), -math.log1p(-level) / _ROOT2)
 
     def sum_half_width(
         self,
@@ -125,29 +144,27 @@ class _Laplace(Law):
         >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
         np.float64(3.4957)
         """
-        deviations = [self.standard_deviation(scales.get(block, 0.0)) for block in loadings]
-        if len(loadings) == 2 and largest is None and all(deviations):  # noqa: PLR2004
-            one, other = loadings
-            steps = (loadings[one] / deviations[0], loadings[other] / deviations[1])
-            return integer_pair_half_width(steps, (scales[one], scales[other]), level)
-        wide: list[float | np.ndarray] = []
-        step: np.ndarray = np.zeros(())
-        for block, loading in loadings.items():
-            scale = scales.get(block, 0.0)
-            deviation = self.standard_deviation(scale)
-            if deviation == 0:
-                wide.append(np.abs(loading))
-                continue
-            wide.append(np.abs(loading) / deviation * (_ROOT2 * scale))
-            part = loading if largest is None else largest[block]
-            step = np.maximum(step, np.abs(part) / deviation)
-        alone = len(wide) == 1 and all(deviations)
-        if largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
-            width = pair_half_width(wide[0], 0.0 if alone else wide[1], level)
-        else:
-            width = self.quantile(level) * _norm(wide)
-        found: np.ndarray = step / 2 + width
-        return found
+        two = sums.pair_of(loadings, scales) if largest is None else None
+        if two is not None:
+            return integer_pair_half_width(*two, level)
+        return sums.independent_half_width(loadings, scales, level, self.quantile(level), largest)
+
+    def sum_holds(
+        self,
+        distance: np.ndarray,
+        loadings: Mapping[str, float | np.ndarray],
+        scales: Mapping[str, float],
+        level: float,
+        *,
+        largest: Mapping[str, float | np.ndarray] | None = None,
+        groups: Groups = (),
+    ) -> np.ndarray:
+        """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+        alone = largest is None and not box_accuracy.drawn_together(loadings, scales, groups)
+        two = sums.pair_of(loadings, scales) if alone else None
+        if two is not None:
+            return integer_pair_holds(distance, *two, level)
+        return super().sum_holds(distance, loadings, scales, level, largest=largest, groups=groups)
 
     def allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
@@ -163,13 +180,11 @@ class _Laplace(Law):
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return `-sqrt(2) |z|`."""
-        density: np.ndarray = -_ROOT2 * np.abs(z)
-        return density
+        return np.asarray(-_ROOT2 * np.abs(z))
 
     def score(self, z: np.ndarray) -> np.ndarray:
         """Return `-sqrt(2) sign(z)`."""
-        slope: np.ndarray = -_ROOT2 * np.sign(z)
-        return slope
+        return np.asarray(-_ROOT2 * np.sign(z))
 
     def distance(self, exponent: float) -> float:
         """Return `exponent / sqrt(2)`."""
@@ -183,8 +198,7 @@ class _Laplace(Law):
         return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
 
     def _deviation(self, scale: float) -> float:
-        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
-        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
+        return sums.deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -307,7 +321,7 @@ class _Box(_Laplace):
             deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
             if deviation:
                 rounding = rounding + np.abs(loading) / deviation / 2
-        width: np.ndarray = factor * _norm(loadings.values()) + rounding
+        width: np.ndarray = factor * sums.norm(loadings.values()) + rounding
         return width
 
     def deviation_among(self, scale: float, members: int) -> float:
@@ -320,14 +334,6 @@ class _Box(_Laplace):
         if members <= 1:
             return super()._beyond(scale, a)
         return float(box_accuracy.beyond((a + 0.5) / scale, members))
-
-
-def _norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
-    """Root of the sum of squares, which may leave the range of floats where the root does not."""
-    total: np.ndarray = np.zeros(())
-    for part in parts:
-        total = np.hypot(total, part)
-    return total
 
 
 GAUSSIAN = _Gaussian(

@@ -95,6 +95,11 @@ class Query(ABC):
         )
 
     @property
+    def counts_units(self) -> bool:
+        """Whether a unit counts once in a group, however many rows it has there."""
+        return False
+
+    @property
     def words(self) -> str:
         """The query in words.
 
@@ -270,6 +275,11 @@ class UnitCount(Query):
     def what(self) -> str:
         """What is computed."""
         return "units"
+
+    @property
+    def counts_units(self) -> bool:
+        """Units are what is counted."""
+        return True
 
     def caps(self, declared: Caps) -> Caps:
         """Keep one row of a unit per group: it is in no more groups than it may have rows."""

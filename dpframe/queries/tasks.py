@@ -6,7 +6,7 @@ adds one integer to every term of that cell. The answer of an engine is an int64
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
@@ -18,7 +18,20 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
 
-__all__ = ["Axis", "BinAxis", "Cells", "KeyAxis", "Task", "Term"]
+__all__ = [
+    "Axis",
+    "BinAxis",
+    "Cells",
+    "KeyAxis",
+    "LabelAxis",
+    "LabelKind",
+    "LabelTask",
+    "Task",
+    "Term",
+]
+
+LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
+"""What labels are that are not known beforehand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,3 +172,64 @@ class Task:
     unit: Hashable | None = None
     caps: Caps = NO_CAPS
     most: int | None = None
+
+    @property
+    def columns(self) -> Iterator[Hashable]:
+        """Every column that is named, some more than once."""
+        yield from (axis.column for axis in self.cells.axes)
+        yield from (term.column for term in self.terms if term.grid is not None)
+        for condition in (self.where, *(term.where for term in self.terms)):
+            if condition is not None:
+                yield from condition.columns
+        if self.unit is not None:
+            yield self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAxis:
+    """A column whose labels are not known beforehand.
+
+    Parameters
+    ----------
+    column
+        Label of the column.
+    kind
+        What its labels are; values of other kinds are none.
+    longest
+        Texts with more characters are no labels.
+    """
+
+    column: Hashable
+    kind: LabelKind
+    longest: int = 256
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTask:
+    """One pass over a frame, to find the labels that its rows have, and count units on each.
+
+    Parameters
+    ----------
+    axes
+        The columns of the labels; a label of several is one of each. Rows without are left out.
+    most
+        For how many labels a unit counts at most; of more, a uniformly random choice.
+    where
+        Rows that do not satisfy this condition are left out first.
+    unit
+        Column that says whose row it is; `None`: every row is a unit of its own. Rows with a
+        missing unit are left out.
+    """
+
+    axes: tuple[LabelAxis, ...]
+    most: int
+    where: Condition | None = None
+    unit: Hashable | None = None
+
+    @property
+    def columns(self) -> Iterator[Hashable]:
+        """Every column that is named, some more than once."""
+        yield from (axis.column for axis in self.axes)
+        yield from () if self.where is None else self.where.columns
+        if self.unit is not None:
+            yield self.unit

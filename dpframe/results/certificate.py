@@ -19,6 +19,7 @@ from dpframe.privacy.neighbors import Neighboring
 from dpframe.results import certificate_words as words
 from dpframe.results.digest import digest
 from dpframe.results.packed import BlockName
+from dpframe.results.private import is_private
 from dpframe.results.reading import (
     Digest,
     Identifier,
@@ -26,9 +27,10 @@ from dpframe.results.reading import (
     Part,
     plain,
     read,
+    require,
     schema_of_record,
 )
-from dpframe.results.record import LedgerPart, LossPart, QueryPart, UnitPart
+from dpframe.results.record import DiscoveryPart, LedgerPart, LossPart, QueryPart, UnitPart
 from dpframe.results.record_noise import ColumnPart, MechanismPart, StepPart
 from dpframe.results.recorded import check_recorded
 
@@ -93,6 +95,8 @@ class Certificate(Part):
     ledger
         Composition: what was spent before and with this release. Null: no budget was declared, and
         nothing adds up several releases but the reader.
+    discovery
+        How groups were found that were not known beforehand; null: all were.
     steps
         What this library computed from the release afterwards, without the data.
     digest
@@ -123,8 +127,15 @@ class Certificate(Part):
     covariance: str
     privacy_loss: LossPart
     ledger: LedgerPart | None
+    discovery: DiscoveryPart | None
     steps: tuple[StepPart, ...]
     digest: Digest
+
+    def __post_init__(self) -> None:
+        found = [grouping.source == "discovered" for grouping in self.query.by]
+        kinds = () if self.discovery is None else self.discovery.dtypes
+        require(sum(found) == len(kinds), "discovered groups have a dtype each")
+        require(all(found) or not any(found), "all groups are discovered, or none is")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
@@ -148,6 +159,8 @@ class Certificate(Part):
             f"  privacy loss  {words.about_loss(self.privacy_loss)}",
             *(f"  column        {words.about_column(column)}" for column in self.columns),
         ]
+        if self.discovery is not None:
+            lines.append(f"  groups        {words.about_discovery(self.discovery)}")
         if self.ledger is not None:
             lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
         lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
@@ -163,6 +176,7 @@ class Certificate(Part):
             ("mechanism", f"{self.mechanism.title} noise on exact integers"),
             ("privacy loss", words.loss_lines(self.privacy_loss)),
             ("ledger", words.ledger_lines(self.ledger)),
+            *words.discovery_rows(self.discovery),
             ("released", [self.released_at, self.library, self.release_id]),
             ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
         ]
@@ -217,6 +231,11 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     if not isinstance(frame, pd.DataFrame):
         raise CertificateError(
             f"a certificate is for a whole released DataFrame, got {a_type(frame)}."
+        )
+    if is_private(frame.attrs):
+        raise CertificateError(
+            "this frame is a diagnosis, or was made of one: it holds exact numbers of a private "
+            "frame and is not for publication. Release the query, and work on what that returns."
         )
     if ATTRIBUTE not in frame.attrs:
         raise CertificateError(

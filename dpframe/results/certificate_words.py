@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Mapping
 
 from dpframe.html import bounds_text, grid, unit_lines
-from dpframe.results.record import CapsPart, LedgerPart, LossPart, UnitPart
+from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart, UnitPart
 from dpframe.results.record_noise import ColumnPart, StepPart
 
 __all__ = [
     "about_column",
+    "about_discovery",
     "about_ledger",
     "about_loss",
     "about_step",
     "columns_table",
+    "discovery_rows",
     "ledger_lines",
     "loss_lines",
     "steps_table",
@@ -34,12 +36,31 @@ def about_loss(loss: LossPart) -> str:
     if loss.epsilon is not None:
         known = f"({loss.epsilon:.6g}, {loss.delta:g})-DP"
     joint = ", shared by all queries released together" if loss.joint else ""
-    return f"{known}, mu={loss.mu:.6g}{joint}"
+    return f"{known}, mu={loss.mu:.6g}{_beside(loss)}{joint}"
+
+
+def _beside(loss: LossPart) -> str:
+    """Say what goes with mu."""
+    return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
+
+
+def about_discovery(found: DiscoveryPart) -> str:
+    """Say how groups were found."""
+    labels = "label" if found.max_labels == 1 else "labels"
+    return (
+        f"discovered: those with a noisy number of units of {found.threshold} or more, one unit "
+        f"counting for {found.max_labels:,} {labels} at most"
+    )
+
+
+def discovery_rows(found: DiscoveryPart | None) -> list[tuple[str, str]]:
+    """Say how groups were found in a row of a table, if any were."""
+    return [] if found is None else [("groups", about_discovery(found))]
 
 
 def loss_lines(loss: LossPart) -> list[str]:
     """Say what a release costs, line by line."""
-    lines = [f"mu={loss.mu:.6g}"]
+    lines = [f"mu={loss.mu:.6g}{_beside(loss)}"]
     if loss.epsilon is not None:
         lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
     if loss.joint:

@@ -12,6 +12,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, verify
+from dpframe.results.selected import check_not_selected
 
 __all__ = ["Weights", "combine"]
 
@@ -59,6 +60,7 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     """
     level = check_level(level)
     certificate = verify(released)
+    check_not_selected(certificate.discovery, "combine")
     released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
     numbers = _aligned(released, weights)
     with np.errstate(all="ignore"):  # a warning could depend on what was released

@@ -144,5 +144,5 @@ def _parsed_plain(texts: Sequence[str], dtype: str) -> pd.Index:
         return pd.to_timedelta(list(texts)).astype(dtype)
     if dtype.startswith("period"):
         return pd.PeriodIndex(texts, dtype=dtype)
-    # texts of pandas' own dtype, which has another name in other versions
-    return pd.Index(list(texts), dtype=None if dtype == "str" else dtype)
+    # texts of the dtype of pandas itself, which has another name in other versions
+    return pd.Index(list(texts), dtype=str if dtype == "str" else dtype)

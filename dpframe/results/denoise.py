@@ -31,6 +31,7 @@ from dpframe.results.denoise_checks import Across, Denoising, check_denoising, d
 from dpframe.results.packed import unpack
 from dpframe.results.read_off import RatioPart
 from dpframe.results.record_noise import ColumnPart, GraphPart, Setting, StepPart
+from dpframe.results.selected import check_not_selected
 
 __all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
 
@@ -101,6 +102,7 @@ def denoised(
     ['count', 'count_denoised']
     """
     certificate = verify(released)
+    check_not_selected(certificate.discovery, "denoising")
     columns_released = described(certificate.columns, released.columns)
     how = check_denoising(
         method,

@@ -15,6 +15,7 @@ from dpframe.results.certificate import verify
 from dpframe.results.dispersions import dispersion_interval
 from dpframe.results.rates import rate_interval
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
+from dpframe.results.selected import selected_ends
 
 __all__ = ["covariance", "half_width", "interval", "std_error"]
 
@@ -67,7 +68,8 @@ def interval(
 
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
     no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
-    any size: they are all rates that a test does not reject.
+    any size: they are all rates that a test does not reject. Those of groups that were found are
+    given that their counts were published: 1 or more, and wider near the threshold.
 
     Parameters
     ----------
@@ -123,7 +125,10 @@ def interval(
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
-        if column.ratio is not None and column.kind == "rate":
+        values = released.iloc[:, position]
+        if certificate.discovery is not None:
+            columns += _selected(values, column, mechanism, certificate.discovery.threshold, level)
+        elif column.ratio is not None and column.kind == "rate":
             sampled = {"sampling": bool(sampling)}
             columns += rate_interval(
                 column.ratio, len(released), mechanism, groups, level, **sampled
@@ -133,7 +138,7 @@ def interval(
                 column.moments, mechanism, groups, level, root=column.kind == "std"
             )
         else:
-            columns += _bars(released.iloc[:, position], column, mechanism, groups, level)
+            columns += _bars(values, column, mechanism, groups, level)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
 
@@ -141,6 +146,14 @@ def interval(
 def _check_flag(name: str, given: object) -> None:
     if not isinstance(given, bool | np.bool_):
         raise QueryError(f"{name} must be True or False, got {name}={given!r}.")
+
+
+def _selected(
+    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of counts that were published for their size."""
+    scale = 0.0 if described.noise is None else described.noise.scale
+    return selected_ends(column.to_numpy(), mechanism.distribution, scale, least, level)
 
 
 def _bars(

@@ -363,7 +363,7 @@ def _name_panels(panels: Any, cells: pd.DataFrame, groups: list[Any], name: str)
 
 def _label_places(axes: Any, keys: list[Any]) -> None:
     """Name the places along the axis, or some of them if there are many."""
-    places = range(0, len(keys), -(-len(keys) // _MOST_LABELS))
+    places = range(0, len(keys), max(-(-len(keys) // _MOST_LABELS), 1))  # none may be found
     labels = [_text(keys[place]) for place in places]
     crowded = len(labels) * max(map(len, labels), default=0) > 80  # noqa: PLR2004
     axes.set_xticks(list(places), labels, rotation=90 if crowded else 0)

@@ -6,14 +6,16 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
+from dpframe.queries.tasks import LabelKind
 from dpframe.results.packed import Packed
 from dpframe.results.reading import Identifier, Limits, NotNegative, OneOf, Part, Text, require
 
 __all__ = [
     "BudgetPart",
     "CapsPart",
+    "DiscoveryPart",
     "GroupingPart",
     "KnownRowsPart",
     "LedgerPart",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
+AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
 Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
 
 
@@ -89,11 +92,15 @@ class GroupingPart(Part):
     source
         Where the groups were written down: in the call, by keyword when the frame was declared, or
         in a schema. Unknown groups are a leak that SP 800-226 warns of: none of these is the data.
+        Discovered: they were not known, and found under this guarantee.
     """
 
     column: str
-    groups: AtLeastOne
-    source: Annotated[str, OneOf(["call", "declared", "schema"])]
+    groups: AtLeastNone
+    source: Annotated[str, OneOf(["call", "declared", "schema", "discovered"])]
+
+    def __post_init__(self) -> None:
+        require(self.groups > 0 or self.source == "discovered", "known groups are one or more")
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,8 @@ class QueryPart(Part):
         The grouping columns, in the order of the levels of the index. Which groups there are:
         public, and never read from the data.
     cells
-        Number of rows of the release; it does not depend on the data.
+        Number of rows of the release. It does not depend on the data, but where groups were
+        discovered: then it is a result as the counts are.
     where
         Which rows were looked at: a condition on each row alone.
     options
@@ -162,9 +170,39 @@ class QueryPart(Part):
     name: str | None
     words: Text
     by: tuple[GroupingPart, ...]
-    cells: AtLeastOne
+    cells: AtLeastNone
     where: str | None
     options: OptionsPart
+
+    def __post_init__(self) -> None:
+        found = any(grouping.source == "discovered" for grouping in self.by)
+        require(self.cells > 0 or found, "known groups have one row or more")
+
+
+@dataclass(frozen=True)
+class DiscoveryPart(Part):
+    """How groups were found that were not known beforehand.
+
+    Units were counted by label, a unit for a few labels at most; labels with a noisy count at the
+    threshold or above are published. Others may be in the data as well.
+
+    Parameters
+    ----------
+    threshold
+        The least noisy number of units that is published.
+    max_labels
+        For how many labels one unit counted at most.
+    dtypes
+        What the labels of each column are, in the order of the levels of the index. Values of other
+        kinds are left out.
+    max_length
+        Texts with more characters are left out.
+    """
+
+    threshold: AtLeastOne
+    max_labels: AtLeastOne
+    dtypes: tuple[Annotated[str, OneOf(get_args(LabelKind))], ...]
+    max_length: AtLeastOne
 
 
 @dataclass(frozen=True)
@@ -186,6 +224,9 @@ class LossPart(Part):
         mu then gives an epsilon for every delta.
     rho
         Strength of Gaussian noise as zero-concentrated differential privacy.
+    extra_delta
+        Probability with which a group of one unit alone may be published, where groups were
+        discovered; mu and rho hold beside it, and delta includes it. 0 in other releases.
     joint
         Whether several tables share this loss, which then counts once for all of them.
     """
@@ -194,6 +235,7 @@ class LossPart(Part):
     epsilon: NotNegative | None
     delta: Delta | None
     rho: NotNegative
+    extra_delta: Delta
     joint: bool
 
     def __post_init__(self) -> None:

@@ -74,5 +74,8 @@ def _claims(certificate: Claim, entry: Entry) -> dict[str, tuple[object, object]
         "time": (certificate.released_at, entry.released_at),
         "query": (f"; {words}; " in f"; {entry.what}; ", True),  # one of those released together
         "mechanism": (certificate.mechanism.name, entry.mechanism),
-        "cost": ((loss.rho, said), (entry.loss.rho, float(kept))),
+        "cost": (
+            (loss.rho, said, loss.extra_delta),
+            (entry.loss.rho, float(kept), float(entry.loss.delta)),
+        ),
     }

@@ -157,7 +157,7 @@ def test_units_are_drawn_for_independently():
     ],
 )
 def test_stages_that_cannot_bind_are_skipped(caps, cells, expected):
-    assert capping._binding(caps, cells) == expected
+    assert capping.binding(caps, cells) == expected
 
 
 def test_many_rows_of_one_unit():

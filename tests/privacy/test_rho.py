@@ -60,11 +60,11 @@ def test_epsilons_of_rhos_at_the_ends(rho):
 @pytest.mark.parametrize("rho", [2.0**-8, 0.125, 1.0, 3.0])
 def test_a_rho_allows_more_pure_noise_than_the_mu_of_it(rho):
     declaration = type("Declaration", (), {"ledger": None})
-    allowed = planning._allowance(Spend.of(rho=rho), declaration)
+    allowed = planning.allowance_of(Spend.of(rho=rho), declaration)
     assert allowed.mu_squared == 2 * Fraction(rho)
     assert allowed.epsilon == Fraction(pure_of_rho(Fraction(rho)))
     assert rho_of_pure(allowed.epsilon) <= Fraction(rho)
     assert allowed.epsilon > 1.2 * pure_of_mu((2 * rho) ** 0.5)
-    of_mu = planning._allowance(Spend.of(mu=0.7), declaration).epsilon
+    of_mu = planning.allowance_of(Spend.of(mu=0.7), declaration).epsilon
     assert of_mu <= pure_of_mu(0.7)
     assert of_mu == pytest.approx(pure_of_mu(0.7))

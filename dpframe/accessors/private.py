@@ -1,0 +1,307 @@
+"""What `.dp` does with private frames of any kind: one-line delegations, without state."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Self, Unpack
+
+import pandas as pd
+
+from dpframe.accessors.options import CallOptions, PreviewOptions, ReleaseOptions, caps_of
+from dpframe.declaration.facts import Declaration
+from dpframe.declare import declare
+from dpframe.diagnose import diagnose
+from dpframe.discover import (
+    DiscoverOptions,
+    LookOptions,
+    discover,
+    preview_discover,
+)
+from dpframe.engines import Frame
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import DeclarationError
+from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.preview import preview
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import EachRow, Neighboring
+from dpframe.queries import asking
+from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
+from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.together import AggregatePart
+from dpframe.release import release
+
+__all__ = ["PrivateAccessor"]
+
+
+class PrivateAccessor:
+    """Differentially private releases of a private frame of any kind that an engine can read.
+
+    Parameters
+    ----------
+    frame
+        A private frame.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def declare(
+        self,
+        schema: object = None,
+        *,
+        bounds: Mapping[Hashable, object] | None = None,
+        keys: Mapping[Hashable, object] | None = None,
+        privacy_unit: Hashable | EachRow | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        neighboring: Neighboring = "add_remove",
+        missing: Mapping[Hashable, object] | None = None,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        name: str | None = None,
+        validate: bool = False,
+    ) -> Self:
+        """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
+        declare(
+            self._frame,
+            schema,
+            bounds=bounds,
+            keys=keys,
+            privacy_unit=privacy_unit,
+            unit=unit,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            neighboring=neighboring,
+            missing=missing,
+            budget=budget,
+            ledger=ledger,
+            name=name,
+            validate=validate,
+        )
+        return self
+
+    def count(
+        self,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
+        query = asking.count(by, where=where, keys=keys, **caps_of(spend))
+        return self._one(query, spend)
+
+    def rate(
+        self,
+        condition: str,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
+        query = asking.rate(condition, by, where=where, keys=keys, **caps_of(spend))
+        return self._one(query, spend)
+
+    def sum(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        max_true: int | None = None,
+        n: KnownRows = None,
+        n_weight: float = 0.0,
+        objective: Objective = "total",
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
+        query = asking.sum(
+            columns,
+            by,
+            where=where,
+            keys=keys,
+            bounds=bounds,
+            max_true=max_true,
+            n=n,
+            n_weight=n_weight,
+            objective=objective,
+            **caps_of(spend),
+        )
+        return self._one(query, spend)
+
+    def mean(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
+        query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        return self._one(query, spend)
+
+    def var(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
+        query = asking.var(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        return self._one(query, spend)
+
+    def std(
+        self,
+        columns: Columns,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
+        query = asking.std(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        return self._one(query, spend)
+
+    def histogram(
+        self,
+        column: Hashable,
+        bins: object,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
+        query = asking.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
+        return self._one(query, spend)
+
+    def units(
+        self,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
+        query = asking.units(by, where=where, keys=keys, **caps_of(spend))
+        return self._one(query, spend)
+
+    def aggregate(
+        self,
+        /,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        mu: float | None = None,
+        rho: float | None = None,
+        share: float | None = None,
+        mechanism: str = "auto",
+        denoise: str | None = None,
+        graph: object = None,
+        name: str | None = None,
+        note: str | None = None,
+        privacy_unit: EachRow | None = None,
+        n_weight: float = 0.0,
+        objective: Objective = "total",
+        **named: AggregatePart,
+    ) -> pd.DataFrame:
+        """Release several outputs by the same groups; see `dpframe.aggregate`."""
+        query = asking.aggregate(
+            by,
+            where=where,
+            keys=keys,
+            max_rows=max_rows,
+            max_groups=max_groups,
+            max_rows_per_group=max_rows_per_group,
+            n_weight=n_weight,
+            objective=objective,
+            **named,
+        )
+        spend: ReleaseOptions = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "mu": mu,
+            "rho": rho,
+            "share": share,
+            "mechanism": mechanism,
+            "denoise": denoise,
+            "graph": graph,
+            "name": name,
+            "note": note,
+            "privacy_unit": privacy_unit,
+        }
+        return self._one(query, spend)
+
+    def release(self, query: Query | Mapping[str, Query], **spend: Unpack[ReleaseOptions]) -> Any:
+        """Release a query, or a dict of them at once; see `dpframe.release`."""
+        return release(self._frame, query, **spend)
+
+    def preview(
+        self,
+        query: Query | Mapping[str, Query],
+        **options: Unpack[PreviewOptions],
+    ) -> pd.DataFrame:
+        """Show cost and error of a release without making it; see `dpframe.preview`."""
+        return preview(self._frame, query, **options)
+
+    def diagnose(
+        self, query: Query | Mapping[str, Query] | None = None, *, groups: bool = False
+    ) -> Any:
+        """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
+        return diagnose(self._frame, query, groups=groups)
+
+    def discover(self, by: Columns, **options: Unpack[DiscoverOptions]) -> pd.DataFrame:
+        """Find the groups that may be published; see `dpframe.discover`."""
+        return discover(self._frame, by, **options)
+
+    def preview_discover(self, by: Columns, **options: Unpack[LookOptions]) -> pd.DataFrame:
+        """Show which groups would be found, without looking; see `dpframe.preview_discover`."""
+        return preview_discover(self._frame, by, **options)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What is declared about this frame."""
+        return declaration_of(self._frame)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that releases of this frame are charged to."""
+        ledger = declaration_of(self._frame).ledger
+        if ledger is None:
+            raise DeclarationError(
+                "no budget is declared for this frame. Declare one: .dp.declare(..., "
+                "budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            )
+        return ledger
+
+    @property
+    def budget(self) -> BudgetStatus:
+        """What is spent of the declared budget and what is left."""
+        return self.ledger.status()
+
+    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
+        released: pd.DataFrame = release(self._frame, query, **spend)
+        return released

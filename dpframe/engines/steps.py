@@ -1,0 +1,196 @@
+"""What becomes of every row of a frame in a release, step by step, by the engine's own means.
+
+It is what `totals` does before it adds up, on all rows at once, and with a note of where each row
+is left out. A release does not look at it.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpframe.columns import values
+from dpframe.columns.lookup import CellLookup
+from dpframe.engines.blocks import FrameReader, RowBlock
+from dpframe.engines.capping import binding
+from dpframe.engines.picking import keep_few
+from dpframe.engines.sums import Prepared, sums_of
+from dpframe.engines.units import Units, unit_codes
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Axis, Task
+from dpframe.queries.where import Condition
+
+__all__ = ["Followed", "Step", "Valued"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step of a release, and the rows that it leaves out.
+
+    Parameters
+    ----------
+    kind
+        What is done: "where", "unit", "missing key", "undeclared key", "combination", or the name
+        of a cap.
+    left_out
+        Mask of the rows that no step before has left out, and this one does.
+    axis
+        The grouping column, for keys.
+    """
+
+    kind: str
+    left_out: np.ndarray
+    axis: Axis | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Valued:
+    """What the values of a column are, in some rows.
+
+    Parameters
+    ----------
+    missing, unusable
+        Numbers of values that are missing, and that are no number or no time as it is bounded.
+    below, above
+        Numbers of values that are clipped to the lower and to the upper bound.
+    """
+
+    missing: int
+    unusable: int
+    below: int
+    above: int
+
+
+class Followed:
+    """The rows of a frame on their way into the totals of a task.
+
+    Parameters
+    ----------
+    frame
+        The frame; it has the columns of the task once each.
+    task
+        What would be added up.
+    """
+
+    def __init__(self, frame: pd.DataFrame, task: Task) -> None:
+        self.rows = len(frame)
+        self._task = task
+        self._source = FrameReader(frame, list(task.cells.axes), {})
+        self._block = RowBlock(self._source, slice(0, self.rows))
+        self._prepared = Prepared(task, CellLookup(task.cells))
+        self.cells = self._prepared.find(self._block)
+        self._units, self._none = self._codes()
+        self._left = np.ones(self.rows, bool)
+        self.grouped = self._left
+        """Mask of the rows that have a group and a unit, before caps."""
+        self.steps = list(self._steps())
+        self.kept = self._left
+        """Mask of the rows that are counted."""
+
+    def units(self, rows: np.ndarray) -> int:
+        """Return the number of units that have some of the rows of a mask."""
+        seen = np.zeros(self._none + 1, bool)
+        seen[self._units[rows]] = True
+        return int(np.count_nonzero(seen[:-1]))
+
+    def units_by_cell(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of units with some of the rows of a mask, for every cell."""
+        pairs = np.unique(self.cells[rows] * (self._none + 1) + self._units[rows])
+        return np.bincount(pairs // (self._none + 1), minlength=self._task.cells.size)
+
+    def rows_by_cell(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of rows of a mask for every cell; all of them are in one."""
+        return np.bincount(self.cells[rows], minlength=self._task.cells.size)
+
+    def column(self, label: Hashable) -> pd.Series:
+        """Return a column."""
+        return self._source.column(label)
+
+    def matched(self, axis: Axis) -> bool:
+        """Tell whether any row of the frame has one of the keys, or lies in one of the bins."""
+        return bool((self._block.position(axis) < len(axis)).any())
+
+    def most_often(self, label: Hashable, rows: np.ndarray, most: int) -> list[tuple[object, int]]:
+        """Return the values that most rows of a mask have, with their numbers of rows."""
+        column = values.dense(self.column(label)).iloc[np.flatnonzero(rows)]
+        codes, count = unit_codes(column)
+        numbers = np.bincount(codes, minlength=count + 1)[:count]
+        found = np.argsort(-numbers, kind="stable")[:most]
+        first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in found]
+        return [(values.objects(column.iloc[[row]])[0], n) for row, n in first if n]
+
+    def satisfying(self, where: Condition | None, among: np.ndarray) -> np.ndarray:
+        """Mask of the rows, among those of another, that satisfy a condition."""
+        return among if where is None else among & self._block.kept(where)
+
+    def valued(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Valued:
+        """Look at the values of a column in the rows of a mask."""
+        numbers = self._block.rounded(label, grid)
+        missing = values.missing(self.column(label))
+        return Valued(
+            missing=int(np.count_nonzero(rows & missing)),
+            unusable=int(np.count_nonzero(rows & np.isnan(numbers) & ~missing)),
+            below=int(np.count_nonzero(rows & (numbers < grid.lower))),
+            above=int(np.count_nonzero(rows & (numbers > grid.upper))),
+        )
+
+    def dropped_true(self, most: int) -> tuple[int, int]:
+        """Return how many true values there are in all sums of a task, and how many count."""
+        columns = []
+        for term in sums_of(self._task):
+            if term.grid is not None:
+                integers, _ = self._block.snapped(term.column, term.grid)
+                columns.append(np.where(self.satisfying(term.where, self.kept), integers, 0))
+        before = sum(int(column.sum()) for column in columns)
+        keep_few(columns, most)
+        return before, sum(int(column.sum()) for column in columns)
+
+    def _codes(self) -> tuple[np.ndarray, int]:
+        """Return numbers of the units of the rows, and that of none."""
+        if self._task.unit is None:
+            return np.arange(self.rows), self.rows
+        return unit_codes(self.column(self._task.unit))
+
+    def _steps(self) -> Iterator[Step]:
+        """Leave rows out, in the order in which a release does."""
+        task = self._task
+        if task.where is not None:
+            yield self._leave_out("where", ~self._block.kept(task.where))
+        if task.unit is not None:
+            yield self._leave_out("unit", self._units == self._none)
+        for axis in task.cells.axes:
+            outside = self._block.position(axis) == len(axis)
+            missing = values.missing(self.column(axis.column))
+            yield self._leave_out("missing key", outside & missing, axis)
+            yield self._leave_out("undeclared key", outside, axis)
+        if task.cells.chosen is not None:
+            yield self._leave_out("combination", self.cells == self._prepared.outside)
+        self.grouped = self._left
+        if task.unit is not None:
+            yield from self._capped(Units(self.column(task.unit)))
+
+    def _capped(self, units: Units) -> Iterator[Step]:
+        """Apply the caps of the task one by one: together they do the same, to the same law."""
+        size, caps = self._task.cells.size, self._task.caps
+        bound = binding(caps, size)
+        # in a single group, a cap on the rows of a group is one on rows
+        by_group = bound.rows is not None and bound.rows != caps.rows
+        stages = {
+            "max_rows_per_group": Caps(
+                rows=bound.rows if by_group else None, rows_per_group=bound.rows_per_group
+            ),
+            "max_groups": Caps(groups=bound.groups),
+            "max_rows": Caps(rows=None if by_group else bound.rows),
+        }
+        declared = dict(zip(stages, (caps.rows_per_group, caps.groups, caps.rows), strict=True))
+        for name, stage in stages.items():
+            if declared[name] is not None:
+                cells = np.where(self._left, self.cells, size)
+                yield self._leave_out(name, ~units.kept(cells, size, stage))
+
+    def _leave_out(self, kind: str, rows: np.ndarray, axis: Axis | None = None) -> Step:
+        left_out = self._left & rows
+        self._left = self._left & ~rows
+        return Step(kind, left_out, axis)

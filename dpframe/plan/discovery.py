@@ -1,0 +1,237 @@
+"""The frozen, data-free plan of labels to be found: noise, threshold and cost."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
+from dpframe.ledger.ledger import Ledger
+from dpframe.plan.plan import allowance_of, candidates
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, check_delta, exact
+from dpframe.privacy.laws import Law
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.rounding import below
+from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
+from dpframe.queries.discovery import Labels
+from dpframe.queries.tasks import LabelTask
+from dpframe.strategies import MECHANISMS, Mechanism
+
+__all__ = ["DiscoveryPlan", "plan_discovery"]
+
+_SINGLE = ("laplace", "gaussian")
+"""Mechanisms with independent noise on each count."""
+
+
+class _Extra(NamedTuple):
+    """The largest extra delta, `None` if nothing says so; and whether the call asks for it."""
+
+    most: Fraction | None
+    asked: bool
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryPlan:
+    """Labels that are ready to be charged and found.
+
+    Parameters
+    ----------
+    wanted
+        What to look for.
+    task
+        What the engine is asked.
+    caps
+        What of a unit counts.
+    threshold
+        Noise, and the least noisy count that is published.
+    mechanism
+        Name of the mechanism chosen.
+    spend
+        How the amount was given.
+    loss
+        What it costs.
+    others
+        Plans of the same with the other mechanism, where it applies.
+    """
+
+    wanted: Labels
+    task: LabelTask
+    caps: Caps
+    threshold: LabelThreshold
+    mechanism: str
+    spend: Spend
+    loss: PrivacyLoss
+    others: tuple["DiscoveryPlan", ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return self.wanted.words
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read."""
+        return tuple(dict.fromkeys(self.task.columns))
+
+    @property
+    def how(self) -> Mechanism:
+        """The mechanism chosen."""
+        return MECHANISMS[self.mechanism]
+
+
+def plan_discovery(
+    declaration: Declaration,
+    wanted: Labels,
+    spend: Spend,
+    mechanism: str = "auto",
+    discovery: float | None = None,
+) -> DiscoveryPlan:
+    """Plan how labels are found; reads no data and spends nothing.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    wanted
+        What to look for.
+    spend
+        How much may be used.
+    mechanism
+        "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
+        among those that the budget allows.
+    discovery
+        Largest extra delta; `None`: of a budget all that is left for such; beside a `delta` in the
+        call, the part of it that gives the least threshold.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the budget has no such delta left.
+    CalibrationError
+        If no mechanism can honor the spend.
+    DeclarationError
+        If a unit has no cap on its labels.
+    """
+    names = _candidates(mechanism, spend, declaration)
+    most = _most_labels(declaration, wanted)
+    extra = _extra(declaration.ledger, discovery)
+    unit = declaration.unit_column
+    task = LabelTask(wanted.axes, most, wanted.where, unit)
+    caps = ROW_CAPS if unit is None else Caps(groups=most, rows_per_group=1)
+    found = {
+        name: _threshold(MECHANISMS[name].law, declaration, spend, most, extra) for name in names
+    }
+    plans = [
+        DiscoveryPlan(wanted, task, caps, one, name, spend, one.loss)
+        for name, one in found.items()
+        if one is not None
+    ]
+    if not plans:
+        raise CalibrationError(
+            "epsilon and delta must both be > 0 to find labels: the one that the noise needs is 0. "
+            'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
+            "threshold's."
+        )
+    ledger = declaration.ledger
+    fitting = [plan for plan in plans if ledger is None or ledger.allows(plan.loss)]
+    best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
+    return replace(best, others=tuple(plan for plan in plans if plan is not best))
+
+
+def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+    """Return the names of the mechanisms to compare."""
+    names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
+    if names or mechanism == "auto":
+        return names or list(_SINGLE)
+    raise CalibrationError(
+        f'mechanism must be "auto", "laplace" or "gaussian" to find labels, got '
+        f"mechanism={mechanism!r}: each count has noise of its own."
+    )
+
+
+def _most_labels(declaration: Declaration, wanted: Labels) -> int:
+    """Return for how many labels a unit counts."""
+    if declaration.unit_column is None:
+        if wanted.max_groups not in (None, 1):
+            raise DeclarationError(
+                f"max_groups={wanted.max_groups} is a cap on the labels of one privacy unit, and "
+                "none is declared: a row has one label. Declare privacy_unit=, or leave it out."
+            )
+        return 1
+    most = wanted.most(declaration.caps)
+    if most is None:
+        raise DeclarationError(
+            "max_groups must say for how many labels one privacy unit counts: without a cap, all "
+            "labels of one person could be published. Declare max_groups=, or give it in the call."
+        )
+    return most
+
+
+def _extra(ledger: Ledger | None, discovery: float | None) -> _Extra:
+    """Say which extra delta may be charged."""
+    asked = None if discovery is None else exact(check_delta(discovery))
+    if asked == 0:
+        raise CalibrationError(
+            "discovery must be > 0: labels that one unit alone has are published with a "
+            "probability of at most that. Give a tenth of delta, for instance."
+        )
+    if ledger is None:
+        return _Extra(asked, asked=asked is not None)
+    left = ledger.status().pots.spare_delta
+    if left <= 0:
+        raise _nothing_kept(ledger.budget)
+    if asked is not None and asked > left:
+        raise BudgetExceededError(
+            f"discovery={float(asked):g} does not fit in what is left for extra deltas of "
+            f"{ledger.budget}: discovery={below(left):.6g}."
+        )
+    return _Extra(left if asked is None else asked, asked=asked is not None)
+
+
+def _nothing_kept(budget: Budget) -> BudgetExceededError:
+    if budget.discovery:
+        return BudgetExceededError(
+            f"nothing is left for extra deltas of {budget}, which finding labels needs. Give "
+            "earlier ones a part of it, discovery=..., or declare a larger budget."
+        )
+    delta = f"{budget.delta or 1e-6:g}"
+    return BudgetExceededError(
+        "finding labels needs an extra delta, and no part of delta is kept for such in "
+        f"{budget}. Keep a tenth when it is declared, discovery=delta/10: "
+        f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)."
+    )
+
+
+def _threshold(
+    law: Law, declaration: Declaration, spend: Spend, labels: int, extra: _Extra
+) -> LabelThreshold | None:
+    """Find the least threshold of one law, if there is noise of it."""
+    neighboring, most = declaration.neighboring, extra.most
+    allowance = allowance_of(spend, declaration)
+    if spend.delta is not None and not extra.asked:
+        total = exact(spend.delta)
+        most = total if most is None else min(most, total)
+        return best_split(
+            law, spend.amount, total, labels=labels, neighboring=neighboring, most=most
+        )
+    if most is None:
+        raise CalibrationError(
+            "say how much delta finding labels may use: delta= beside epsilon=, or discovery= "
+            "beside mu= or rho=; or declare a budget with discovery=delta/10. With about that "
+            "probability, a label is published that one unit alone has."
+        )
+    if spend.delta is not None:
+        allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
+    allowed = law.allowed(allowance)
+    return threshold_of(law, allowed, most, labels, neighboring) if allowed else None
+
+
+def _rest(spend: Spend, delta: float, extra: Fraction) -> Spend:
+    """Leave to the noise what the threshold does not have of a delta."""
+    if extra > exact(delta):
+        raise CalibrationError(
+            f"discovery must be at most delta={delta:g}, of which it is a part, got "
+            f"discovery={float(extra):g}."
+        )
+    return replace(spend, delta=below(exact(delta) - extra))

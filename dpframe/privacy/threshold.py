@@ -1,0 +1,245 @@
+"""From which noisy number of units on a label may be published, though it was not known before.
+
+A unit has at most k labels. Per label the units are counted, integer noise Y is added, and the
+label is published with its noisy number where that is T or more. A label that one unit alone has is
+hidden with probability `P = P(Y <= T - 2)`; with all but probability `1 - P^k` all labels that a
+unit adds are hidden.
+
+**Charge.** The release is charged as the noise of the counts, and beside it an extra delta of
+`d = 1 - P^k`. Let a labels be in D alone, and b in D', with a, b <= k.
+
+- From D to D': M(D) is within d of what M publishes of D without its a labels, and that and M(D')
+  differ in counts alone.
+- From D' to D, with a <> 0: TV distance and the noise would give `exp(epsilon) d`. But M(D') is
+  within d of the mixture that publishes, with probability `1 - P^a`, what M(D) does given that one
+  of the a labels is published, and what M(D') does otherwise. The other part of both mixtures, of
+  equal weight `P^a`, differs in counts alone; the first part is the same.
+
+So there are, within d of the truth, two laws that the noise alone keeps apart: losses of several
+releases add up as those of the noise do, and their extra deltas add up. Where labels are replaced,
+the weights are those of b, and `d = 1 - P^k` as well: the larger of `1 - P^a` and `1 - P^b`, not
+their sum. (Korolova, Kenthapadi, Mishra and Ntoulas 2009, for Laplace noise; Wilkins, Kifer, Zhang
+and Karrer 2024, for Gaussian noise added and removed.)
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.law import Allowance, Law
+from dpframe.privacy.neighbors import Neighboring
+from dpframe.privacy.rounding import below, round_up
+
+__all__ = ["LabelThreshold", "best_split", "extra_delta", "moved", "threshold_of"]
+
+_PARTS = 50  # of a delta that noise and threshold share
+
+_LEAST = 2  # with 1, nothing would be hidden of a label of one unit but by noise below 0
+_MARGIN = 2.0**-36  # tails err by less than 2**-39
+_LEAST_TAIL = 2.0**-1000  # smaller ones lose digits
+_MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class LabelThreshold:
+    """Noise for counts of units, and the least noisy count that is published.
+
+    Parameters
+    ----------
+    law
+        Law of the noise.
+    scale
+        Its scale.
+    least
+        T: labels with a noisy count of T or more are published.
+    labels
+        k, how many labels a unit is counted for at most.
+    allowed
+        What the noise is charged as: mu^2 of Gaussian, epsilon of Laplace noise.
+    """
+
+    law: Law
+    scale: float
+    least: int
+    labels: int
+    allowed: Fraction
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What a release costs."""
+        return self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
+
+    @property
+    def extra_delta(self) -> Fraction:
+        """`1 - P^k`, rounded up: that a label is published which one unit alone has."""
+        return extra_delta(self.law, self.scale, self.least, self.labels)
+
+    def published(self, units: np.ndarray | int) -> np.ndarray:
+        """Return the probability that labels with so many units are published."""
+        return self.law.at_least(self.scale, self.least - np.asarray(units))
+
+    def size_published(self, probability: float) -> int:
+        """Return the smallest number of units that is published with at least a probability.
+
+        Examples
+        --------
+        >>> from dpframe.privacy.laws import LAPLACE
+        >>> found = LabelThreshold(LAPLACE, 1.0, 15, 1, Fraction(1))
+        >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
+        [13, 15, 17]
+        """
+        return _least(lambda n: bool(self.published(n) >= probability), 1)
+
+
+def moved(labels: int, neighboring: Neighboring) -> int:
+    """Return how many counts of units one unit can move by 1: of a replaced one, all of both."""
+    return labels if neighboring == "add_remove" else 2 * labels
+
+
+def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
+    """Bound the probability that one of k labels of a single unit is published, from above.
+
+    It is ``1 - P^k`` with ``P = P(Y <= T - 2)``: with `n + Y >= T`, noise of `T - 1` publishes.
+
+    Parameters
+    ----------
+    law, scale
+        The noise Y.
+    least
+        T, at least 2.
+    labels
+        k.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import LAPLACE
+    >>> float(extra_delta(LAPLACE, 1.0, 15, 1)) <= 1e-6 < float(extra_delta(LAPLACE, 1.0, 14, 1))
+    True
+    """
+    tail = max(float(law.at_least(scale, least - 1)), _LEAST_TAIL) * (1 + _MARGIN)
+    if tail >= 1:
+        return Fraction(1)
+    beyond = -math.expm1(labels * math.log1p(-tail)) * (1 + _MARGIN)
+    return min(Fraction(math.nextafter(beyond, 1.0)), Fraction(1))
+
+
+def threshold_of(
+    law: Law, allowed: Fraction, delta: Fraction, labels: int, neighboring: Neighboring
+) -> LabelThreshold:
+    """Find the least threshold for some loss and extra delta.
+
+    The scale s is the smallest float for which ``m / s^p <= allowed`` exactly, m the number of
+    counts that move by 1, p the norm of the law; then T is the smallest integer, 2 or more, whose
+    `extra_delta` is at most delta.
+
+    Parameters
+    ----------
+    law
+        Law of the noise.
+    allowed
+        mu^2 of Gaussian, epsilon of Laplace noise, > 0.
+    delta
+        Largest extra delta, > 0.
+    labels
+        How many labels a unit is counted for at most.
+    neighboring
+        The neighboring relation.
+
+    Raises
+    ------
+    CalibrationError
+        If the noise would be too wide to count anything, or delta is next to nothing.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import LAPLACE
+    >>> threshold_of(LAPLACE, Fraction(1), Fraction(1, 10**6), 1, "add_remove").least
+    15
+    """
+    counts = Fraction(moved(labels, neighboring))
+    if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
+        raise CalibrationError(
+            "the noise needed has a scale above the limit of 2**50 units. Spend more, or declare "
+            "a smaller max_groups."
+        )
+    if delta < 2 * labels * Fraction(_LEAST_TAIL):
+        raise CalibrationError(
+            "the extra delta of finding labels must be at least 2**-999 for each label of a unit, "
+            f"got about {float(delta):g}. Give a tenth of delta, for instance."
+        )
+    start = float(counts / allowed) ** (1 / law.norm)
+    scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
+    least = _least(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)
+    return LabelThreshold(law, scale, least, labels, allowed)
+
+
+def best_split(
+    law: Law,
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    labels: int,
+    neighboring: Neighboring,
+    most: Fraction,
+) -> LabelThreshold | None:
+    """Find the least threshold of a release that is (epsilon, delta)-DP by itself.
+
+    Noise that needs a delta has a part of it, in steps of a fiftieth, and the threshold the rest;
+    other noise leaves all of it to the threshold. Of equal thresholds, the least scale is taken.
+
+    Parameters
+    ----------
+    law, labels, neighboring
+        As in `threshold_of`.
+    epsilon, delta
+        What the release is to keep.
+    most
+        Largest extra delta.
+
+    Returns
+    -------
+    LabelThreshold or None
+        `None` if there is no noise of this law for it.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+    >>> delta = Fraction(1, 10**6)
+    >>> facts = {"labels": 3, "neighboring": "add_remove", "most": delta}
+    >>> [best_split(law, Fraction(1), delta, **facts).least for law in (LAPLACE, GAUSSIAN)]
+    [45, 41]
+    """
+    parts = range(1, _PARTS) if law.needs_delta else (_PARTS,)
+    extras = {min(most, delta * part / _PARTS) for part in parts}
+    found = [
+        threshold_of(law, allowed, extra, labels, neighboring)
+        for extra in sorted(extras)
+        if extra and (allowed := law.allowed(_left(epsilon, delta - extra)))
+    ]
+    return min(found, key=lambda one: (one.least, one.scale), default=None)
+
+
+def _left(epsilon: Fraction, delta: Fraction) -> Allowance:
+    """Say what noise may lose where the threshold has had its part of delta."""
+    number = below(epsilon)
+    return Allowance(Fraction(gaussian_mu(number, below(delta))) ** 2, Fraction(number))
+
+
+def _least(holds: Callable[[int], bool], start: int) -> int:
+    """Find the smallest integer from a start on of which something holds, as of all larger ones."""
+    last, enough, step = start - 1, start, 1
+    while not holds(enough):
+        last, enough, step = enough, enough + step, 2 * step
+    while enough - last > 1:
+        middle = (last + enough) // 2
+        if holds(middle):
+            enough = middle
+        else:
+            last = middle
+    return enough

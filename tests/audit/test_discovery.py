@@ -1,0 +1,160 @@
+"""How often groups are published that one unit alone is in, and what three faults would do.
+
+Each group is a trial of its own: a frame has as many as it takes. A bound is false in fewer than
+one run in 10**6 (Clopper-Pearson).
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.auditing import FALSE_ALARM, largest_probability, least_probability
+
+import dpframe as dpf
+from dpframe.engines import labels
+from dpframe.privacy import threshold
+from dpframe.privacy.neighbors import Caps
+
+TRIALS = 1_200_000
+DELTA = 0.02
+GAMES = {
+    f"{mechanism}, {most} labels, {neighboring}": (mechanism, most, neighboring)
+    for mechanism in ("laplace", "gaussian")
+    for most in (1, 3)
+    for neighboring in ("add_remove", "replace")
+}
+
+
+def alone(most, neighboring):
+    """Units with two rows of each of their own labels."""
+    unit = np.repeat(np.arange(TRIALS // most), 2 * most)
+    label = np.repeat(np.arange(TRIALS // most * most), 2)
+    frame = pd.DataFrame({"u": unit, "label": label})
+    facts = {"max_groups": most, "max_rows": 2 * most, "neighboring": neighboring}
+    frame.dp.declare(privacy_unit="u", **facts)
+    return frame
+
+
+def played(game):
+    """The number of units of which a label is published, that of all, and what was claimed."""
+    mechanism, most, neighboring = game
+    frame = alone(most, neighboring)
+    found = frame.dp.discover(
+        "label", dtype="int64", epsilon=1, delta=2 * DELTA, discovery=DELTA, mechanism=mechanism
+    )
+    units = len(set((found.index // most).tolist()))
+    claim = found.dp.certificate.privacy_loss.extra_delta
+    return units, TRIALS // most, claim
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", GAMES)
+def test_labels_of_one_unit_are_published_as_rarely_as_claimed(name):
+    units, trials, claim = played(GAMES[name])
+    assert claim <= DELTA
+    assert least_probability(units, trials, FALSE_ALARM / 2) <= claim
+    # the claim is exact, to a fifth at most
+    assert largest_probability(units, trials, FALSE_ALARM / 2) >= claim
+    assert largest_probability(units, trials, FALSE_ALARM / 2) <= 1.2 * claim
+    assert claim * trials > 200
+
+
+def one_lower(patch):
+    published = dpf.discover.__globals__["_published"]
+
+    def lower(found, own):
+        return published(found, threshold.LabelThreshold(*_parts(own, own.least - 1)))
+
+    patch.setitem(dpf.discover.__globals__, "_published", lower)
+
+
+def _parts(own, least):
+    return own.law, own.scale, least, own.labels, own.allowed
+
+
+def mass_at_the_threshold_dropped(patch):
+    exact = threshold.extra_delta
+
+    def dropped(law, scale, least, most):
+        return exact(law, scale, least + 1, most)  # P(Y <= T - 1), as if T were not published
+
+    patch.setattr(threshold, "extra_delta", dropped)
+
+
+def rows_counted(patch):
+    class Counting(labels.Units):
+        def kept(self, cells, cell_count, caps):
+            return super().kept(cells, cell_count, Caps(None, caps.groups, None))
+
+    patch.setattr(labels, "Units", Counting)
+
+
+def labels_without_cap(patch):
+    class Counting(labels.Units):
+        def kept(self, cells, cell_count, caps):
+            return super().kept(cells, cell_count, Caps(None, None, 1))
+
+    patch.setattr(labels, "Units", Counting)
+
+
+def a_label_alone(patch):
+    exact = threshold.extra_delta
+    patch.setattr(
+        threshold, "extra_delta", lambda law, scale, least, most: exact(law, scale, least, 1)
+    )
+
+
+FAULTS = [one_lower, mass_at_the_threshold_dropped, rows_counted]
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("name", GAMES)
+def test_faults_are_caught(name, fault, monkeypatch):
+    fault(monkeypatch)
+    units, trials, claim = played(GAMES[name])
+    assert least_probability(units, trials, FALSE_ALARM / 2) > claim
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_labels_of_a_unit_that_are_charged_as_one_are_caught(mechanism, monkeypatch):
+    a_label_alone(monkeypatch)
+    units, trials, claim = played((mechanism, 3, "add_remove"))
+    assert least_probability(units, trials, FALSE_ALARM / 2) > claim
+
+
+@pytest.mark.audit
+def test_a_unit_with_more_labels_than_its_cap_is_caught_without_it(monkeypatch):
+    def found():
+        frame = alone(3, "add_remove")
+        asked = {"epsilon": 1, "delta": 2 * DELTA, "discovery": DELTA, "mechanism": "laplace"}
+        return frame.dp.discover("label", dtype="int64", max_groups=1, **asked)
+
+    trials = TRIALS // 3
+    published, claim = found(), DELTA
+    units = len(set((published.index // 3).tolist()))
+    assert least_probability(units, trials, FALSE_ALARM) <= claim
+    labels_without_cap(monkeypatch)
+    units = len(set((found().index // 3).tolist()))
+    assert least_probability(units, trials, FALSE_ALARM) > claim
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_groups_are_found_as_often_as_the_preview_says(mechanism):
+    facts = {"epsilon": 1, "delta": 1e-3, "mechanism": mechanism, "privacy_unit": dpf.EACH_ROW}
+    small = pd.DataFrame({"label": [0]})
+    shown = small.dp.preview_discover("label", dtype="int64", **facts).iloc[0]
+    for percent in (5, 50, 95):
+        size = int(shown[f"found_{percent}"])
+        groups = 20_000
+        frame = pd.DataFrame({"label": np.repeat(np.arange(groups), size)})
+        found = len(frame.dp.discover("label", dtype="int64", **facts))
+        law = dpf.discover(small, "label", dtype="int64", **facts).dp.certificate.mechanism
+        scale, least = law.scales["0"], int(shown["threshold"])
+        chance = float(law.distribution.at_least(scale, least - size))
+        # 6 standard deviations: a false alarm in 10**8 runs
+        assert abs(found - groups * chance) < 6 * math.sqrt(groups * chance * (1 - chance)) + 1
+        assert chance >= percent / 100

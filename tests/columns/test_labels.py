@@ -1,0 +1,148 @@
+"""Labels of a column: one per value, from that value alone, of the kind that was asked for."""
+
+import datetime
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.hostile import HOSTILE, KINDS, OBJECTS
+
+from dpframe.columns.labels import coded_labels, no_labels
+from dpframe.columns.values import is_dictionary, objects
+from dpframe.queries.tasks import LabelAxis
+
+LABELS = ["string", "int64", "bool", "date", "datetime"]
+NOON = pd.Timestamp("2020-02-01 12:00")
+DAY = datetime.date(2020, 2, 1)
+
+
+class Text(str):
+    """A text that lies about its length."""
+
+    def __len__(self):
+        return 1
+
+
+class Whole(int):
+    """An integer that refuses to say which."""
+
+    def __index__(self):
+        raise RuntimeError
+
+    __int__ = __eq__ = __index__
+    __hash__ = int.__hash__
+
+
+READ = {
+    "string": [
+        ("a", "a"),
+        ("", ""),
+        ("é", "é"),
+        (np.str_("b"), "b"),
+        ("x" * 5, "x" * 5),
+        ("x" * 6, None),
+        (Text("long one"), None),
+        ("\ud800", None),
+        ("a\0", None),
+        (b"a", None),
+        (1, None),
+        (("a",), None),
+        ("nan", "nan"),
+    ],
+    "int64": [
+        (1, 1),
+        (1.0, 1),
+        (True, 1),
+        (np.int8(1), 1),
+        (np.bool_(False), 0),
+        (np.float32(3), 3),
+        (np.longdouble(7), 7),
+        (Decimal(1), 1),
+        (Fraction(4, 2), 2),
+        (Whole(5), 5),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (2**63, None),
+        (2.0**63, None),
+        (np.uint64(2**63), None),
+        (1.5, None),
+        (math.inf, None),
+        (Decimal("sNaN"), None),
+        (Decimal("1e999999"), None),
+        ("1", None),
+        (1 + 0j, None),
+        (np.timedelta64(1, "s"), None),
+        (NOON, None),
+    ],
+    "bool": [(True, True), (0, False), (1.0, True), (2, None), (0.5, None), ("True", None)],
+    "date": [(DAY, DAY), (NOON, None), (datetime.datetime(2020, 2, 1), None), ("2020-02-01", None)],
+    "datetime": [
+        (NOON, NOON),
+        (datetime.datetime(2020, 2, 1, 12), NOON),
+        (np.datetime64("2020-02-01T12:00:00"), NOON),
+        (NOON.tz_localize("UTC"), None),
+        (DAY, None),
+        (np.datetime64("12000-01-01", "s"), None),
+        ("2020-02-01", None),
+    ],
+}
+MISSING = [None, math.nan, pd.NaT, pd.NA, Decimal("NaN"), np.float32("nan"), np.datetime64("NaT")]
+
+
+def read(values, kind, longest=5):
+    column = values if isinstance(values, pd.Series) else pd.Series(values, dtype=object)
+    found = coded_labels(column, LabelAxis("x", kind, longest))
+    assert found.labels.dtype == no_labels(LabelAxis("x", kind)).dtype
+    assert len(set(found.labels.tolist())) == len(found.labels)
+    labels = [*found.labels.tolist(), None]
+    return [labels[code] for code in found.codes]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_value_has_the_label_that_it_equals(kind):
+    values = [value for value, _ in READ[kind]]
+    labels = [label for _, label in READ[kind]]
+    assert read(values, kind) == labels
+    types = {type(label) for label in labels if label is not None}
+    assert {type(label) for label in read(values, kind) if label is not None} == (
+        {datetime.datetime} if kind == "datetime" else types
+    )
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_what_is_missing_has_no_label(kind):
+    assert read(MISSING, kind) == [None] * len(MISSING)
+    assert read([], kind) == []
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_value_has_the_same_label_beside_any_other(label):
+    pool = [*OBJECTS, *HOSTILE, *MISSING, *(value for value, _ in READ[label])]
+    alone = [read(pd.Series([value], dtype=object), label)[0] for value in pool]
+    assert any(one is not None for one in alone)
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        places = rng.integers(0, len(pool), 12).tolist()
+        column = pd.Series([None] * 12, dtype=object)
+        column[:] = np.fromiter((pool[at] for at in places), object, 12)
+        assert read(column, label) == [alone[at] for at in places]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_columns_of_every_dtype_are_read_as_their_values_are(kind, label):
+    column = kind.column(kind.chosen(np.random.default_rng(5).integers(0, 256, 40).tolist()))
+    found = read(column, label)
+    alone = [read(column.iloc[row : row + 1], label)[0] for row in range(len(column))]
+    assert found == alone
+    if getattr(column.dtype, "kind", "O") not in "mM" and not is_dictionary(column.dtype):
+        # pandas boxes times wrongly that no Timestamp can hold, or not at all
+        assert label == "datetime" or found == read(pd.Series(objects(column), dtype=object), label)
+
+
+def test_categories_that_no_row_has_are_no_labels():
+    column = pd.Series(pd.Categorical(["a", "b", None], categories=["z", "b", "a"]))
+    assert read(column, "string") == ["a", "b", None]

@@ -1,0 +1,195 @@
+"""The threshold of labels: exact beside brute force over neighboring histograms, and the least."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from support.histograms import (
+    beyond,
+    charged,
+    counted,
+    hockey_sticks,
+    of_mu,
+    published,
+    worst_pair,
+)
+
+from dpframe.errors import CalibrationError
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.threshold import (
+    LabelThreshold,
+    best_split,
+    extra_delta,
+    moved,
+    threshold_of,
+)
+
+EPSILONS = [0.0, 0.05, 0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0]
+ROUNDING = 1 + 1e-9  # of sums of products of floats
+CASES = [
+    (LAPLACE, 1.0, 6, 1, "add_remove"),
+    (LAPLACE, 1.0, 3, 1, "add_remove"),
+    (LAPLACE, 1.0, 2, 1, "add_remove"),
+    (LAPLACE, 2.0, 9, 2, "add_remove"),
+    (LAPLACE, 0.7, 5, 3, "add_remove"),
+    (LAPLACE, 2.0, 6, 1, "replace"),
+    (LAPLACE, 1.0, 5, 2, "replace"),
+    (GAUSSIAN, 2.0, 6, 1, "add_remove"),
+    (GAUSSIAN, 0.7, 3, 1, "add_remove"),
+    (GAUSSIAN, 2.0, 9, 2, "add_remove"),
+    (GAUSSIAN, 1.5, 4, 3, "add_remove"),
+    (GAUSSIAN, 2.0, 6, 1, "replace"),
+    (GAUSSIAN, 1.0, 4, 2, "replace"),
+]
+
+
+def loss(law, scale, labels, neighboring):
+    return moved(labels, neighboring) / Fraction(scale) ** law.norm
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_labels_and_counts_together_keep_what_is_charged_at_every_epsilon(case):
+    law, scale, least, labels, neighboring = case
+    extra = float(extra_delta(law, scale, least, labels))
+    bound = charged(law, loss(law, scale, labels, neighboring), extra, EPSILONS)
+    worst = worst_pair(case, EPSILONS)
+    assert (worst <= bound * ROUNDING).all()
+    assert (worst > 0.3 * np.minimum(bound, extra)).all()  # what is compared is of one size
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_one_lower_fails(case):
+    law, scale, least, labels, neighboring = case
+    extra = float(extra_delta(law, scale, least, labels))
+    bound = charged(law, loss(law, scale, labels, neighboring), extra, EPSILONS)
+    worst = worst_pair((law, scale, least - 1, labels, neighboring), EPSILONS)
+    assert (worst > bound).any()
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one[0] is LAPLACE], ids=str)
+def test_laplace_noise_loses_exactly_its_epsilon_and_the_extra_delta(case):
+    law, scale, least, labels, neighboring = case
+    (worst,) = worst_pair(case, [float(loss(law, scale, labels, neighboring))])
+    kept = 1 - beyond(law, scale, least - 1)
+    if kept >= math.exp(-1 / scale):
+        assert worst == pytest.approx(float(1 - kept**labels), rel=1e-9)
+
+
+def composed_cases():
+    scales = itertools.product(((1.0, 3), (2.0, 5)), ((0.7, 2), (3.0, 9)), (1.0, 2.5))
+    return list(itertools.product(scales, itertools.product((1, 2, 4), repeat=2)))
+
+
+@pytest.mark.parametrize("laws", [(GAUSSIAN, GAUSSIAN), (LAPLACE, GAUSSIAN)], ids=str)
+def test_two_discoveries_and_a_count_compose_as_charged(laws):
+    ratios = []
+    for ((s1, t1), (s2, t2), s3), (n1, n2) in composed_cases():
+        specs = [(laws[0], s1, t1, n1), (laws[1], s2, t2, n2)]
+        now, then = (
+            [
+                *(
+                    published(law, s, t, n - less, t + n + math.ceil(7 * s))
+                    for law, s, t, n in specs
+                ),
+                counted(GAUSSIAN, s3, 30 - less, 30 - math.ceil(7 * s3), 30 + math.ceil(7 * s3)),
+            ]
+            for less in (0, 1)
+        )
+        extra = sum(float(extra_delta(law, s, t, 1)) for law, s, t, _ in specs)
+        epsilons = [0.0, 0.3, 1.0, 2.0, 4.0]
+        found = np.maximum(hockey_sticks(now, then, epsilons), hockey_sticks(then, now, epsilons))
+        pure = sum(1 / s for law, s, *_ in specs if law is LAPLACE)
+        mu = math.sqrt(sum(s**-2 for law, s, *_ in specs if law is GAUSSIAN) + s3**-2)
+        # a pure loss moves all log-ratios by at most its epsilon
+        bound = np.array([min(extra + of_mu(mu, epsilon - pure), 1.0) for epsilon in epsilons])
+        assert (found <= bound * ROUNDING).all()
+        ratios += list(found / bound)
+    assert 0.5 < max(ratios) <= 1
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.2246, 42.4, 1e6])
+def test_tails_are_right_to_the_margin(law, scale):
+    far = math.ceil(scale * (600 if law is LAPLACE else 35))
+    ms = sorted({-far, -3, -1, 0, 1, 2, 7, far // 9, far // 2, far})
+    for m, tail in zip(ms, law.at_least(scale, np.array(ms)), strict=True):
+        exact = beyond(law, scale, m)
+        assert (
+            abs(mpmath.mpf(float(tail)) / exact - 1) < 2.0**-39 if exact > 1e-300 else tail < 1e-299
+        )
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_the_extra_delta_is_at_the_private_side_and_tight(law):
+    for scale, least, labels in itertools.product([1.0, 9.5], [2, 5, 30], [1, 3, 1000]):
+        with mpmath.workdps(250):
+            exact = 1 - (1 - beyond(law, scale, least - 1)) ** labels
+            found = extra_delta(law, scale, least, labels)
+            found = mpmath.mpf(found.numerator) / found.denominator
+            assert exact <= found <= exact * (1 + 1e-9) + mpmath.mpf("1e-300")
+
+
+BEST = {1: 15, 2: 30, 3: 41, 5: 53, 10: 75, 100: 252}
+TENTH = {1: 17, 2: 34, 3: 42, 5: 54, 10: 77, 100: 257}
+REPLACED = {1: 28, 2: 46, 3: 57, 5: 74, 10: 106, 100: 355}
+
+
+def least_of(labels, neighboring, most):
+    delta = Fraction(1, 10**6)
+    found = [
+        best_split(
+            law, Fraction(1), delta, labels=labels, neighboring=neighboring, most=delta * most
+        )
+        for law in (LAPLACE, GAUSSIAN)
+    ]
+    return min(one.least for one in found)
+
+
+@pytest.mark.parametrize("labels", BEST)
+def test_thresholds_at_the_best_part_of_delta(labels):
+    assert least_of(labels, "add_remove", Fraction(1)) == BEST[labels]
+    assert least_of(labels, "replace", Fraction(1)) == REPLACED[labels]
+
+
+@pytest.mark.parametrize("labels", TENTH)
+def test_thresholds_with_a_tenth_of_delta(labels):
+    assert least_of(labels, "add_remove", Fraction(1, 10)) == TENTH[labels]
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_scale_and_threshold_are_the_least_that_keep_the_amounts(law, neighboring):
+    for allowed, delta, labels in itertools.product(
+        [Fraction(1), Fraction(1, 17)], [Fraction(1, 10**6), Fraction(1, 3)], [1, 7]
+    ):
+        found = threshold_of(law, allowed, delta, labels, neighboring)
+        assert loss(law, found.scale, labels, neighboring) <= allowed
+        assert loss(law, found.scale * (1 - 1e-15), labels, neighboring) > allowed
+        assert found.extra_delta <= delta
+        one_lower = extra_delta(law, found.scale, found.least - 1, labels)
+        assert found.least == 2 or one_lower > delta
+
+
+def test_the_size_published_is_the_smallest():
+    found = LabelThreshold(GAUSSIAN, 13.4, 75, 10, Fraction(1))
+    for probability in (0.05, 0.5, 0.95):
+        size = found.size_published(probability)
+        chances = [float(beyond(GAUSSIAN, 13.4, 75 - n)) for n in (size - 1, size)]
+        assert chances[0] < probability <= chances[1]
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_the_least_extra_deltas(law):
+    delta = Fraction(6, 2**1000)
+    found = threshold_of(law, Fraction(1), delta, 3, "add_remove")
+    assert 0 < found.extra_delta <= delta
+    with pytest.raises(CalibrationError, match="extra delta"):
+        threshold_of(law, Fraction(1), delta / 2, 3, "add_remove")
+
+
+def test_noise_that_no_count_can_bear_is_refused():
+    with pytest.raises(CalibrationError, match="max_groups"):
+        threshold_of(LAPLACE, Fraction(1, 2**51), Fraction(1, 100), 1, "add_remove")
