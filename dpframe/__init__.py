@@ -7,16 +7,16 @@ registers it on `dask.dataframe.DataFrame`.
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
-from dpframe.declare import declare
-from dpframe.diagnose import diagnose
-from dpframe.discover import discover, preview_discover
+from dpframe.doors.declare import declare
+from dpframe.doors.diagnose import diagnose
+from dpframe.doors.discover import discover, preview_discover
+from dpframe.doors.release import release
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
-from dpframe.release import release
 from dpframe.results.certificate import Certificate, certificate_schema, verify
 from dpframe.results.combine import combine
 from dpframe.results.csv_files import read_csv, write_csv

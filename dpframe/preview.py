@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import shown
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.release import checked_plan
 from dpframe.engines import Frame
 from dpframe.engines.asked import checked
 from dpframe.engines.declared import declaration_of
@@ -21,7 +22,6 @@ from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
-from dpframe.release import checked_plan
 from dpframe.results.intervals import half_width as width_of
 from dpframe.strategies import Prediction
 

@@ -7,14 +7,15 @@ import pandas as pd
 
 from dpframe.accessors.options import CallOptions, PreviewOptions, ReleaseOptions, caps_of
 from dpframe.declaration.facts import Declaration
-from dpframe.declare import declare
-from dpframe.diagnose import diagnose
-from dpframe.discover import (
+from dpframe.doors.declare import declare
+from dpframe.doors.diagnose import diagnose
+from dpframe.doors.discover import (
     DiscoverOptions,
     LookOptions,
     discover,
     preview_discover,
 )
+from dpframe.doors.release import release
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
@@ -26,7 +27,6 @@ from dpframe.queries import asking
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
 from dpframe.queries.together import AggregatePart
-from dpframe.release import release
 
 __all__ = ["PrivateAccessor"]
 

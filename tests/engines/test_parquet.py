@@ -15,6 +15,7 @@ from support.hostile import ARROW
 
 import dpframe as dpf
 from dpframe.declaration.kept import keep_declaration
+from dpframe.doors.release import checked_plan
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles
@@ -24,7 +25,6 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.release import checked_plan
 
 UNITS = 60
 WORD = b"\x01\x23\x45\x67\x89\xab\xcd\xef"  # of which every unit draws

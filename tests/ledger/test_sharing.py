@@ -27,7 +27,7 @@ forks = [
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-DRAWING = sys.modules["dpframe.release"]
+DRAWING = sys.modules["dpframe.doors.release"]
 WHOLE = settled(ONE).pots[1].limit
 
 

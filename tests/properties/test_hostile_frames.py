@@ -25,6 +25,7 @@ import dpframe as dpf
 from dpframe.declaration.checks import check_bounds, check_keys
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kept import keep_declaration
+from dpframe.doors.release import checked_plan
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of
@@ -32,7 +33,6 @@ from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.release import checked_plan
 
 EXAMPLES = max(200, settings().max_examples)  # of each kind of query
 COLUMNS = ["k", "h", "x", "y", "b", "c", "d", "u"]

@@ -26,7 +26,7 @@ from dpframe.privacy import noise
 from dpframe.privacy.laws import Law
 from dpframe.strategies.linear import LinearDesign
 
-door = importlib.import_module("dpframe.release")
+door = importlib.import_module("dpframe.doors.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled
 
 

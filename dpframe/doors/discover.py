@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.release import after_charge, check_recorded, entry_of
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
@@ -25,7 +26,6 @@ from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Dtypes, labels_wanted
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis
-from dpframe.release import after_charge, check_recorded, entry_of
 from dpframe.results.certificate import Certificate, attach
 
 __all__ = ["DiscoverOptions", "LookOptions", "discover", "preview_discover"]
