@@ -318,7 +318,7 @@ def look(released):
             (block, loading if isinstance(loading, float) else sorted(loading))
             for block, loading in column["loadings"].items()
         ]
-        column["ratio"] = shape_of_ratio(column["ratio"])
+        column |= {name: public_part(column[name]) for name in ("ratio", "moments")}
     bars = released.dp.interval()
     assert not released.isna().any(axis=None)
     if np.isfinite(released.to_numpy(float)).all():
@@ -326,12 +326,10 @@ def look(released):
     return shape(released), shape(bars), shape(released.dp.std_error), record
 
 
-def shape_of_ratio(ratio):
-    """Everything about what a mean was read off but its noisy numbers."""
-    if ratio is None:
-        return None
-    by_block = [sorted(ratio[name]) for name in ("of_centered", "of_rows")]
-    return [type(ratio[name]) for name in ("centered", "rows")], *by_block
+def public_part(read_off):
+    """Everything about what a mean or a variance was read off but its noisy numbers."""
+    noisy = {"centered", "rows", "first", "rest"}
+    return read_off and {k: type(v) if k in noisy else v for k, v in read_off.items()}
 
 
 def shape(frame):
