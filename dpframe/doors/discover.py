@@ -14,7 +14,7 @@ import pandas as pd
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.doors.release import after_charge, check_recorded, entry_of
-from dpframe.engines import Frame, engine_for
+from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
@@ -23,7 +23,7 @@ from dpframe.plan.record import ledger_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
-from dpframe.queries.discovery import Dtypes, labels_wanted
+from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis
 from dpframe.results.certificate import Certificate, attach
@@ -142,10 +142,9 @@ def discover(
     wanted = labels_wanted(
         by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
     )
-    engine = engine_for(frame)
-    engine.check(frame, wanted.labels)
-    plan = plan_discovery(declaration, wanted, spend, mechanism, discovery)
-    engine.check(frame, plan.columns)
+    engine, plan = _planned(
+        frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
+    )
     entry = entry_of(plan.words, plan, declaration, name=name, note=note)
     record = record_of_discovery(plan, declaration, entry)
     warn_of_release(frame, declaration, spend)
@@ -217,13 +216,27 @@ def preview_discover(
     wanted = labels_wanted(
         by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
     )
+    _, plan = _planned(frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery)
+    plans = [plan, *plan.others]
+    index = pd.Index([one.mechanism for one in plans], name="mechanism")
+    return pd.DataFrame([_previewed(one, declaration) for one in plans], index)
+
+
+def _planned(
+    frame: Frame,
+    declaration: Declaration,
+    wanted: Labels,
+    spend: Spend,
+    *,
+    mechanism: str,
+    discovery: float | None,
+) -> tuple[Engine, DiscoveryPlan]:
+    """Plan for a frame that has the columns, and return the engine that can read it."""
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
     plan = plan_discovery(declaration, wanted, spend, mechanism, discovery)
     engine.check(frame, plan.columns)
-    plans = [plan, *plan.others]
-    index = pd.Index([one.mechanism for one in plans], name="mechanism")
-    return pd.DataFrame([_previewed(one, declaration) for one in plans], index)
+    return engine, plan
 
 
 def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
