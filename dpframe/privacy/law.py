@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 
 import numpy as np
 
@@ -60,8 +59,6 @@ class Law(ABC):
     companion
         Scale of the Laplace variable V with `E[W h(W)] = Var(W) E[h'(W + V)]` for noise W, in
         standard deviations of W; 0 where V is 0 (Stein's identity).
-    holds_for_integers
-        Whether `sum_half_width` holds even where few values of the sum are likely.
     """
 
     name: str
@@ -72,7 +69,6 @@ class Law(ABC):
     curve: Curve
     memoryless: bool
     companion: float
-    holds_for_integers: bool
 
     def __repr__(self) -> str:
         """Return the name."""
@@ -243,25 +239,20 @@ class Law(ABC):
         loadings: Mapping[str, float | np.ndarray],
         scales: Mapping[str, float],
         level: float,
+        largest: Mapping[str, float | np.ndarray] | None = None,
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return a half-width that holds even where few values of the sum are likely.
 
-        A sum of integer noises is on a lattice, and the level may lie between two of its points:
-        half of the most that one integer moves it is added, unless the law has done so.
+        A sum of integer noises is on a lattice, and the level may lie between two of its points. By
+        default `sum_half_width` allows for that.
 
         Parameters
         ----------
-        loadings, scales, level, groups
+        loadings, scales, level, largest, groups
             As in `sum_half_width`.
         """
-        width = self.sum_half_width(loadings, scales, level, groups=groups)
-        deviations = {block: self.standard_deviation(scales.get(block, 0.0)) for block in loadings}
-        if self.holds_for_integers or not any(deviations.values()):
-            return width
-        steps = [np.abs(loadings[block]) / sd for block, sd in deviations.items() if sd]
-        half: np.ndarray = reduce(np.maximum, steps) / 2
-        return width + half
+        return self.sum_half_width(loadings, scales, level, largest, groups)
 
     def sum_holds(
         self,
@@ -282,9 +273,8 @@ class Law(ABC):
         loadings, scales, level, largest, groups
             As in `sum_half_width`.
         """
-        within: np.ndarray = distance <= self.sum_half_width(
-            loadings, scales, level, largest, groups
-        )
+        width = self.integer_sum_half_width(loadings, scales, level, largest, groups)
+        within: np.ndarray = distance <= width
         return within
 
     def level_of_each(self, level: float, cells: int) -> float:

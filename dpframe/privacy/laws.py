@@ -51,23 +51,21 @@ class _Gaussian(Law):
         """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
         return self.quantile(level) * sums.norm(loadings.values())
 
-    def sum_holds(
+    def integer_sum_half_width(
         self,
-        distance: np.ndarray,
         loadings: Mapping[str, float | np.ndarray],
         scales: Mapping[str, float],
         level: float,
-        *,
         largest: Mapping[str, float | np.ndarray] | None = None,
         groups: Groups = (),
-    ) -> np.ndarray:
-        """Tell where a distance is at most the half-width and half of the largest `|c_b|`.
+    ) -> float | np.ndarray:
+        """Return the half-width, and half of the largest `|c_b|`.
 
         By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
         normal quantile alone misses a little more than it says.
         """
         step = sums.half_step(largest or loadings, scales, self.standard_deviation)
-        return super().sum_holds(distance - step, loadings, scales, level)
+        return self.sum_half_width(loadings, scales, level, largest, groups) + step
 
     def allowed(self, allowance: Allowance) -> Fraction:
         """Return mu^2."""
@@ -345,7 +343,6 @@ GAUSSIAN = _Gaussian(
     curve=GAUSSIAN_CURVE,
     memoryless=False,
     companion=0.0,
-    holds_for_integers=False,
 )
 """The rounded Gaussian, whose scale is that of the Gaussian."""
 
@@ -358,7 +355,6 @@ LAPLACE = _Laplace(
     curve=LAPLACE_CURVE,
     memoryless=True,
     companion=1 / _ROOT2,
-    holds_for_integers=True,
 )
 """The discrete Laplace law."""
 
@@ -371,7 +367,6 @@ BOX = _Box(
     curve=LAPLACE_CURVE,
     memoryless=True,
     companion=1 / _ROOT2,
-    holds_for_integers=True,
 )
 """Noise in a box, of groups of coordinates."""
 

@@ -115,13 +115,12 @@ def independent_half_width(
         By how many deviations a sum of more than two noises is off at most, or one that is not of
         integers.
     """
-    wide: list[float | np.ndarray] = []
-    for block, loading in loadings.items():
-        scale = scales.get(block, 0.0)
-        own = deviation(scale)
-        # noise that is not of integers is as it is
-        wide.append(np.abs(loading) / own * (_ROOT2 * scale) if own else np.abs(loading))
-    alone = len(wide) == 1 and any(deviation(scales.get(block, 0.0)) for block in loadings)
+    own = {block: deviation(scales.get(block, 0.0)) for block in loadings}
+    wide = [  # noise that is not of integers is as it is
+        np.abs(loading) / own[block] * (_ROOT2 * scales[block]) if own[block] else np.abs(loading)
+        for block, loading in loadings.items()
+    ]
+    alone = len(wide) == 1 and any(own.values())
     if largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
         width: np.ndarray = pair_half_width(wide[0], 0.0 if alone else wide[1], level)
     else:
