@@ -40,7 +40,7 @@ The time it takes depends on the noise that is drawn, never on the data it is ad
 """
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -64,9 +64,9 @@ from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
 
 __all__ = ["box_noise"]
 
-_BLOCK = 1 << 15  # coordinates of a block: their sums fit in the processor's cache
+_BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache
 _SPARE = 20  # one draw more for so many: 3 % are rejected
-_FEW = 8  # so many words are compared faster than sorted
+_FEW = 16  # so many words are compared faster than sorted; ranks add up to less than 256
 _MANY = 100  # so many words of 32 bits are too often tied
 _ERROR = 2.0**-50  # twice a bound on the relative error of a product
 _LOW_MASK = (1 << LOW_BITS) - 1
@@ -141,8 +141,9 @@ def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
     left, product = round_halves(sizes, high.take(places), low.take(places), out)
     margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
     doubtful: dict[int, list[int]] = {}
-    for k, cell in zip(*(np.abs(left, out=left) > 0.5 - margin).nonzero(), strict=True):
-        doubtful.setdefault(int(cell), []).append(int(k))
+    (unclear,) = (np.abs(left, out=left) > 0.5 - margin).ravel().nonzero()  # flat: found faster
+    for place in unclear.tolist():
+        doubtful.setdefault(place % cells, []).append(place // cells)
     for cell, rows in doubtful.items():
         parts = [drawn.interval(place) for place in range(cell, out.size, cells)]
         asked = [(float(scales[k]), int(places[k, cell]) // cells) for k in rows]
@@ -229,21 +230,20 @@ def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponen
 def _places(members: int, cells: int) -> np.ndarray:
     """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
     ranks = _compared(members, cells) if members <= _FEW else _sorted(members, cells)
-    places = ranks.astype(np.int64, order="C")
-    places *= cells
+    places = np.multiply(ranks, cells, dtype=np.int64, order="C")
     places += np.arange(cells)
     return places
 
 
 def _compared(members: int, cells: int) -> np.ndarray:
-    """Return the ranks of random words, by comparing each with each."""
+    """Return the ranks of random words: how many words of the cell are smaller."""
     keys = random_words(members * cells, np.uint16).reshape(members, cells)
-    ranks, tied = np.zeros((members, cells), np.uint8), np.zeros(cells, bool)
-    for i, j in combinations(range(members), 2):
-        later = keys[i] < keys[j]
-        ranks[j] += later
-        ranks[i] += ~later
-        tied |= keys[i] == keys[j]
+    ranks, smaller = np.empty((members, cells), np.uint8), np.empty((members, cells), bool)
+    for key, rank in zip(keys, ranks, strict=True):
+        np.less(keys, key, out=smaller)
+        np.add.reduce(smaller.view(np.uint8), axis=0, out=rank)
+    # equal words share the smaller rank, and nothing else lowers the sum of the ranks
+    tied = np.add.reduce(ranks, axis=0, dtype=np.uint8) != members * (members - 1) // 2
     return _settled(ranks, tied, _compared)
 
 
