@@ -230,7 +230,7 @@ def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponen
 def _places(members: int, cells: int) -> np.ndarray:
     """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
     ranks = _compared(members, cells) if members <= _FEW else _sorted(members, cells)
-    places = np.multiply(ranks, cells, dtype=np.int64, order="C")
+    places: np.ndarray = np.multiply(ranks, cells, dtype=np.int64, order="C")
     places += np.arange(cells)
     return places
 
