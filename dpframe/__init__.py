@@ -25,6 +25,7 @@ from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.quotients import percent, ratio
+from dpframe.results.report import report
 from dpframe.results.to_pandera import schema_of
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "ratio",
     "read_csv",
     "release",
+    "report",
     "scan_parquet",
     "schema_of",
     "std",

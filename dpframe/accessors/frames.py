@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
+from dpframe.ledger.ledger import Ledger
 from dpframe.results import intervals, plot, plot_map
 from dpframe.results.certificate import Certificate, certificate_of
 from dpframe.results.combine import Weights, combine
@@ -14,6 +15,7 @@ from dpframe.results.csv_files import write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
 from dpframe.results.quotients import percent, ratio
+from dpframe.results.report import report
 from dpframe.results.to_pandera import schema_of
 
 __all__ = ["DPAccessor"]
@@ -80,6 +82,18 @@ class DPAccessor(PrivateAccessor):
     def percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        ledger: Ledger | None = None,
+        title: str = "Release report",
+        level: float = 0.95,
+        percent: bool = False,
+    ) -> None:
+        """Write one page to decide by whether to publish the release; see `dpframe.report`."""
+        report(self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""

@@ -7,8 +7,10 @@ from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart
 from dpframe.results.record_noise import ColumnPart, StepPart
 
 __all__ = [
+    "SOURCES",
     "about_column",
     "about_discovery",
+    "about_kind",
     "about_ledger",
     "about_loss",
     "about_step",
@@ -19,6 +21,14 @@ __all__ = [
     "steps_table",
     "unit_in_lines",
 ]
+
+SOURCES = {
+    "call": "written down in the call",
+    "declared": "declared by keyword",
+    "schema": "declared in a schema",
+    "discovered": "found under this guarantee",
+}
+"""Where groups were written down, in words."""
 
 
 def unit_in_lines(unit: UnitPart) -> list[str]:
@@ -95,10 +105,10 @@ def about_column(column: ColumnPart) -> str:
     unit = "" if column.times is None else " s"
     shown = "one for each row" if error is None else f"{error:.6g}{unit}"
     bounds = "" if column.bounds is None else f", bounds {list(column.bounds)}"
-    return f"{column.name}: {_what(column)}{bounds}, standard error {shown}"
+    return f"{column.name}: {about_kind(column)}{bounds}, standard error {shown}"
 
 
-def _what(column: ColumnPart) -> str:
+def about_kind(column: ColumnPart) -> str:
     """Say what a released column is."""
     about = column.column if column.condition is None else column.condition
     return column.kind if about is None else f"{column.kind} of {about}"
@@ -110,7 +120,7 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     rows = [
         [
             column.name,
-            _what(column),
+            about_kind(column),
             column.where or "",
             bounds_text(column.bounds),
             "one for each row" if column.std_error is None else f"{column.std_error:.6g}",

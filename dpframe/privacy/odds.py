@@ -1,0 +1,132 @@
+"""What a guarantee means for one unit: what others can come to believe, and how well they can test.
+
+Both are bounds on what the answers tell about a unit, whatever else is known about it.
+"""
+
+import math
+from typing import NamedTuple
+
+from dpframe.errors import CalibrationError
+from dpframe.privacy.curve import check_finite, gaussian_delta
+
+__all__ = ["Guarantee"]
+
+_UP = 1 + 2.0**-40  # covers the errors of the normal distribution function and its inverse
+_POINTS = 256  # of the curve of deltas that are tried
+_REACH = 9  # standard deviations of the loss: beyond, delta is below any chance
+
+
+class Guarantee(NamedTuple):
+    """All that is promised about releases; of two promises the stronger one counts.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Of (epsilon, delta)-differential privacy; epsilon may be infinite.
+    mu, extra_delta
+        Of mu-GDP that holds but for a chance of `extra_delta`; mu may be infinite.
+
+    Examples
+    --------
+    >>> pure = Guarantee(epsilon=0.5)
+    >>> round(pure.belief(0.5), 4), round(pure.power(0.05), 4)
+    (0.6225, 0.0824)
+    """
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    mu: float = math.inf
+    extra_delta: float = 0.0
+
+    def growth(self, chance: float = 0.001) -> float:
+        """Bound the logarithm of the factor by which odds grow or fall, but for a small chance.
+
+        Where (e, d)-differential privacy holds, the privacy loss is above x with a probability of
+        at most ``d / (1 - exp(e - x))``, for the event that it is has probabilities P and Q with
+        ``P >= exp(x) Q`` and ``P <= exp(e) Q + d``. So it is below ``e - log(1 - d / chance)`` but
+        for that chance. The least of these over all e that are known is returned.
+
+        Parameters
+        ----------
+        chance
+            With what probability the odds may change by more, in (0, 1).
+
+        Raises
+        ------
+        CalibrationError
+            If the chance is not in (0, 1).
+        """
+        chance = _check_probability("chance", chance)
+        if not 0 < chance < 1:
+            raise CalibrationError(f"chance must be in (0, 1), got chance={chance!r}.")
+        known = [(self.epsilon, self.delta)]
+        if self.mu < math.inf:
+            last = self.mu * (self.mu / 2 + _REACH)
+            points = [last * i / _POINTS for i in range(_POINTS + 1)]
+            known += [(e, gaussian_delta(e, self.mu) + self.extra_delta) for e in points]
+        return min((e - math.log1p(-d / chance) for e, d in known if d < chance), default=math.inf)
+
+    def belief(self, prior: float, chance: float = 0.001) -> float:
+        """Bound what somebody believes after the release, who believed it with `prior` before.
+
+        By Bayes' rule, ``p / (p + (1 - p) exp(-x))`` with the x of `growth`, whatever is believed
+        of a unit that its data decide. What is believed falls no lower than
+        ``1 - belief(1 - p)``, by the same rule for the contrary.
+
+        Parameters
+        ----------
+        prior
+            Probability p that somebody gives to a claim about a unit, in [0, 1].
+        chance
+            As in `growth`.
+
+        Raises
+        ------
+        CalibrationError
+            If the prior is no probability, or the chance is not in (0, 1).
+        """
+        prior = _check_probability("prior", prior)
+        against = (1 - prior) * math.exp(-self.growth(chance))
+        return min(_UP * prior / (prior + against), 1.0) if prior else 0.0
+
+    def power(self, false_positives: float) -> float:
+        """Bound the true positive rate of every test of whether a unit is in the data.
+
+        The least of ``Phi(Phi^-1(a) + mu) + extra_delta`` (Dong, Roth and Su 2022, section 2.2),
+        of ``exp(epsilon) a + delta``, and of ``1 - exp(-epsilon) (1 - delta - a)`` (Kairouz, Oh and
+        Viswanath 2017, Theorem 2.1), for a test with false positive rate a.
+
+        Parameters
+        ----------
+        false_positives
+            The false positive rate a, in [0, 1].
+
+        Raises
+        ------
+        CalibrationError
+            If the rate is no probability.
+
+        References
+        ----------
+        J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84(1), 2022.
+        P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential privacy", IEEE
+        Transactions on Information Theory 63(6), 2017.
+        """
+        from scipy import special  # slow to import, and not always needed
+
+        rate = _check_probability("false_positives", false_positives)
+        bounds = [1.0]
+        if self.epsilon < math.inf:
+            grown = math.exp(min(self.epsilon + math.log(rate), 0.0)) if rate else 0.0
+            missed = math.exp(-self.epsilon) * max(1 - self.delta - rate, 0.0)
+            bounds += [grown + self.delta, 1 - missed]
+        if self.mu < math.inf:
+            bounds.append(special.ndtr(special.ndtri(rate) + self.mu) + self.extra_delta)
+        return float(min(_UP * min(bounds), 1.0))
+
+
+def _check_probability(name: str, value: float) -> float:
+    number = check_finite(name, value)
+    if not 0 <= number <= 1:
+        raise CalibrationError(f"{name} must be in [0, 1], got {name}={value!r}.")
+    return number

@@ -1,0 +1,240 @@
+"""The report: what it says is so, what is wrong is said, and texts from a file stay texts."""
+
+import html.parser
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CertificateError, DPFrameError, QueryError
+from dpframe.privacy.odds import Guarantee
+
+HOSTILE = "<script>alert(1)</script>"
+TURNED = "\u202eturned"
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would find on a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self.records, self._open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._open.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open and self._open[-1][0] == "pre":
+            self.records.append(json.loads(data))
+        elif self._open and self._open[-1][0] != "style":
+            self.texts.append(" ".join(data.split()))
+
+    @property
+    def text(self):
+        return " ".join(self.texts)
+
+
+@pytest.fixture
+def visits():
+    rows = np.arange(600)
+    return pd.DataFrame(
+        {
+            "person": rows % 200,
+            "ward": np.array(["north", HOSTILE, TURNED])[rows % 3],
+            "stay": rows % 30 / 2,
+            "taken": pd.to_timedelta(rows % 60, "min"),
+        }
+    )
+
+
+@pytest.fixture
+def declared(visits, tmp_path):
+    ledger = dpf.Ledger.create(tmp_path / "visits.ledger", budget=dpf.Budget(epsilon=8, delta=1e-6))
+    hour = pd.Timedelta("1h")
+    visits.dp.declare(
+        keys={"ward": ["north", HOSTILE, TURNED, "nobody"]},
+        bounds={"stay": (0, 15), "taken": (0 * hour, hour)},
+        privacy_unit="person",
+        max_rows=2,
+        ledger=ledger,
+    )
+    return visits, ledger
+
+
+def test_numbers_are_those_of_the_release_and_its_intervals(declared):
+    visits, _ = declared
+    released = visits.dp.aggregate(
+        by="ward",
+        epsilon=4,
+        visits=dpf.count(),
+        stay=dpf.mean("stay"),
+        taken=dpf.sum("taken"),
+    )
+    found = Page(dpf.report(released, percent=True)).texts
+    bars, shares = released.dp.interval(), released.dp.percent("visits")
+    for ward in released.index:
+        row = released.loc[ward]
+        assert f"{row['visits']:,}" in found
+        assert str(row["taken"]) in found
+        assert f"{bars.loc[ward, 'visits_low']} to {bars.loc[ward, 'visits_high']}" in found
+        share = shares.loc[ward]
+        assert f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})" in found
+    half = (bars["stay_high"] - bars["stay_low"]).to_numpy() / 2
+    shown = [
+        f"{value:,.{max(1 - int(np.floor(np.log10(w))), 0)}f}"
+        for value, w in zip(released["stay"], half, strict=True)
+    ]
+    assert set(shown) <= set(found)
+
+
+def test_a_number_that_may_be_all_noise_is_marked(visits):
+    keys = {"ward": ["north", "nobody"]}
+    released = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=1)
+    low = released.dp.interval()
+    drowned = (low["count_high"] - low["count_low"]) / 2 >= released["count"].abs()
+    assert drowned.tolist() == [False, True]
+    assert Page(dpf.report(released)).texts.count("≈ noise") == 1
+
+
+def test_it_says_what_a_guarantee_means(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=0.5)
+    page = Page(dpf.report(released, ledger=ledger)).text
+    alone = Guarantee(0.5)
+    assert f"{np.ceil(1000 * alone.belief(0.1)) / 10:.1f} %" in page
+    assert f"at most {np.ceil(1000 * alone.power(0.05)) / 10:.1f} %" in page
+    assert "everything charged to the ledger" in page
+    assert "all rows with one value of 'person' together" in page
+    assert "at most 2 rows in all" in page
+
+
+def test_tables_of_one_release_share_one_guarantee(declared):
+    visits, _ = declared
+    found = visits.dp.release({"a": dpf.count(by="ward"), "b": dpf.units(by="ward")}, epsilon=1)
+    page = Page(dpf.report(found))
+    assert page.texts.count("a, b") == 2  # beliefs, and tests
+    assert [record["query"]["name"] for record in page.records] == ["a", "b"]
+
+
+def test_certificates_are_embedded_for_machines(declared):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    assert Page(dpf.report(released)).records == [released.dp.certificate.to_dict()]
+
+
+def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
+    visits["stay"] = 987_654
+    released = dpf.release(visits, dpf.count(), epsilon=1, privacy_unit=dpf.EACH_ROW)
+    released["exact"] = visits["stay"].max()
+    page = Page(dpf.report(released)).text
+    assert "Not to be published" in page
+    assert "Wrong" in page
+    assert "987" not in page
+
+
+def test_a_ledger_that_does_not_hold_the_release_is_wrong(declared, tmp_path):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    other = dpf.Ledger.create(tmp_path / "other.ledger", budget=dpf.Budget(epsilon=1))
+    assert "Not to be published" in Page(dpf.report(released, ledger=other)).text
+    sound = Page(dpf.report(released, ledger=ledger)).text
+    assert "Not to be published" not in sound
+    assert "was charged for it" in sound
+
+
+def test_texts_from_a_file_stay_texts(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1, name=HOSTILE)
+    text = dpf.report({HOSTILE: released}, ledger=ledger, title=HOSTILE + TURNED)
+    page = Page(text)
+    assert not {"script", "img", "iframe", "link"} & set(page.tags)
+    assert HOSTILE in page.texts
+    assert "\u202e" not in text
+    assert "default-src 'none'" in text
+
+
+def test_what_a_release_kept_of_its_promise_to_leave_out_is_said(declared):
+    visits, _ = declared
+    released = visits.dp.sum("stay", by="ward", where="stay > 1", epsilon=1)
+    page = Page(dpf.report(released)).text
+    for said in (
+        "those with stay > 1",
+        "what lies outside of 0 to 15 counts as the nearer end",
+        "ward: 4 groups, declared by keyword",
+        "person is missing",
+    ):
+        assert said in page
+
+
+def test_many_rows_are_cut(visits):
+    keys = range(5000)
+    released = dpf.release(
+        visits, dpf.count(by="person", keys=keys), epsilon=1, privacy_unit=dpf.EACH_ROW
+    )
+    text = dpf.report(released)
+    assert "And 4,800 more rows" in Page(text).text
+    assert len(text) < 300_000
+
+
+def test_what_was_denoised_and_discovered_is_shown(visits):
+    visits.dp.declare(
+        privacy_unit="person",
+        max_groups=2,
+        max_rows_per_group=3,
+        budget=dpf.Budget(epsilon=9, delta=1e-3, discovery=1e-4),
+    )
+    found = visits.dp.discover("ward", epsilon=4)
+    page = Page(dpf.report(found)).text
+    assert "or more, one unit counting for" in page
+    released = visits.dp.count(
+        by="ward", keys=found.index, max_rows_per_group=2, epsilon=4, denoise="auto"
+    )
+    page = Page(dpf.report(released)).text
+    assert "computed from the release" in page
+    assert "post-processed" in page
+
+
+def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    page = dpf.report(released, ledger=ledger, title="Visits", level=0.9, percent=True)
+    assert dpf.report([released], ledger=ledger, title="Visits", level=0.9, percent=True) == page
+    options = {"ledger": ledger, "title": "Visits", "level": 0.9, "percent": True}
+    assert released.dp.report(tmp_path / "a.html", **options) is None
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page
+    dpf.report(released, path=tmp_path / "a.html")  # written again
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") != page
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, "abc", 3, [1], [pd.Series([1])]])
+def test_what_is_no_release_is_refused(wrong):
+    with pytest.raises(QueryError, match="released must be"):
+        dpf.report(wrong)
+
+
+def test_frames_without_certificate_and_wrong_arguments_are_refused(declared, tmp_path):
+    visits, _ = declared
+    with pytest.raises(CertificateError, match="no certificate"):
+        dpf.report(visits)
+    released = visits.dp.count(by="ward", epsilon=1)
+    for wrong in ({"level": 1.5}, {"title": 3}, {"ledger": "a.ledger"}, {"percent": "yes"}):
+        with pytest.raises(QueryError):
+            dpf.report(released, path=tmp_path / "a.html", **wrong)
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_missing_jinja_is_named(declared, monkeypatch):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(DPFrameError, match=r"pip install dpframe\[report\]"):
+        dpf.report(released)
