@@ -106,13 +106,35 @@ class DPAccessor(PrivateAccessor):
     def plot(
         self,
         *,
-        column: Hashable | None = None,
+        column: Hashable | list[Hashable] | None = None,
         kind: plot.Kind = "auto",
         level: float = 0.95,
+        per: Hashable | None = None,
+        percent: bool = False,
+        subplots: bool = True,
+        panels: bool | None = None,
         ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        title: str | None = None,
+        color: Any = None,
+        legend: bool = True,
     ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
-        return plot.plot(self._frame, column=column, kind=kind, level=level, ax=ax)
+        return plot.plot(
+            self._frame,
+            column=column,
+            kind=kind,
+            level=level,
+            per=per,
+            percent=percent,
+            subplots=subplots,
+            panels=panels,
+            ax=ax,
+            figsize=figsize,
+            title=title,
+            color=color,
+            legend=legend,
+        )
 
     def plot_map(
         self,

@@ -1,63 +1,103 @@
 """Figures of released frames. Matplotlib is imported when a figure is asked for."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
-from dpframe.queries.timescale import in_seconds
-from dpframe.results.certificate import certificate_of, verify
-from dpframe.results.intervals import interval
+from dpframe.arguments import shown
+from dpframe.errors import QueryError
+from dpframe.results.certificate import verify
+from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
+from dpframe.results.plot_figure import Figure, Panel, draw_figure, is_crowded
+from dpframe.results.plot_look import Look, looks, pyplot
+from dpframe.results.plot_marks import Series
+from dpframe.results.plot_places import Places, bins_along, names_of, one_by_one, scaled, text
 
-__all__ = ["Kind", "locate", "plot", "pyplot"]
+__all__ = ["Kind", "plot"]
 
-Kind: TypeAlias = Literal["auto", "bars", "histogram", "denoised"]
+Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "histogram", "denoised"]
 
 _MOST_LABELS = 40
-_MOST_SERIES = 10  # as many colors as a cycle has
-_MOST_OVERLAID = 4
+_SHORT = 8  # characters of labels that may be turned
+_MOST_SERIES = {"bar": 6, "barh": 6, "points": 6, "line": 4, "histogram": 4, "denoised": 1}
+_MOST_BARS = 72  # in a panel with several series
+_MOST_LOOKS = 30  # that differ
 _MOST_PANELS = 64
-_DOTS = {"s": 20, "edgecolor": "k", "lw": 0.5, "zorder": 3}
+_WIDE = 22  # characters of a title of one line
 
 
 def plot(
     released: pd.DataFrame,
     *,
-    column: Hashable = None,
+    column: Hashable | list[Hashable] | None = None,
     kind: Kind = "auto",
     level: float = 0.95,
+    per: Hashable | None = None,
+    percent: bool = False,
+    subplots: bool = True,
+    panels: bool | None = None,
     ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    color: Any = None,
+    legend: bool = True,
 ) -> Any:
-    """Draw a released column with its error bars, as bars, as a histogram, or beside its denoising.
+    """Draw released columns with the ends of their intervals.
 
-    `bars` has one series per outer key where there are two levels of keys or more. `histogram`
-    stands on the numbers that the bins of the innermost key cover, so that wide bins are wide; its
-    heights are the released values, not densities. More than four groups get panels of their own.
-    `denoised` draws the released values faintly and the denoised ones over them; rows too many to
-    be labeled are sorted by the denoised value. `auto` draws a histogram over bins, with the
-    denoised values if there are any; else `denoised` if there are any, and else `bars`.
+    The innermost key goes along the axis; the outer keys are series of one panel, or have panels of
+    their own where they are many. Keys that are dates, times, periods or durations, and bins of
+    them, stand on an axis of time, a period at its start; so do released values that are times.
+    What is written below says what the error bars are about: the noise alone.
 
-    Bars of times are in seconds, of points in time from the lower bound.
+    - `bar` and `barh`: bars from 0, side by side for several series; `barh` has room for long
+      labels.
+    - `line`: a line with a band for each series, along times, numbers, or keys in their order.
+    - `points`: values with error bars, without a zero.
+    - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
+      cover, so that wide bins are wide; heights are the released values, not densities.
+    - `denoised`: the released values faintly and the denoised ones over them; rows too many to be
+      labeled are sorted by the denoised value.
+    - `auto`: a histogram over bins and a line along times, both with denoised values if there are
+      any; else `denoised` if there are any; else `points` for points in time, and bars for others.
 
     Parameters
     ----------
     released
         A released frame.
     column
-        The released column to draw, the first by default.
+        The released column to draw, or a list of them; all by default.
     kind
         What to draw.
     level
-        Confidence level of the error bars.
+        Confidence level of the intervals, each by itself.
+    per
+        A released column by which the one drawn is divided, as `ratio` does.
+    percent
+        Whether percentages of the total of the column are drawn, as `percent` makes them.
+    subplots
+        Whether several columns have a panel each, below each other; else they are series.
+    panels
+        Whether outer keys have a panel each; by default where they are too many for one.
     ax
-        Matplotlib axes to draw on, all groups in one panel; new ones by default.
+        Matplotlib axes to draw on, as many as there are panels: with one, all groups are in it. New
+        ones by default.
+    figsize
+        Width and height of the figure, in inches.
+    title
+        Title of the figure, or of the axes that are given.
+    color
+        A color of matplotlib, a list of them, or a dict from outer key (or column) to color. The
+        default ones can be told apart without colors.
+    legend
+        Whether there is a legend where there is something to tell apart. It is beside the axes.
 
     Returns
     -------
     matplotlib.axes.Axes or array of them
-        The axes; an array, one per group in order, where groups have panels of their own.
+        The axes; an array, one per panel in order, if there are several.
 
     Raises
     ------
@@ -68,6 +108,11 @@ def plot(
     DPFrameError
         If matplotlib is not installed.
 
+    References
+    ----------
+    M. Okabe and K. Ito, "Color universal design: how to make figures and presentations that are
+    friendly to colorblind people", 2008.
+
     Examples
     --------
     >>> import dpframe as dpf
@@ -75,303 +120,213 @@ def plot(
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
     >>> axes = plot(released, level=0.9, ax=Figure().add_subplot())
-    >>> axes.get_ylabel()
-    'count (90% error bars)'
+    >>> axes.get_ylabel(), axes.texts[0].get_text()
+    ('count', '90% error bars: noise only, not sampling')
     """
     if kind not in get_args(Kind):
-        raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {kind!r}.")
-    cells = _cells(released, column, level)
-    if kind == "auto":
-        kind = _suitable(cells, ax)
-    elif kind != "denoised":
-        cells = cells.drop(columns="denoised", errors="ignore")
-    _check(kind, cells, ax)
-    draw = {"bars": _bars, "histogram": _histogram, "denoised": _denoised}[kind]
-    return draw(cells, f"{cells.columns.name} ({100 * level:g}% error bars)", ax)
+        raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
+    _check_flags(percent=percent, subplots=subplots, legend=legend)
+    if panels is not None:
+        _check_flags(panels=panels)
+    drawn = _gather(released, column, level, per, percent=percent)
+    pyplot()  # nothing is known of dates without it
+    if len(drawn) > 1 and not subplots:
+        drawn = [together(drawn)]
+    if len(drawn) > 1 and panels:
+        raise QueryError(
+            "panels=True gives each group of one column a panel, and these are several columns; "
+            "choose one with column=, or leave panels out."
+        )
+    one_panel = panels is False or len(drawn) > 1 or (ax is not None and np.size(ax) == 1)
+    split = False if one_panel else panels
+    arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
+    if len(drawn) > 1:
+        arranged = _in_colors_of_columns(arranged, [one.label for one in drawn], color)
+    marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
+    caption = max((one.caption for one in drawn), key=len)
+    return draw_figure(
+        Figure(arranged, f"{100 * level:.10g}% {marks}: {caption}", title, legend, ax, figsize)
+    )
 
 
-def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
-    """Return the positions of a released column, by default the first, and of its denoised values.
+def _check_flags(**flags: object) -> None:
+    for name, given in flags.items():
+        if not isinstance(given, bool | np.bool_):
+            raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
 
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    UnknownColumnError
-        If there is no such released column.
-    """
+
+def _gather(
+    released: pd.DataFrame, column: Any, level: float, per: Hashable | None, *, percent: bool
+) -> list[Drawn]:
+    """Gather what is asked for: columns, a quotient of two of them, or percentages."""
     size = len(verify(released).columns)
-    raw, derived = list(released.columns[:size]), list(released.columns[size:])
-    if column is not None and column not in raw:
-        raise UnknownColumnError(
-            f"column must be one of the released columns {raw}, got {column!r}."
+    if per is None and not percent:
+        several = column if isinstance(column, list) else [column]
+        if column is None:
+            several = list(released.columns[:size])
+        if not 0 < len(several) <= _MOST_PANELS:
+            raise QueryError(
+                f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}; choose some with "
+                "column=[...]."
+            )
+        return gather(released, several, level)
+    if per is not None and percent:
+        raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
+    if isinstance(column, list):
+        raise QueryError(f"per= and percent=True draw one column, got column={column!r}.")
+    if percent:
+        return gather_percent(released, column, level)
+    return gather_ratio(released, column, per, level)
+
+
+def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
+    """Put the cells of a column in series, and these in panels."""
+    index = one.parts.index
+    if kind == "auto":
+        kind = _suitable(one, alone=panels is False)
+    elif kind != "denoised":
+        one = replace(one, parts=one.parts.drop(columns="denoised", errors="ignore"))
+    _check(kind, one)
+    split = _split(kind, index, panels)
+    if split == "rows":
+        one = replace(one, parts=one.parts.set_axis(index.to_flat_index()))
+    keys, groups, parts = _wide(one.parts)
+    names = index.names if split == "rows" else index.names[-1:]
+    places = _places(kind, keys, index.names)
+    if kind == "denoised" and len(keys) > _MOST_LABELS and places.labels is not None:
+        order = np.argsort(-parts["denoised"][:, 0], kind="stable")
+        parts = {name: part[order] for name, part in parts.items()}
+    outer = "" if len(groups) == 1 else names_of(index.names[:-1])
+    styles = looks(groups, color)
+    apart = split == "panels"
+    series = [
+        Series(
+            "released" if apart or len(groups) == 1 else text(group),
+            looks([group], color)[0] if apart else style,
+            {name: part[:, position] for name, part in parts.items()},
         )
-    place = 0 if column is None else raw.index(column)
-    partner = f"{raw[place]}_denoised"
-    return place, size + derived.index(partner) if partner in derived else None
+        for position, (group, style) in enumerate(zip(groups, styles, strict=True))
+    ]
+    panel = Panel(
+        kind, "", places, series, names_of(names), one.name, one.scale, "" if apart else outer
+    )
+    if not apart:
+        return [panel]
+    titles = [_title(outer, text(group)) for group in groups]
+    return [
+        replace(panel, title=name, series=[only]) for name, only in zip(titles, series, strict=True)
+    ]
 
 
-def pyplot() -> Any:
-    """Import what draws figures.
-
-    Raises
-    ------
-    DPFrameError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib import pyplot as plt  # optional, and slow to import
-    except ImportError:
-        raise DPFrameError("drawing needs matplotlib: pip install dpframe[plot].") from None
-    return plt
+def _title(names: str, group: str) -> str:
+    """Name a panel, in two lines if one has no room."""
+    if not names:
+        return group
+    return f"{names} = {group}" if len(names + group) <= _WIDE else f"{names} =\n{group}"
 
 
-def _cells(released: pd.DataFrame, column: Hashable, level: float) -> pd.DataFrame:
-    """Gather value, ends of the interval and denoised value, under the name of the column."""
-    bars = interval(released, level)
-    place, partner = locate(released, column)
-    parts = {
-        "value": released.iloc[:, place],
-        "low": bars.iloc[:, 2 * place],
-        "high": bars.iloc[:, 2 * place + 1],
-    }
-    if partner is not None:
-        parts["denoised"] = released.iloc[:, partner]
-    origin = certificate_of(released).columns[place].origin
-    numbers = {name: in_seconds(part, origin) for name, part in parts.items()}
-    cells = pd.DataFrame(numbers, index=released.index)
-    return cells.rename_axis(columns=str(released.columns[place]))
+def _in_colors_of_columns(
+    panels: list[Panel], columns: Sequence[Hashable], color: Any
+) -> list[Panel]:
+    """Give each panel of a single series the color of its column."""
+
+    def colored(panel: Panel, look: Look) -> Panel:
+        if len(panel.series) > 1:
+            return panel
+        only = replace(panel.series[0], look=replace(look, hatch="", dashes="-"))
+        return replace(panel, series=[only])
+
+    return [colored(*pair) for pair in zip(panels, looks(columns, color), strict=True)]
 
 
-def _suitable(cells: pd.DataFrame, ax: Any) -> Kind:
-    panels = 1 if ax is not None else _group_count(cells.index)
-    if _bins(cells.index) is not None and panels <= _MOST_PANELS:
+def _suitable(one: Drawn, *, alone: bool) -> Kind:
+    """Choose what to draw."""
+    index = one.parts.index
+    few = alone or _group_count(index) <= _MOST_PANELS
+    keys = list(index.get_level_values(-1).unique())
+    if few and bins_along(keys) is not None:
         return "histogram"
-    return "denoised" if "denoised" in cells else "bars"
+    along = scaled(keys)
+    if few and along is not None and len(keys) > 1:
+        return "line"
+    if "denoised" in one.parts:
+        return "denoised"
+    if one.scale.points:
+        return "points"
+    labels = [text(key) for key in keys]
+    long = max(map(len, labels), default=0) > _SHORT and is_crowded(labels)
+    fits = len(labels) <= _MOST_LABELS and _split("bar", index, None) == "series"
+    return "barh" if long and fits and along is None else "bar"
 
 
-def _check(kind: Kind, cells: pd.DataFrame, ax: Any) -> None:
+def _check(kind: Kind, one: Drawn) -> None:
     """Refuse a kind that the cells do not suit."""
-    if kind == "denoised" and "denoised" not in cells:
-        name = cells.columns.name
+    index = one.parts.index
+    if kind == "denoised" and "denoised" not in one.parts:
         raise QueryError(
-            f"kind='denoised' needs denoised values, and there is no column '{name}_denoised'; "
-            "denoise the release first, or use kind='bars'."
+            f"kind='denoised' needs denoised values, and there is no column '{one.label}_denoised';"
+            " denoise the release first, or use kind='bar'."
         )
-    if kind == "histogram" and _bins(cells.index) is None:
+    if kind == "histogram" and bins_along(list(index.get_level_values(-1).unique())) is None:
         raise QueryError(
-            "kind='histogram' needs an innermost key of numeric intervals that do not overlap, got "
-            f"{cells.index.names[-1]!r} without; use kind='bars'."
+            "kind='histogram' needs an innermost key of intervals of numbers or times that do not "
+            f"overlap, got {index.names[-1]!r} without; use kind='bar'."
         )
-    groups = _group_count(cells.index)
-    if kind == "histogram" and ax is None and groups > _MOST_PANELS:
+    if kind in ("bar", "barh") and one.scale.points:
         raise QueryError(
-            f"kind='histogram' draws at most {_MOST_PANELS} panels, got {groups} groups; give ax= "
-            "to draw all on the same axes, or use kind='bars'."
+            f"kind={kind!r} draws from 0, and points in time have none; use kind='points' or "
+            "kind='line'."
         )
+
+
+def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series", "panels", "rows"]:
+    """Choose what outer keys are: series of a panel, panels, or rows beside each other."""
+    groups = _group_count(index)
+    if kind == "denoised":
+        return "rows"
+    if groups == 1 or index.nlevels == 1:
+        return "series"
+    on_scale = kind in ("line", "histogram")
+    if panels is False:
+        return "series" if on_scale or groups <= _MOST_LOOKS else "rows"
+    crowded = not on_scale and len(index) > _MOST_BARS
+    if panels is None and groups <= _MOST_SERIES[kind] and not crowded:
+        return "series"
+    if groups <= _MOST_PANELS:
+        return "panels"
+    if panels or on_scale:
+        raise QueryError(
+            f"kind={kind!r} draws at most {_MOST_PANELS} panels, got {groups} groups; give ax= or "
+            "panels=False to draw all on the same axes, or use kind='bar'."
+        )
+    return "rows"
 
 
 def _group_count(index: pd.Index) -> int:
     return 1 if index.nlevels == 1 else index.droplevel(-1).nunique(dropna=False)
 
 
-def _bins(index: pd.Index) -> pd.IntervalIndex | None:
-    """Return the innermost keys if they are intervals of an axis, with a finite end."""
-    labels = list(index.get_level_values(-1).unique())
-    if not all(isinstance(label, pd.Interval) for label in labels):
-        return None
-    if len({label.closed for label in labels}) != 1:
-        return None
-    bins = pd.IntervalIndex(labels)
-    if bins.dtype.subtype.kind not in "iuf" or bins.is_overlapping:
-        return None
-    ends = np.isfinite([bins.left, bins.right])
-    return bins if ends.any(axis=0).all() and (bins.left < bins.right).all() else None
+def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> Places:
+    """Let keys stand on a scale where the kind and the keys have one; a total has no key."""
+    if len(keys) == 1 and list(names) == [None]:
+        return replace(one_by_one(keys), labels=[""])
+    if kind == "histogram":
+        bins = bins_along(keys)
+        if bins is not None:
+            return bins
+    return scaled(keys, numbers=kind == "line") or one_by_one(keys)
 
 
-def _wide(column: pd.Series, index: pd.Index) -> pd.DataFrame:
-    """Make rows of the places along the axis and columns of the series, the outer keys."""
+def _wide(parts: pd.DataFrame) -> tuple[list[Any], list[Any], Mapping[str, np.ndarray]]:
+    """Return the places along the axis, the series, and tables of the parts by both."""
+    index = parts.index
     if index.nlevels == 1:
-        return column.to_frame("released")
+        keys, groups = list(index), [None]
+        return keys, groups, {name: parts[[name]].to_numpy(np.float64) for name in parts}
     rows, places = index.get_level_values(-1).factorize(use_na_sentinel=False)
     columns, series = index.droplevel(-1).factorize(use_na_sentinel=False)
-    table = np.full((len(places), len(series)), np.nan)  # a combination may not be there
-    table[rows, columns] = column
-    return pd.DataFrame(table, index=places.rename(index.names[-1]), columns=series)
-
-
-def _bars(cells: pd.DataFrame, name: str, ax: Any) -> Any:
-    many = _group_count(cells.index) > _MOST_SERIES
-    index = cells.index.to_flat_index() if many else cells.index  # one series of all rows
-    value, low, high = (_wide(cells[part], index) for part in ("value", "low", "high"))
-    axes = pyplot().subplots(layout="constrained")[1] if ax is None else ax
-    width = 0.8 / value.shape[1]
-    errors = {"ecolor": "0.25", "lw": 1 if value.size > _MOST_LABELS else 1.5}
-    caps = 0 if value.size > _MOST_LABELS else 2
-    places = np.arange(len(value))
-    for position, series in enumerate(value.columns):
-        height = value.iloc[:, position].to_numpy()
-        reach = [
-            height - low.iloc[:, position].to_numpy(),
-            high.iloc[:, position].to_numpy() - height,
-        ]
-        shift = (position - (value.shape[1] - 1) / 2) * width
-        bars = {"yerr": reach, "capsize": caps, "error_kw": errors, "label": _text(series)}
-        axes.bar(places + shift, height, width, **bars)
-    _label_places(axes, list(value.index))
-    axes.set_xlabel(_names(cells.index.names if many else cells.index.names[-1:]))
-    axes.set_ylabel(name)
-    if value.shape[1] > 1:
-        axes.legend(title=_names(cells.index.names[:-1]), loc="best")
-    return axes
-
-
-def _denoised(cells: pd.DataFrame, name: str, ax: Any) -> Any:
-    """Draw denoised values over faint released ones."""
-    axes = pyplot().subplots(layout="constrained")[1] if ax is None else ax
-    crowded = len(cells) > _MOST_LABELS
-    if crowded:
-        cells = cells.sort_values("denoised", ascending=False, kind="stable")
-    places = np.arange(len(cells))
-    value, size = cells["value"].to_numpy(), 9 if crowded else 36
-    reach = [value - cells["low"].to_numpy(), cells["high"].to_numpy() - value]
-    faint = {"fmt": ".", "ms": size**0.5, "alpha": 0.35, "lw": np.clip(400 / len(cells), 0.1, 1)}
-    bars = axes.errorbar(places, value, reach, color="C0", label="released", **faint)
-    marks = {"color": "C1", "s": size, "zorder": 3, "label": "denoised"}
-    dots = axes.scatter(places, cells["denoised"].to_numpy(), **marks)
-    keys = _names(cells.index.names)
-    if crowded:
-        axes.set_xlabel(f"rank by denoised value, {len(cells):,} rows" + (keys and f" of {keys}"))
-    else:
-        _label_places(axes, list(cells.index))
-        axes.set_xlabel(keys)
-    axes.set_ylabel(name)
-    axes.legend(handles=[bars, dots], loc="upper right" if crowded else "best")
-    return axes
-
-
-def _histogram(cells: pd.DataFrame, name: str, ax: Any) -> Any:
-    """Draw a line of steps per group, with an error band, on the axis of the bins."""
-    tables = {str(part): _wide(cells[part], cells.index) for part in cells}
-    groups = list(tables["value"].columns)
-    bins = pd.IntervalIndex(list(tables["value"].index))
-    edges, where = _edges(bins)
-    panels = _panels(len(groups), ax)
-    for position, group in enumerate(groups):
-        axes = panels[position % len(panels)]
-        parts = {part: np.full(len(edges) - 1, np.nan) for part in tables}
-        for part, values in parts.items():
-            values[where] = tables[part].iloc[:, position]  # what lies between bins stays missing
-        alone = len(panels) > 1 or len(groups) == 1
-        label = "released" if alone else _text(group)
-        shift = 0 if alone else (position + 1) / (len(groups) + 1) - 0.5
-        _draw_steps(axes, edges, parts, shift, color="C0" if alone else f"C{position}", label=label)
-    for axes in panels:
-        _label_ends(axes, bins, edges)
-    _name_panels(panels, cells, groups, name.replace("bars", "band"))
-    return panels if len(panels) > 1 else panels[0]
-
-
-def _edges(bins: pd.IntervalIndex) -> tuple[np.ndarray, np.ndarray]:
-    """Return finite edges, a stub per open end, and the step between them that a bin is."""
-    left, right = np.asarray(bins.left, np.float64), np.asarray(bins.right, np.float64)
-    finite = np.isfinite(left) & np.isfinite(right)
-    ends = _finite_ends(bins)
-    # wide enough that the label of the open end stands beside the one of the last finite edge
-    stub = max(np.median((right - left)[finite]) if finite.any() else 0, (ends[1] - ends[0]) / 12)
-    left = np.where(np.isfinite(left), left, ends[0] - (stub or 1))
-    right = np.where(np.isfinite(right), right, ends[1] + (stub or 1))
-    edges = np.unique([left, right])
-    return edges, np.searchsorted(edges, left)
-
-
-def _finite_ends(bins: pd.IntervalIndex) -> tuple[float, float]:
-    edges = np.asarray([bins.left, bins.right], np.float64)
-    return float(edges[np.isfinite(edges)].min()), float(edges[np.isfinite(edges)].max())
-
-
-def _panels(groups: int, ax: Any) -> Any:
-    """Return the axes given, one for all groups, or one per group if there are many."""
-    if ax is not None:
-        return np.array([ax])
-    if groups <= _MOST_OVERLAID:
-        return np.array([pyplot().subplots(layout="constrained")[1]])
-    wide = min(int(np.ceil(groups**0.5)), 6)
-    high = -(-groups // wide)
-    figure, grid = pyplot().subplots(
-        high,
-        wide,
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        figsize=(max(6.4, 2.2 * wide), max(4.8, 1.7 * high)),
-        layout="constrained",
-    )
-    for axes in grid.flat[groups:]:
-        figure.delaxes(axes)
-    for axes in grid[-2, groups - (high - 1) * wide :] if high > 1 else ():
-        axes.tick_params(labelbottom=True)  # nothing is left below
-    return grid.ravel()[:groups]
-
-
-def _draw_steps(
-    axes: Any, edges: np.ndarray, parts: dict[str, np.ndarray], shift: float, **look: str
-) -> None:
-    """Draw steps and band, and denoised values off the middle by a part of the width."""
-    axes.stairs(parts["value"], edges, lw=1.5, **look)
-    color = look["color"]
-    band = {"baseline": parts["low"], "fill": True, "color": color, "alpha": 0.25, "lw": 0}
-    axes.stairs(parts["high"], edges, **band).sticky_edges.y.clear()  # leave a margin below
-    if "denoised" in parts:
-        places = edges[:-1] + (0.5 + shift) * np.diff(edges)
-        axes.scatter(places, parts["denoised"], **_DOTS, color=color)
-
-
-def _label_ends(axes: Any, bins: pd.IntervalIndex, edges: np.ndarray) -> None:
-    """Write an infinity at the end of a stub, and numbers at finite places only."""
-    first, last = _finite_ends(bins)
-    if (first, last) == (edges[0], edges[-1]):
-        return
-    ticks = axes.xaxis.get_major_locator().tick_values(first, last)
-    labels = {tick: f"{tick:g}" for tick in ticks if first <= tick <= last}
-    if edges[0] < first:
-        labels[edges[0]] = r"$-\infty$"
-    if last < edges[-1]:
-        labels[edges[-1]] = r"$\infty$"
-    axes.set_xticks(list(labels), labels.values())
-
-
-def _name_panels(panels: Any, cells: pd.DataFrame, groups: list[Any], name: str) -> None:
-    inner, outer = _names(cells.index.names[-1:]), _names(cells.index.names[:-1])
-    axes = panels[0]
-    if "denoised" in cells:  # one entry for all groups
-        axes.scatter([], [], **_DOTS, color="w", label="denoised")
-    if len(panels) > 1:
-        axes.figure.supxlabel(inner)
-        axes.figure.supylabel(name)
-        for panel, group in zip(panels, groups, strict=True):
-            panel.set_title(f"{outer} = {_text(group)}", fontsize="medium")
-        if "denoised" in cells:
-            entries = axes.get_legend_handles_labels()
-            axes.figure.legend(*entries, ncols=2, loc="outside upper right")
-    else:
-        axes.set_xlabel(inner)
-        axes.set_ylabel(name)
-        if "denoised" in cells or len(groups) > 1:
-            axes.legend(title=outer, loc="best")
-
-
-def _label_places(axes: Any, keys: list[Any]) -> None:
-    """Name the places along the axis, or some of them if there are many."""
-    places = range(0, len(keys), max(-(-len(keys) // _MOST_LABELS), 1))  # none may be found
-    labels = [_text(keys[place]) for place in places]
-    crowded = len(labels) * max(map(len, labels), default=0) > 80  # noqa: PLR2004
-    axes.set_xticks(list(places), labels, rotation=90 if crowded else 0)
-
-
-def _text(key: object) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-
-
-def _names(names: Any) -> str:
-    return ", ".join(str(name) for name in names if name is not None)
+    tables = {}
+    for name in parts:
+        tables[str(name)] = np.full((len(places), len(series)), np.nan)  # some may not be there
+        tables[str(name)][rows, columns] = parts[name]
+    return list(places), list(series), tables

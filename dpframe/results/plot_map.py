@@ -8,10 +8,11 @@ import pandas as pd
 
 from dpframe.arguments import shown
 from dpframe.errors import QueryError
-from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import certificate_of
-from dpframe.results.intervals import interval
-from dpframe.results.plot import locate, pyplot
+from dpframe.results.plot_cells import Drawn, gather, locate
+from dpframe.results.plot_look import PLAIN, pyplot
+from dpframe.results.plot_places import text
+from dpframe.results.plot_scale import Scale
 
 __all__ = ["Coords", "plot_map"]
 
@@ -19,6 +20,7 @@ Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""
 
 _AREA = 42.0  # of a new panel, in square inches
+_LEVEL = 0.95  # of the intervals within which colors are linear
 
 
 def plot_map(
@@ -80,25 +82,25 @@ def plot_map(
     >>> axes.collections[0].get_offsets().tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    raw, drawn = _positions(released, column, denoised)
+    raw, places = _positions(released, column, denoised)
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release")
     lines = None if edges is None else _lines(points, edges)
-    origin = certificate_of(released).columns[raw].origin
-    values = [in_seconds(released.iloc[:, place], origin) for place in drawn]
+    (drawn,) = gather(released, [released.columns[raw]], _LEVEL)
+    parts = ["value" if place == raw else "denoised" for place in places]
+    values = [drawn.parts[part].to_numpy() for part in parts]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
-    panels = _panels(ax, len(drawn), spots * [1, stretch])
-    norm = _norm(released, raw, np.concatenate(values))
+    panels = _panels(ax, len(places), spots * [1, stretch])
+    norm = _norm(drawn, np.concatenate(values), linear=not _is_total(released, raw))
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)
         axes.set_aspect(stretch)
-    if len(drawn) > 1:
-        for axes, place in zip(panels, drawn, strict=True):
-            axes.set_title(str(released.columns[place]))
-    name = str(released.columns[raw if len(drawn) > 1 else drawn[0]])
-    bar = {"ax": list(panels), "label": name, "shrink": 0.8, "format": "%g"}
-    panels[0].figure.colorbar(nodes, **bar, ticks=_ticks(norm))
-    return panels if len(drawn) > 1 else panels[0]
+    if len(places) > 1:
+        for axes, place in zip(panels, places, strict=True):
+            axes.set_title(text(released.columns[place]), **PLAIN)
+    name = text(released.columns[raw if len(places) > 1 else places[0]])
+    _add_bar(panels, nodes, drawn.scale, drawn.scale.named(name), _ticks(norm))
+    return panels if len(places) > 1 else panels[0]
 
 
 def _positions(
@@ -170,17 +172,29 @@ def _stretch(latitudes: np.ndarray) -> float:
     return float(1 / max(np.cos(np.radians(middle)), 0.1))  # no map reaches a pole
 
 
-def _norm(released: pd.DataFrame, raw: int, values: np.ndarray) -> Any:
+def _is_total(released: pd.DataFrame, place: int) -> bool:
+    return certificate_of(released).columns[place].is_total
+
+
+def _norm(drawn: Drawn, values: np.ndarray, *, linear: bool) -> Any:
     """Return the scale of colors, linear within the noise and logarithmic beyond it."""
     from matplotlib import colors  # optional, and slow to import
 
     ends = {"vmin": values.min(), "vmax": values.max()}
-    if certificate_of(released).columns[raw].is_total is False:
+    if linear:
         return colors.Normalize(**ends)
-    bars = interval(released).to_numpy(np.float64)[:, 2 * raw : 2 * raw + 2]
+    width = float((drawn.parts["high"] - drawn.parts["low"]).median())
     # noise can be next to none, and a scale needs a linear part
-    linear = max(np.median(np.ptp(bars, axis=1)) / 2, np.abs(values).max() / 1e3)
-    return colors.SymLogNorm(linear or 1.0, linscale=0.5, **ends)
+    within = max(width / 2, np.abs(values).max() / 1e3)
+    return colors.SymLogNorm(within or 1.0, linscale=0.5, **ends)
+
+
+def _add_bar(panels: np.ndarray, nodes: Any, scale: Scale, name: str, ticks: Any) -> None:
+    """Put a bar of colors beside the panels, with the ticks of what it stands for."""
+    options = {} if scale.points else {"format": "%g", "ticks": ticks}
+    bar = panels[0].figure.colorbar(nodes, ax=list(panels), shrink=0.8, **options)
+    bar.set_label(name, **PLAIN)
+    scale.dress(bar.ax.yaxis)
 
 
 def _ticks(norm: Any) -> Any:

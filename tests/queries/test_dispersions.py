@@ -135,7 +135,7 @@ def test_certificates_files_and_schemas_know_them(make, tmp_path):
 
 def test_they_are_drawn_and_combined():
     made = trips().dp.var("fare", "zone", epsilon=5)
-    assert made.dp.plot().get_ylabel() == "fare (95% error bars)"
+    assert made.dp.plot().get_ylabel() == "fare"
     plt.close("all")
     gap = dpf.combine(made, {"A": 1, "B": -1})
     errors = made.dp.std_error["fare"]

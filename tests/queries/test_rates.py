@@ -132,7 +132,7 @@ def test_schemas_know_the_range():
 def test_rates_are_drawn_with_their_intervals():
     made = flights().dp.rate(LATE, "zone", epsilon=1)
     axes = made.dp.plot()
-    assert axes.get_ylabel() == "rate (95% error bars)"
+    assert axes.get_ylabel() == "rate"
     plt.close("all")
 
 

@@ -13,7 +13,8 @@ from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownCo
 from dpframe.results.plot_map import plot_map
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt  # the backend comes first
+from matplotlib import dates  # the backend comes first
+from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 
 PLACES = {"C": (4.0, 1.0), "A": (0.0, 2.0), "spare": (9.0, 9.0), "B": (1.0, 7.0)}
@@ -271,3 +272,41 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DPFrameError, match=r"pip install dpframe\[plot\]"):
         plot_map(made, PLACES)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_durations_have_a_unit(kind):
+    minutes = pd.to_timedelta(np.arange(600) % 300, unit="min")
+    frame = pd.DataFrame({"zone": ["A", "B", "C"] * 200, "wait": minutes})
+    bounds = (pd.Timedelta(0), pd.Timedelta("5h"))
+    made = getattr(frame.dp, kind)("wait", "zone", keys=KEYS, bounds=bounds, epsilon=1e3)
+    axes = plot_map(made, PLACES)
+    axes.figure.canvas.draw()
+    (bar,) = color_bars(axes)
+    unit = {"sum": "days", "mean": "minutes"}[kind]
+    length = {"days": 86_400, "minutes": 60}[unit]
+    drawn = np.asarray(nodes(axes).get_array())
+    assert drawn == pytest.approx(made["wait"].dt.total_seconds().to_numpy() / length)
+    assert bar.get_ylabel() == f"wait ({unit})"
+
+
+def test_points_in_time_have_the_ticks_of_dates():
+    days = pd.date_range("2021-01-01", periods=300, tz="Asia/Tokyo")
+    frame = pd.DataFrame({"zone": ["A", "B", "C"] * 100, "seen": days})
+    made = frame.dp.mean("seen", "zone", keys=KEYS, bounds=(days[0], days[-1]), epsilon=1)
+    axes = plot_map(made, PLACES)
+    axes.figure.canvas.draw()
+    (bar,) = color_bars(axes)
+    assert np.asarray(nodes(axes).get_array()) == pytest.approx(dates.date2num(made["seen"]))
+    assert bar.get_ylabel() == "seen (Asia/Tokyo)"
+    written = [label.get_text() for label in bar.get_yticklabels()]
+    assert all(len(label) <= 10 for label in written)
+
+
+def test_names_are_not_taken_for_formulas():
+    frame = pd.DataFrame({"zone": list("AB"), "$x$_1 %": 1})
+    made = frame.dp.sum("$x$_1 %", "zone", keys=KEYS, bounds=(0, 1), epsilon=1)
+    axes = plot_map(made, PLACES)
+    axes.figure.canvas.draw()
+    label = color_bars(axes)[0].yaxis.label
+    assert (label.get_text(), label.get_parse_math()) == ("$x$_1 %", False)

@@ -1,0 +1,223 @@
+"""How figures look: colors, plain texts, legends beside the axes, captions and panels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+
+from dpframe.arguments import shown
+from dpframe.errors import DPFrameError, QueryError
+
+__all__ = [
+    "CAPTION",
+    "INK",
+    "PALETTE",
+    "PLAIN",
+    "Look",
+    "add_caption",
+    "add_legend",
+    "add_legend_of_figure",
+    "add_title",
+    "given_panels",
+    "looks",
+    "new_panels",
+    "pyplot",
+]
+
+PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
+"""Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""
+
+INK = "0.15"
+"""Error bars and edges of bars."""
+
+PLAIN = {"parse_math": False, "usetex": False}
+"""Dollars, underscores and percents in labels are what they are."""
+
+CAPTION = "dpframe caption"
+"""The `gid` of captions."""
+
+# numbers of them that have no factor in common with that of the colors: 30 looks in all
+_HATCHES = ("", "///", "...", "xx", "\\\\\\")
+_MARKERS = "os^Dv"
+_DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+_QUIET = {"fontsize": "small", "color": "0.35", **PLAIN}
+_LONG = 24  # characters of an entry that is too wide to stand to the right
+_PER_CHARACTER = 0.085  # inches of an entry of a legend
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn.
+
+    Parameters
+    ----------
+    color
+        Its color.
+    hatch, marker, dashes
+        What tells it from others without colors.
+    """
+
+    color: Any
+    hatch: str
+    marker: str
+    dashes: Any
+
+
+def pyplot() -> Any:
+    """Import what draws figures.
+
+    Raises
+    ------
+    DPFrameError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot as plt  # optional, and slow to import
+    except ImportError:
+        raise DPFrameError("drawing needs matplotlib: pip install dpframe[plot].") from None
+    return plt
+
+
+def looks(names: Sequence[Any], color: Any) -> list[Look]:
+    """Choose how series are drawn: in the colors given, one for all, in turn or by name.
+
+    Raises
+    ------
+    QueryError
+        If a color is none.
+    """
+    own = list(islice(cycle(PALETTE), len(names)))
+    if isinstance(color, Mapping):
+        colors = [color.get(name, found) for name, found in zip(names, own, strict=True)]
+    elif color is None:
+        colors = own
+    else:
+        colors = list(islice(cycle(_each(color)), len(names)))
+    wrong = [one for one in colors if not _is_color(one)]
+    if wrong:
+        raise QueryError(
+            "color must be a color of matplotlib, a list of them or a dict from series to color, "
+            f"got {shown(wrong[0])}; for instance color='tab:blue'."
+        )
+    ways = zip(cycle(_HATCHES), cycle(_MARKERS), cycle(_DASHES), strict=False)
+    return [Look(one, *way) for one, way in zip(colors, ways, strict=False)]
+
+
+def _each(color: Any) -> list[Any]:
+    """Return one color as a list, and several as they are."""
+    several = isinstance(color, Sequence) and not isinstance(color, str) and not _is_color(color)
+    return list(color) or [None] if several else [color]
+
+
+def _is_color(color: Any) -> bool:
+    from matplotlib.colors import is_color_like  # optional, and slow to import
+
+    return color is not None and bool(is_color_like(color))
+
+
+def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> Any:
+    """Return the axes that are given, in a figure of the size asked for.
+
+    Raises
+    ------
+    QueryError
+        If there are not as many axes as panels.
+    """
+    panels = np.atleast_1d(np.asarray(ax, object)).ravel()
+    if len(panels) != count or not all(hasattr(one, "transAxes") for one in panels):
+        raise QueryError(
+            f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}; "
+            "choose one column with column=, or draw all groups in one panel with panels=False."
+        )
+    if figsize is not None:
+        panels[0].figure.set_size_inches(*figsize)
+    return panels
+
+
+def new_panels(
+    count: int, wide: int, size: tuple[float, float], *, sharex: bool, sharey: bool
+) -> Any:
+    """Return the axes of a new figure, in rows of so many."""
+    high = -(-count // wide)
+    figure, grid = pyplot().subplots(
+        high,
+        wide,
+        squeeze=False,
+        figsize=size,
+        sharex=sharex,
+        sharey=sharey,
+        layout="constrained",
+    )
+    for axes in grid.flat[count:]:
+        figure.delaxes(axes)
+    for axes in grid[-2, count - (high - 1) * wide :] if high > 1 else ():
+        axes.tick_params(labelbottom=True)  # nothing is left below
+    return grid.ravel()[:count]
+
+
+def add_legend(axes: Any, entries: tuple[list[Any], list[str]], title: str, *, own: bool) -> None:
+    """Put a legend beside the axes: to the right, or above where that would squeeze them.
+
+    It never covers what is drawn. Above, too, where the figure is not made here: matplotlib makes
+    no room at the right of such axes.
+    """
+    handles, labels = entries
+    longest = max(map(len, labels))
+    right = own and longest <= _LONG
+    if right:
+        at = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    else:
+        width = axes.get_window_extent().width / axes.figure.dpi
+        fitting = int(width / (_PER_CHARACTER * (longest + 6)))
+        at = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+        at["ncols"] = min(max(fitting, 1), len(labels))
+    _plain(axes.legend(handles, labels, title=title or None, frameon=False, **at))
+
+
+def add_legend_of_figure(figure: Any, entries: tuple[list[Any], list[str]], title: str) -> None:
+    """Put a legend of all panels at the right of them."""
+    legend = figure.legend(*entries, title=title or None, frameon=False, loc="outside right upper")
+    _plain(legend)
+
+
+def _plain(legend: Any) -> None:
+    for words in [legend.get_title(), *legend.get_texts()]:
+        words.set(**PLAIN)
+
+
+def add_title(panels: Any, title: str | None, *, own: bool) -> None:
+    """Write a title above the panels, and above a legend that stands there."""
+    if title is None:
+        return
+    if own:
+        panels[0].figure.suptitle(title, **PLAIN)
+        return
+    legend = panels[0].get_legend()
+    above = 0.0 if legend is None else legend.get_window_extent().height
+    pad = 6 + above * 72 / panels[0].figure.dpi
+    panels[0].set_title(title, pad=pad, **PLAIN)
+
+
+def add_caption(panels: Any, caption: str, *, own: bool) -> None:
+    """Write below what the marks mean, and what they leave out."""
+    figure = panels[0].figure
+    if own:
+        figure.supxlabel(caption, gid=CAPTION, **_QUIET)
+        return
+    for axes in panels[-1:]:
+        for other in [other for other in axes.texts if other.get_gid() == CAPTION]:
+            other.remove()  # that of what was drawn on the same axes before
+        axes.annotate(
+            caption,
+            (0.5, 0),
+            (0, -3),
+            xycoords=axes.xaxis.label,
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            annotation_clip=False,
+            gid=CAPTION,
+            **_QUIET,
+        )
