@@ -181,6 +181,8 @@ def _gather(
 
 def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
     """Put the cells of a column in series, and these in panels."""
+    if kind in ("auto", "line"):
+        one = replace(one, parts=_time_last(one.parts))
     index = one.parts.index
     if kind == "auto":
         kind = _suitable(one, alone=panels is False)
@@ -197,7 +199,7 @@ def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Pa
         order = np.argsort(-parts["denoised"][:, 0], kind="stable")
         parts = {name: part[order] for name, part in parts.items()}
     outer = "" if len(groups) == 1 else names_of(index.names[:-1])
-    styles = looks(groups, color)
+    styles = looks(groups if len(groups) > 1 else [one.label], color)
     apart = split == "panels"
     series = [
         Series(
@@ -257,6 +259,18 @@ def _suitable(one: Drawn, *, alone: bool) -> Kind:
     long = max(map(len, labels), default=0) > _SHORT and is_crowded(labels)
     fits = len(labels) <= _MOST_LABELS and _split("bar", index, None) == "series"
     return "barh" if long and fits and along is None else "bar"
+
+
+def _time_last(parts: pd.DataFrame) -> pd.DataFrame:
+    """Make the innermost of the keys that are times the last one: it goes along the axis."""
+    index = parts.index
+    for level in reversed(range(index.nlevels)):
+        along = scaled(list(index.get_level_values(level).unique()))
+        if along is not None and len(along.at) > 1:
+            others = [other for other in range(index.nlevels) if other != level]
+            order = [*others, level]
+            return parts if index.nlevels == 1 else parts.reorder_levels(order)
+    return parts
 
 
 def _check(kind: Kind, one: Drawn) -> None:

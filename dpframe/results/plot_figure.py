@@ -13,21 +13,26 @@ from dpframe.results.plot_look import (
     add_legend_of_figure,
     add_title,
     given_panels,
+    inches,
     looks,
     new_panels,
 )
-from dpframe.results.plot_places import Places
+from dpframe.results.plot_places import Places, shortened
 from dpframe.results.plot_scale import NUMBERS, Scale
 
 __all__ = ["Figure", "Panel", "draw_figure", "is_crowded"]
 
 _MOST_LABELS = 40
-_MOST_CHARACTERS = 80  # of labels beside each other
+_MOST_TURNED = 24  # characters of labels that are turned
+_MOST_NUMBERS = 6  # beside each other
+_PER_INCH = 15  # characters of labels beside each other
+_PER_LABEL = 0.12  # inches between labels that are turned
 _SIDE_BY_SIDE = 4  # columns in one row, or below each other
 _MOST_WIDE = 6
 _WIDTH, _HEIGHT = 6.4, 4.8  # inches, as in matplotlib
-_BESIDE = 1.4  # inches of a legend
-_PER_BAR = 0.24  # inches
+_BESIDE = 1.4  # inches of a legend, for which the figure is wider
+_LEGEND = 0.9  # inches of one that makes the axes narrower
+_PER_BAR, _HIGHEST = 0.24, 11.0  # inches
 _FEW = 4  # places that fill the width
 
 
@@ -71,6 +76,11 @@ class Panel:
     def denoised(self) -> bool:
         """Whether denoised values are drawn."""
         return any("denoised" in one.parts for one in self.series)
+
+    @property
+    def telling(self) -> bool:
+        """Whether a legend has something to tell apart."""
+        return self.denoised or len(self.series) > 1
 
     @property
     def rank(self) -> bool:
@@ -129,9 +139,9 @@ def draw_figure(figure: Figure) -> Any:
     return axes if len(axes) > 1 else axes[0]
 
 
-def is_crowded(labels: list[str]) -> bool:
-    """Whether labels have no room beside each other."""
-    return len(labels) * max(map(len, labels), default=0) > _MOST_CHARACTERS
+def is_crowded(labels: list[str], room: float = _WIDTH * 0.775) -> bool:
+    """Whether labels have no room beside each other, in so many inches."""
+    return len(labels) * (max(map(len, labels), default=0) + 1) > _PER_INCH * room
 
 
 def _width(panels: list[Panel]) -> int:
@@ -157,7 +167,8 @@ def _size(panels: list[Panel], wide: int, *, legend: bool) -> tuple[float, float
     if len(panels) == 1 and first.across:
         bars = len(first.places.at) * max(1.0, len(first.series) / 2)
         longest = max(map(len, first.places.labels or ()), default=0)
-        return max(_WIDTH, 4.4 + longest / 12), max(2.4, 1.4 + _PER_BAR * bars)
+        high = min(max(2.4, 1.4 + _PER_BAR * bars), _HIGHEST)
+        return max(_WIDTH, 4.4 + longest / 12), high
     if len(panels) == 1:
         return _WIDTH, _HEIGHT
     if not first.title:
@@ -194,22 +205,27 @@ def _dress(panel: Panel, axes: Any) -> None:
     along, values = (axes.yaxis, axes.xaxis) if panel.across else (axes.xaxis, axes.yaxis)
     labels = panel.places.labels
     if labels is not None and not panel.rank:
-        _label_places(along, list(labels), across=panel.across)
+        beside = _LEGEND if panel.telling and not panel.across else 0.0
+        _label_places(along, list(labels), inches(along) - beside, across=panel.across)
         room = max(0.6, (_FEW - len(labels)) / 2)  # few bars are not wide, and many have no margin
         ends = -room, len(labels) - 1 + room
         (axes.set_ylim if panel.across else axes.set_xlim)(ends)
     panel.places.scale.dress(along)
     panel.scale.dress(values)
+    if panel.across and not panel.scale.points:
+        values.get_major_locator().set_params(nbins=_MOST_NUMBERS)
     if panel.across and not along.get_inverted():
         along.set_inverted(True)  # the first is on top
 
 
-def _label_places(axis: Any, labels: list[str], *, across: bool) -> None:
-    """Name the places along an axis, or some of them if there are many."""
-    places = range(0, len(labels), max(-(-len(labels) // _MOST_LABELS), 1))
+def _label_places(axis: Any, labels: list[str], room: float, *, across: bool) -> None:
+    """Name the places along an axis of so many inches, or some of them if there are many."""
+    places = range(0, len(labels), -(-len(labels) // max(int(room / _PER_LABEL), 1)))
     some = [labels[place] for place in places]
-    turned = {"rotation": 90} if is_crowded(some) and not across else {}
-    axis.set_ticks(list(places), some, **turned, **PLAIN)
+    turned = not across and is_crowded(some, room)
+    if turned:
+        some = [shortened(label, _MOST_TURNED) for label in some]
+    axis.set_ticks(list(places), some, rotation=90 if turned else 0, **PLAIN)
 
 
 def _name_axes(panel: Panel, axes: Any, *, first: bool, last: bool) -> None:
@@ -225,11 +241,12 @@ def _name_axes(panel: Panel, axes: Any, *, first: bool, last: bool) -> None:
         axes.set_ylabel(key if panel.across else name, **PLAIN)
     if panel.title:
         axes.set_title(panel.title, fontsize="small", **PLAIN)
+        axes.tick_params(labelsize="small")
 
 
 def _add_legends(panels: list[Panel], axes: Any, *, own: bool) -> None:
     """Add one legend for all panels, if there is something to tell apart."""
-    telling = [panel.denoised or len(panel.series) > 1 for panel in panels]
+    telling = [panel.telling for panel in panels]
     if not any(telling):
         return
     found: dict[str, Any] = {}

@@ -21,6 +21,7 @@ __all__ = [
     "add_legend_of_figure",
     "add_title",
     "given_panels",
+    "inches",
     "looks",
     "new_panels",
     "pyplot",
@@ -117,6 +118,12 @@ def _is_color(color: Any) -> bool:
     return color is not None and bool(is_color_like(color))
 
 
+def inches(axis: Any) -> float:
+    """Return how long an axis is."""
+    box = axis.axes.get_window_extent()
+    return float((box.width if axis.axis_name == "x" else box.height) / axis.axes.figure.dpi)
+
+
 def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> Any:
     """Return the axes that are given, in a figure of the size asked for.
 
@@ -132,7 +139,7 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
             "choose one column with column=, or draw all groups in one panel with panels=False."
         )
     if figsize is not None:
-        panels[0].figure.set_size_inches(*figsize)
+        panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels
 
 

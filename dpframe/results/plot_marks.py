@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.results.plot_look import INK, Look, pyplot
+from dpframe.results.plot_look import INK, Look
 from dpframe.results.plot_places import Places
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
 ]
 
 _CROWDED = 40
+_MOST_BARS = 1000  # that are drawn as such
+_MOST_RIMS = 100
 _DOTS = {"color": "w", "lw": 1, "zorder": 4}
 _SPREAD = 0.5  # of the room of a key, for the points of several series
 
@@ -51,7 +53,12 @@ def draw_bars(axes: Any, places: Places, series: list[Series], *, across: bool) 
         at = places.at + (position - (len(series) - 1) / 2) * widths
         edge = {"edgecolor": INK, "linewidth": 0 if crowded and len(series) == 1 else 0.6}
         look = {"color": one.look.color, "hatch": one.look.hatch, "label": one.label, **edge}
-        (axes.barh if across else axes.bar)(at, one.parts["value"], widths, **look)
+        if len(at) > _MOST_BARS and places.labels is not None:  # narrower than a pixel, and slow
+            ends = np.arange(len(at) + 1) - 0.5
+            side = {"orientation": "horizontal" if across else "vertical"}
+            axes.stairs(one.parts["value"], ends, fill=True, **side, **look)
+        else:
+            (axes.barh if across else axes.bar)(at, one.parts["value"], widths, **look)
         _draw_whiskers(axes, at, one, across=across, crowded=crowded)
     if any((one.parts["value"] < 0).any() for one in series):
         (axes.axvline if across else axes.axhline)(0, color=INK, lw=0.8)
@@ -150,7 +157,7 @@ def _draw_whiskers(
 ) -> None:
     """Draw error bars: dark, with a light rim where they lie over bars."""
     middle, half = _bar(one.parts["low"], one.parts["high"])
-    width = 1.0 if crowded else 1.5
+    width = float(np.clip(400 / max(len(at), 1), 0.1, 1)) if crowded else 1.5
     where = {"x": middle, "y": at, "xerr": half} if across else {"x": at, "y": middle, "yerr": half}
     look = {
         "fmt": "none",
@@ -160,8 +167,7 @@ def _draw_whiskers(
         "zorder": 2.5,
     }
     drawn = axes.errorbar(**where, **look)
-    if halo:
-        pyplot()
+    if halo and len(at) <= _MOST_RIMS:
         from matplotlib.patheffects import withStroke  # optional, and slow to import
 
         rim = [withStroke(linewidth=width + 1.2, foreground="w", alpha=0.8)]

@@ -13,7 +13,7 @@ from dpframe.arguments import visible
 from dpframe.queries.timescale import Moment, as_moment, in_use
 from dpframe.results.plot_scale import NUMBERS, Scale, moments_along
 
-__all__ = ["Places", "bins_along", "names_of", "one_by_one", "scaled", "text"]
+__all__ = ["Places", "bins_along", "names_of", "one_by_one", "scaled", "shortened", "text"]
 
 _MOST_CHARACTERS = 40
 _BAR = 0.8  # of the room of a key
@@ -145,8 +145,14 @@ def text(key: object) -> str:
         shown = shown.removesuffix(" 00:00:00")
     if isinstance(key, pd.Timedelta):
         shown = shown.removesuffix(" 00:00:00").removeprefix("0 days ")
-    short = len(shown) <= _MOST_CHARACTERS
-    return shown if short else f"{shown[: _MOST_CHARACTERS - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return shortened(shown, _MOST_CHARACTERS)
+
+
+def shortened(label: str, most: int) -> str:
+    """Leave out the middle of a label that is longer than so many characters: ends often differ."""
+    end = most // 3
+    cut = f"{label[: most - 1 - end].rstrip()}\N{HORIZONTAL ELLIPSIS}{label[-end:].lstrip()}"
+    return label if len(label) <= most else cut
 
 
 def names_of(names: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.queries.timescale import Moment, microseconds
+from dpframe.results.plot_look import inches
 
 __all__ = ["NUMBERS", "Scale", "duration_scale", "moments_along", "seconds_along"]
 
@@ -22,7 +23,8 @@ _UNITS = {
     "microseconds": 1e-6,
 }
 _FEW = 3  # units of which there are fewer are too long
-_TICKS = (3, 8)
+_FEWEST, _MOST = 3, 8  # ticks of dates
+_PER_TICK = 0.3  # inches
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,9 @@ class Scale:
         if not self.points:
             return
         dates = _dates()
-        locator = dates.AutoDateLocator(tz=self.zone, minticks=_TICKS[0], maxticks=_TICKS[1])
+        most = int(np.clip(inches(axis) / _PER_TICK, _FEWEST, _MOST))
+        fewest = (most - 1) // 2  # with more, some spans would have no interval, and a warning
+        locator = dates.AutoDateLocator(tz=self.zone, minticks=fewest, maxticks=most)
         axis.set_major_locator(locator)
         axis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=self.zone))
 

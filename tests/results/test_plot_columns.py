@@ -191,6 +191,7 @@ def test_a_release_without_rows_says_so(kind):
     assert axes.get_ylabel() == ("units" if kind != "barh" else "word")
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("kind", ["auto", "bar", "barh", "points", "line"])
 @pytest.mark.parametrize(
     "values", [[10**15, -(10**15), 0], [10**15] * 3, [0, 0, 0], [-5, -7, -1], [2**62, 1, 0]]
@@ -201,6 +202,7 @@ def test_huge_equal_and_negative_numbers_are_drawn(kind, values):
     drawn(axes)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("bound", [1e100, 1e15, 1e-12, 1e-100])
 @pytest.mark.parametrize("kind", ["bar", "points", "line"])
 def test_the_size_of_numbers_does_not_matter(bound, kind):

@@ -15,6 +15,7 @@ from dpframe.results.plot_look import CAPTION, PALETTE, looks
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
 from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.patches import StepPatch
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,7 @@ def test_bars_of_several_series_are_hatched():
     assert not any(patch.get_hatch() for patch in alone)
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("kind", ["bar", "barh", "line", "points"])
 @pytest.mark.parametrize("names", [list("CAB"), ["an airport with quite a long name", "A", "B"]])
 @pytest.mark.parametrize("given", [False, True])
@@ -202,6 +204,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("kind", ["auto", "bar", "line", "points"])
 @pytest.mark.parametrize("place", ["key", "series", "panel"])
 def test_labels_are_not_taken_for_formulas(kind, place):
@@ -262,3 +265,48 @@ def test_figures_are_drawn_without_layout_of_their_own():
     by_zone_and_day().dp.plot(ax=ax)
     assert ax.figure.get_layout_engine() is None
     assert labels(ax) == ["0", "1", "2"]
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("kind", ["bar", "barh", "points", "denoised"])
+@pytest.mark.parametrize("groups", [1, 3, 9])
+@pytest.mark.parametrize(
+    "keys", [range(24), [f"a label of some length, {n}" for n in range(12)], ["of a length"] * 5]
+)
+def test_labels_do_not_touch(kind, groups, keys):
+    keys = [f"{key} {n}" for n, key in enumerate(keys)] if len(keys) == 5 else keys
+    by = {"day": range(groups), "fare": keys}
+    frame = trips().assign(fare=keys[0])
+    denoise = "auto" if kind == "denoised" else None
+    made = frame.dp.count([*by], keys=by, epsilon=1, denoise=denoise)
+    panels = np.ravel(made.dp.plot(kind=kind))
+    drawn(panels)
+    axis = panels[0].yaxis if kind == "barh" else panels[-1].xaxis
+    found = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+    assert len(found) > 2
+    assert not any(one.overlaps(other) for one, other in pairwise(found))
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("rows", [41, 300, 3000])
+@pytest.mark.parametrize("kind", ["bar", "barh", "points"])
+def test_many_rows_are_drawn(rows, kind):
+    made = trips().dp.count("fare", keys=range(rows), epsilon=1)
+    axes = made.dp.plot(kind=kind)
+    drawn(axes)
+    assert axes.figure.get_size_inches().max() <= 12
+    found = boxes(axes)
+    assert len(found) > rows  # an error bar for each, and what they stand on
+    if rows == 3000 and kind == "bar":
+        (line,) = steps_filled(axes)
+        assert line.get_data().values.tolist() == made["count"].tolist()
+
+
+def steps_filled(axes):
+    return [patch for patch in axes.patches if isinstance(patch, StepPatch) and patch.get_fill()]
+
+
+def test_a_dict_of_colors_names_columns():
+    made = trips().dp.count("zone", keys=["A"], epsilon=1)
+    axes = made.dp.plot(color={"count": "tab:red"})
+    assert axes.patches[0].get_facecolor() == to_rgba("tab:red")

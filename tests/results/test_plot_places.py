@@ -78,7 +78,7 @@ def test_years_that_matplotlib_does_not_know_have_no_scale():
         (("A", 1, DAY), "A, 1, 2021-03-01"),
         ("a\u202eb\n", "a\\u202eb\\n"),
         ("half \ud800", "half \\ud800"),
-        ("x" * 50, "x" * 39 + "\N{HORIZONTAL ELLIPSIS}"),
+        ("x" * 50 + "end of it", "x" * 26 + "\N{HORIZONTAL ELLIPSIS}" + "xxxxend of it"),
         (pd.Interval(0, 5), "(0, 5]"),
     ],
 )

@@ -1,5 +1,7 @@
 """Figures over time: keys, bins and released values that are times stand on axes of time."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -7,6 +9,7 @@ import pytest
 from support.pictures import drawn, entries, heights, labels, segments, steps
 
 from dpframe.errors import QueryError
+from dpframe.results.plot_scale import Scale
 
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first
@@ -220,3 +223,39 @@ def test_groups_are_lines_or_panels():
     assert entries(axes) == by["zone"]
     assert len({(line.get_color(), line.get_marker()) for line in axes.lines}) == 5
     drawn(axes)
+
+
+def test_times_go_along_the_axis_wherever_they_are_among_the_keys():
+    by = {"day": DAYS, "zone": ["B", "A"]}
+    made = visits().dp.count([*by], keys=by, epsilon=1)
+    axes = made.dp.plot()
+    assert entries(axes) == ["B", "A"]
+    assert is_time(axes.xaxis)
+    assert axes.get_xlabel() == "day"
+    for zone, line in zip(["B", "A"], axes.lines, strict=True):
+        assert line.get_ydata().tolist() == made["count"].xs(zone, level="zone").tolist()
+    assert heights(made.dp.plot(kind="bar", panels=False))[0] == made["count"][DAYS[0]].tolist()
+
+
+@pytest.mark.parametrize("width", [1, 1.6, 2, 3, 6.4])
+def test_all_spans_of_time_have_ticks_without_a_warning(width):
+    figure = plt.figure(figsize=(width, 2))
+    for seconds in np.geomspace(1e-4, 9e9, 60):
+        axis = figure.add_subplot().xaxis
+        axis.axes.set_xlim(19_000, 19_000 + seconds / 86_400)
+        Scale(points=True).dress(axis)
+        assert len(axis.get_majorticklocs()) <= 10
+        figure.clear()
+
+
+@pytest.mark.parametrize("groups", [6, 12])
+def test_ticks_of_small_panels_do_not_touch(groups):
+    days = list(pd.date_range("2021-01-01", "2021-12-31", freq="3D"))
+    by = {"zone": range(groups), "day": days}
+    frame = visits(days).assign(zone=1)
+    panels = frame.dp.count([*by], keys=by, epsilon=1).dp.plot()
+    drawn(panels)
+    written = [label for label in panels[-1].get_xticklabels() if label.get_text()]
+    found = [label.get_window_extent() for label in written]
+    assert len(found) >= 2
+    assert not any(one.overlaps(other) for one, other in pairwise(found))
