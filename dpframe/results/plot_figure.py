@@ -16,6 +16,7 @@ from dpframe.results.plot_look import (
     inches,
     looks,
     new_panels,
+    tune,
 )
 from dpframe.results.plot_places import Places, shortened
 from dpframe.results.plot_scale import NUMBERS, Scale
@@ -167,8 +168,7 @@ def _size(panels: list[Panel], wide: int, *, legend: bool) -> tuple[float, float
     if len(panels) == 1 and first.across:
         bars = len(first.places.at) * max(1.0, len(first.series) / 2)
         longest = max(map(len, first.places.labels or ()), default=0)
-        high = min(max(2.4, 1.4 + _PER_BAR * bars), _HIGHEST)
-        return max(_WIDTH, 4.4 + longest / 12), high
+        return max(_WIDTH, 4.4 + longest / 12), min(max(2.4, 1.4 + _PER_BAR * bars), _HIGHEST)
     if len(panels) == 1:
         return _WIDTH, _HEIGHT
     if not first.title:
@@ -213,7 +213,7 @@ def _dress(panel: Panel, axes: Any) -> None:
     panel.places.scale.dress(along)
     panel.scale.dress(values)
     if panel.across and not panel.scale.points:
-        values.get_major_locator().set_params(nbins=_MOST_NUMBERS)
+        tune(values, nbins=_MOST_NUMBERS)
     if panel.across and not along.get_inverted():
         along.set_inverted(True)  # the first is on top
 

@@ -25,6 +25,7 @@ __all__ = [
     "looks",
     "new_panels",
     "pyplot",
+    "tune",
 ]
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
@@ -122,6 +123,15 @@ def inches(axis: Any) -> float:
     """Return how long an axis is."""
     box = axis.axes.get_window_extent()
     return float((box.width if axis.axis_name == "x" else box.height) / axis.axes.figure.dpi)
+
+
+def tune(axis: Any, **parameters: Any) -> None:
+    """Set parameters of the ticks of numbers, where matplotlib chooses these."""
+    from matplotlib.ticker import MaxNLocator  # optional, and slow to import
+
+    locator = axis.get_major_locator()
+    if isinstance(locator, MaxNLocator):
+        locator.set_params(**parameters)
 
 
 def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.queries.timescale import Moment, microseconds
-from dpframe.results.plot_look import inches
+from dpframe.results.plot_look import inches, tune
 
 __all__ = ["NUMBERS", "Scale", "duration_scale", "moments_along", "seconds_along"]
 
@@ -61,7 +61,7 @@ class Scale:
     def dress(self, axis: Any) -> None:
         """Give an axis of matplotlib the ticks of dates or of whole numbers."""
         if self.whole:
-            axis.get_major_locator().set_params(integer=True)
+            tune(axis, integer=True)
         if not self.points:
             return
         dates = _dates()

@@ -310,3 +310,26 @@ def test_a_dict_of_colors_names_columns():
     made = trips().dp.count("zone", keys=["A"], epsilon=1)
     axes = made.dp.plot(color={"count": "tab:red"})
     assert axes.patches[0].get_facecolor() == to_rgba("tab:red")
+
+
+@pytest.mark.parametrize("scale", ["linear", "symlog"])
+@pytest.mark.parametrize("kind", ["bar", "barh", "line", "points"])
+def test_axes_with_ticks_of_their_own_keep_the_scale_of_values(kind, scale):
+    made = trips().dp.count("fare", keys=range(9), epsilon=1)
+    ax = plt.subplots()[1]
+    ax.set_xticks([0, 4, 8])
+    values = ax.xaxis if kind == "barh" else ax.yaxis
+    (ax.set_xscale if kind == "barh" else ax.set_yscale)(scale)
+    made.dp.plot(ax=ax, kind=kind)
+    made.dp.plot(ax=ax, kind=kind, color="r")  # over the first
+    drawn(ax)
+    assert values.get_scale() == scale
+    assert len(captions(ax)) == 1
+
+
+def test_figures_can_have_figures_inside():
+    inside = plt.figure(layout="constrained").subfigures(1, 2)[1]
+    ax = inside.subplots()
+    by_zone_and_day().dp.plot(ax=ax, title="inside", figsize=(7, 3))
+    drawn(ax)
+    assert inside.figure.get_size_inches().tolist() == [7, 3]
