@@ -126,6 +126,11 @@ def plot(
     if kind not in get_args(Kind):
         raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
     _check_flags(percent=percent, subplots=subplots, legend=legend)
+    if kind == "denoised" and (per is not None or percent or not subplots):
+        raise QueryError(
+            "kind='denoised' draws released columns, each in a panel; leave out per=, percent= and "
+            "subplots=."
+        )
     if panels is not None:
         _check_flags(panels=panels)
     drawn = _gather(released, column, level, per, percent=percent)

@@ -145,7 +145,7 @@ def together(drawn: list[Drawn]) -> Drawn:
     names = [None, *drawn[0].parts.index.names]
     parts = [one.parts.drop(columns="denoised", errors="ignore") for one in drawn]
     rows = [
-        (one.label, *(key if isinstance(key, tuple) else (key,)))
+        (one.label, *(key if len(names) > 2 else (key,)))  # noqa: PLR2004
         for one in drawn
         for key in one.parts.index
     ]

@@ -44,7 +44,7 @@ CAPTION = "dpframe caption"
 _HATCHES = ("", "///", "...", "xx", "\\\\\\")
 _MARKERS = "os^Dv"
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
-_QUIET = {"fontsize": "small", "color": "0.35", **PLAIN}
+_QUIET = {"fontsize": "small", "alpha": 0.75, **PLAIN}
 _LONG = 24  # characters of an entry that is too wide to stand to the right
 _PER_CHARACTER = 0.085  # inches of an entry of a legend
 

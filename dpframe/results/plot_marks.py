@@ -61,7 +61,8 @@ def draw_bars(axes: Any, places: Places, series: list[Series], *, across: bool) 
             (axes.barh if across else axes.bar)(at, one.parts["value"], widths, **look)
         _draw_whiskers(axes, at, one, across=across, crowded=crowded)
     if any((one.parts["value"] < 0).any() for one in series):
-        (axes.axvline if across else axes.axhline)(0, color=INK, lw=0.8)
+        frame = axes.spines["bottom"].get_edgecolor()
+        (axes.axvline if across else axes.axhline)(0, color=frame, lw=0.8)
 
 
 def draw_points(axes: Any, places: Places, series: list[Series], *, across: bool = False) -> None:
@@ -155,13 +156,13 @@ def _draw_whiskers(
     crowded: bool = False,
     halo: bool = True,
 ) -> None:
-    """Draw error bars: dark, with a light rim where they lie over bars."""
+    """Draw error bars: in the color of their points, or dark with a light rim over bars."""
     middle, half = _bar(one.parts["low"], one.parts["high"])
     width = float(np.clip(400 / max(len(at), 1), 0.1, 1)) if crowded else 1.5
     where = {"x": middle, "y": at, "xerr": half} if across else {"x": at, "y": middle, "yerr": half}
     look = {
         "fmt": "none",
-        "ecolor": INK,
+        "ecolor": INK if halo else one.look.color,
         "lw": width,
         "capsize": 0 if crowded else 2,
         "zorder": 2.5,
@@ -184,7 +185,8 @@ def _draw_endless(
         ends = parts.get(name)
         if ends is not None and np.isfinite(ends).any():
             spots = (ends, at) if across else (at, ends)
-            axes.plot(*spots, ls="", marker=marker, color=INK, ms=5, zorder=3)
+            frame = axes.spines["bottom"].get_edgecolor()
+            axes.plot(*spots, ls="", marker=marker, color=frame, ms=5, zorder=3)
 
 
 def _alone(values: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from dpframe.results.plot_look import CAPTION, PALETTE, looks
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.patches import StepPatch
 
@@ -333,3 +334,15 @@ def test_figures_can_have_figures_inside():
     by_zone_and_day().dp.plot(ax=ax, title="inside", figsize=(7, 3))
     drawn(ax)
     assert inside.figure.get_size_inches().tolist() == [7, 3]
+
+
+@pytest.mark.parametrize("kind", ["bar", "line", "points"])
+def test_all_is_seen_on_a_dark_background(kind):
+    with plt.style.context("dark_background"):
+        axes = by_zone_and_day(zone=["A"]).dp.plot(kind=kind)
+        words = [text.get_color() for text in texts(axes.figure)]
+        assert all(lightness(color) > 60 for color in words)
+        lines = [part for part in axes.collections if isinstance(part, LineCollection)]
+        for part in lines:
+            rims = part.get_path_effects()
+            assert rims or all(lightness(color) > 40 for color in part.get_colors())
