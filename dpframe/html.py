@@ -57,7 +57,8 @@ def budget_html(status: Any) -> str:
     ----------
     status
         The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
-        `remaining_share`, `largest_share`, and `releases`, a frame with one row per release.
+        `remaining_share`, `largest_share`, `remaining_delta`, and `releases`, a frame with one row
+        per release.
     """
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
@@ -69,6 +70,8 @@ def budget_html(status: Any) -> str:
         ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
         ("", share_left(status, _down(status.largest_share))),
     ]
+    if budget.discovery:
+        rows.append(("", f"delta={_down(status.remaining_delta)} for extra deltas"))
     releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
     return section(
         titled("Privacy budget"),

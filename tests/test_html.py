@@ -56,6 +56,7 @@ def status(**given):
         "remaining_epsilon": 0.876549,
         "remaining_share": float(Fraction(1, 3)),
         "largest_share": float(Fraction(2, 3)),
+        "remaining_delta": 7.42399e-8,
     }
     releases = pd.DataFrame(
         {
@@ -222,6 +223,7 @@ def test_a_budget_is_shown_on_the_safe_side():
     even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7))))
     assert even["budget"] == "epsilon=1, delta=1e-06, 1e-07 of it for extra deltas"
     assert "mu=0.1 of" in even["left"]
+    assert even["left"].endswith("delta=7.423e-08 for extra deltas")
 
 
 def test_a_budget_lists_the_latest_releases():

@@ -223,12 +223,18 @@ class BudgetStatus:
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
             f"Remaining  {_still_fits(self, 4)} "
             f"({share_left(self, _floor(self.largest_share, 4))}); "
-            f"{_percent_down(self.remaining_share)} of the budget",
+            f"{_percent_down(self.remaining_share)} of the budget{self._spare}",
         ]
         hidden = self.log.releases - _MOST_SHOWN
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
         return "\n".join([*lines, *map(self._line, self.log.latest(_MOST_SHOWN))])
+
+    @property
+    def _spare(self) -> str:
+        """Say how much delta is left to find groups with, where some was kept for it."""
+        left = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
+        return left if self.budget.discovery else ""
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "

@@ -359,6 +359,7 @@ def units(
     ----------
     by, where, keys, **caps
         As in `count`; a unit is in a group if one of its rows there satisfies `where`.
+        `max_rows_per_group` is refused: it would change nothing.
 
     Raises
     ------
@@ -376,6 +377,12 @@ def units(
     [1, 1]
     """
     limits = limits_of("units", caps)
+    if limits.rows_per_group is not None:
+        raise QueryError(
+            "units counts a unit once in a group, however many rows it has there: "
+            f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
+            "max_groups= says in how many groups a unit counts."
+        )
     return UnitCount(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
 
 

@@ -17,6 +17,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
+from dpframe.results.border import border
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.record_noise import ColumnPart
 
@@ -25,7 +26,6 @@ __all__ = ["percent", "ratio"]
 _Parts: TypeAlias = dict[str, float | np.ndarray]
 _Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[_Parts, _Parts | None]]
 
-_HALVINGS = 48
 # where a quotient is looked for between what fits best and an end: close to it, then evenly
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
 
@@ -315,23 +315,13 @@ def _interval(
     accepted = np.array([accepts(t) for t in places])
     none = ~accepted.any(axis=0)
     columns = np.arange(len(best))
-
-    def border(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-        """Return the last rejected place."""
-        kept, rejected = places[inside, columns], places[outside, columns]
-        for _ in range(_HALVINGS):
-            middle = (kept + rejected) / 2
-            holds = accepts(middle)
-            kept, rejected = np.where(holds, middle, kept), np.where(holds, rejected, middle)
-        last: np.ndarray = np.where(inside == outside, kept, rejected)
-        return last
-
     start = accepted.argmax(axis=0)
     end = len(places) - 1 - accepted[::-1].argmax(axis=0)
-    ends = (
-        border(start, np.maximum(start - 1, 0)),
-        border(end, np.minimum(end + 1, len(places) - 1)),
-    )
+    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, len(places) - 1)
+    ends = [
+        border(accepts, places[outside, columns], places[inside, columns])
+        for outside, inside in ((below, start), (above, end))
+    ]
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(ends[0]))
     high = np.where(
         none | (end == len(places) - 1), quotient.span[1], quotient.unit * np.tan(ends[1])

@@ -1,11 +1,10 @@
 """Intervals of rates, by inverting a test: they hold in groups of any size."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dpframe.privacy.law import Groups
 from dpframe.privacy.laws import GAUSSIAN
+from dpframe.results.border import border
 from dpframe.results.packed import unpack
 from dpframe.results.read_off import RatioPart
 from dpframe.results.record_noise import MechanismPart
@@ -13,9 +12,6 @@ from dpframe.results.record_noise import MechanismPart
 __all__ = ["rate_interval"]
 
 _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as linear
-_HALVINGS = 50
-
-_Excess = Callable[[np.ndarray], np.ndarray]
 
 
 def rate_interval(
@@ -54,21 +50,21 @@ def rate_interval(
     widths = _half_widths(ratio, mechanism, groups, level)
     sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0) if sampling else 0.0
 
-    def excess(rate: np.ndarray) -> np.ndarray:
+    def holds(rate: np.ndarray) -> np.ndarray:
         noise = np.interp(rate, _NODES, widths)
         width = np.sqrt(noise**2 + sampled * rate * (1 - rate))
-        far: np.ndarray = np.abs(centered - (rate - 0.5) * total) - width
-        return far
+        near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
+        return near
 
     ends = np.zeros(rows), np.ones(rows)
-    low_kept, high_kept = (excess(end) <= 0 for end in ends)
+    low_kept, high_kept = (holds(end) for end in ends)
     met = np.divide(centered, total, out=np.full(rows, -1.0), where=total != 0) + 0.5
     # the quotient itself is never rejected; elsewhere an end may not be, or every rate is
     inside = (met >= 0) & (met <= 1)
     kept = np.where(inside, met, np.where(low_kept, 0.0, 1.0))
     all_rejected = ~(inside | low_kept | high_kept)
-    low = np.where(low_kept | all_rejected, 0.0, _border(excess, ends[0], kept))
-    high = np.where(high_kept | all_rejected, 1.0, _border(excess, ends[1], kept))
+    low = np.where(low_kept | all_rejected, 0.0, border(holds, ends[0], kept))
+    high = np.where(high_kept | all_rejected, 1.0, border(holds, ends[1], kept))
     return low, high
 
 
@@ -88,12 +84,3 @@ def _half_widths(
         loadings, mechanism.scales, level, groups=groups
     )
     return np.broadcast_to(width, _NODES.shape)
-
-
-def _border(excess: _Excess, rejected: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return where rates are rejected no longer, between one that is and one that is not."""
-    for _ in range(_HALVINGS):
-        middle = (rejected + kept) / 2
-        within = excess(middle) <= 0
-        rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
-    return rejected

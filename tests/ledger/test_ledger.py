@@ -167,6 +167,12 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     kept = repr(status(Budget(1, 1e-6, discovery=2e-7)))
     assert "delta=1e-06, 2e-07 of it for extra deltas" in kept
     assert "Spent      nothing; 0.0% of the budget" in kept
+    assert kept.endswith("100.0% of the budget; delta=2e-07 for extra deltas")
+    less = status(
+        Budget(1, 1e-6, discovery=2e-7), PrivacyLoss(Fraction(1, 4), delta=Fraction(3, 10**8))
+    )
+    assert "of the budget; delta=1.7e-07 for extra deltas\n" in repr(less)
+    assert "extra deltas" not in repr(status(Budget(1, 1e-6)))
 
 
 def test_every_release_shows_one_number_that_adds_up_to_what_is_used():

@@ -136,3 +136,15 @@ def test_units_and_rows_are_released_together_but_not_aggregated():
 def test_what_is_no_query_is_refused(wrong):
     with pytest.raises(QueryError):
         dpf.units(**wrong)
+
+
+def test_a_cap_on_rows_of_a_group_is_refused_where_it_would_change_nothing():
+    frame = trips()
+    for ask in (dpf.units, frame.dp.units):
+        with pytest.raises(
+            QueryError, match=r"max_rows_per_group=1 would change nothing.*max_groups"
+        ):
+            ask("zone", max_rows_per_group=1)
+    assert dpf.units("zone", max_rows_per_group=None, max_groups=1).limits.groups == 1
+    declared = trips(max_rows=None, max_groups=2, max_rows_per_group=3)
+    assert declared.dp.units("zone", **EXACT)["units"].tolist() == [10, 5, 0]
