@@ -1,7 +1,7 @@
 """How a public argument is checked, and shown in an error."""
 
 import unicodedata
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TypeGuard
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "check_text",
     "is_data",
     "is_label",
+    "is_one_of",
     "is_unicode",
     "shown",
     "visible",
@@ -36,6 +37,17 @@ def is_label(value: object) -> TypeGuard[Hashable]:
     except TypeError:
         return False
     return True
+
+
+def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
+    """Whether something is one of the values known; data and missing values are compared to none.
+
+    Examples
+    --------
+    >>> [is_one_of(value, ["a", "b"]) for value in ("a", "c", pd.NA, pd.Series(["a"]))]
+    [True, False, False, False]
+    """
+    return is_label(value) and value in set(known)
 
 
 def is_data(value: object) -> bool:

@@ -208,6 +208,8 @@ def _check_amounts(
     compare: bool,
 ) -> None:
     """Check that it is asked either for errors or for a spend."""
+    if not isinstance(compare, bool | np.bool_):
+        raise QueryError(f"compare must be True or False, got compare={shown(compare)}.")
     limits = [limit for limit in (std_error, half_width) if limit is not None]
     if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
         raise CalibrationError(

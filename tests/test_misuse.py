@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -10,6 +11,7 @@ from dpframe.errors import (
     CalibrationError,
     CertificateError,
     DeclarationError,
+    DPFrameError,
     QueryError,
     UnknownColumnError,
 )
@@ -100,3 +102,36 @@ def test_dates_within_a_day_are_read():
     frame = pd.DataFrame({"day": pd.arrays.ArrowExtensionArray(days)})
     released = frame.dp.count(where="day >= '1970-01-01'", epsilon=1e6)
     assert abs(int(released.iloc[0, 0]) - 2) <= 1
+
+
+ODD = [pd.NA, pd.Series(["fare"]), np.array(["a", "b"]), pd.DataFrame({"fare": [1]}), ["fare"], {}]
+CALLS = {
+    "mechanism": lambda frame, odd: frame.dp.count(epsilon=1, mechanism=odd),
+    "mechanism of discover": lambda frame, odd: frame.dp.discover(
+        "zone", max_groups=1, mechanism=odd, discovery=1e-7, epsilon=1
+    ),
+    "compare": lambda frame, odd: frame.dp.preview(dpf.count(), epsilon=1, compare=odd),
+}
+AFTER = {
+    "numerator": lambda made, odd: made.dp.ratio(odd, "n"),
+    "denominator": lambda made, odd: made.dp.ratio("n", odd),
+    "percent": lambda made, odd: made.dp.percent(odd),
+    "columns": lambda made, odd: made.dp.denoise(columns=odd),
+    "column": lambda made, odd: made.dp.plot(column=odd),
+    "kind": lambda made, odd: made.dp.plot(kind=odd),
+    "sampling": lambda made, odd: made.dp.interval(sampling=odd),
+}
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize("call", [*CALLS, *AFTER])
+def test_what_has_no_truth_value_is_refused_as_any_other_value(trips, call, odd):
+    # a comparison with pd.NA, a column or an array is neither true nor false
+    with pytest.raises(DPFrameError, match="must be") as caught:
+        if call in CALLS:
+            CALLS[call](trips, odd)
+        else:
+            made = trips.dp.aggregate("zone", n=dpf.count(), total=dpf.sum("fare"), epsilon=1)
+            AFTER[call](made, odd)
+    assert "\n" not in str(caught.value)
+    assert len(trips.dp.ledger.entries) <= (call in AFTER)

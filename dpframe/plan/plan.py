@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpframe.arguments import is_one_of, shown
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
@@ -174,12 +175,12 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     CalibrationError
         If the mechanism is not known.
     """
+    if not is_one_of(mechanism, ("auto", *MECHANISMS)):
+        known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
+        raise CalibrationError(
+            f"mechanism must be one of {known}, got mechanism={shown(mechanism)}."
+        )
     if mechanism != "auto":
-        if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
-            known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
-            raise CalibrationError(
-                f"mechanism must be one of {known}, got mechanism={mechanism!r}."
-            )
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None
     kinds = {

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import is_one_of, shown
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
 from dpframe.queries.outputs import Statistic
@@ -138,9 +139,9 @@ def _positions(
         ]
     else:
         wanted = list(columns) if isinstance(columns, list) else [columns]
-    unknown = [name for name in wanted if name not in names]
+    unknown = [name for name in wanted if not is_one_of(name, names)]
     if unknown:
-        raise QueryError(f"columns must be among {names!r}; {unknown[0]!r} is not.")
+        raise QueryError(f"columns must be among {names!r}; {shown(unknown[0])} is not.")
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.arguments import shown
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
@@ -145,7 +146,7 @@ def interval(
 
 def _check_flag(name: str, given: object) -> None:
     if not isinstance(given, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False, got {name}={given!r}.")
+        raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
 
 
 def _selected(

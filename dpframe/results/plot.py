@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError
 from dpframe.results.certificate import verify
 from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
@@ -123,7 +123,7 @@ def plot(
     >>> axes.get_ylabel(), axes.texts[0].get_text()
     ('count', '90% error bars: noise only, not sampling')
     """
-    if kind not in get_args(Kind):
+    if not is_one_of(kind, get_args(Kind)):
         raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
     _check_flags(percent=percent, subplots=subplots, legend=legend)
     if kind == "denoised" and (per is not None or percent or not subplots):

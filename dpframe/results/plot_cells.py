@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, certificate_of, verify
@@ -59,7 +59,7 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     """
     size = len(verify(released).columns)
     raw, derived = list(released.columns[:size]), list(released.columns[size:])
-    if column is not None and column not in raw:
+    if column is not None and not is_one_of(column, raw):
         raise UnknownColumnError(
             f"column must be one of the released columns {raw}, got {shown(column)}."
         )

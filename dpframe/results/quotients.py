@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
@@ -236,7 +236,7 @@ def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | N
 def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, called: str) -> int:
     """Find a released count or sum by its label."""
     labels = list(released.columns[: len(certificate.columns)])
-    places = [place for place, known in enumerate(labels) if known == label]
+    places = [place for place, known in enumerate(labels) if is_one_of(label, [known])]
     if len(places) != 1:
         raise QueryError(
             f"{called} must be the label of one of the columns released, {labels!r}, got "
