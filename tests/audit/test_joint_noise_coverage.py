@@ -65,7 +65,9 @@ CASES = {
     "lifted Laplace of two columns": Case(TWO, "laplace"),
     "box of counts": Case(HIGH, "box"),
     "box over all cells": Case(dpf.count("g"), "box", table={"units": True}, groups=FEW),
-    "box of two columns over all cells": Case(TWO, "box", table={"units": True}, groups=FEW),
+    # with the noise of the others, the number of rows would be off by an eighth: intervals of means
+    # are first-order, and held 96.2 % then; by a simulation of the box alone, as well
+    "box of two columns over all cells": Case(TWO, "box", 1.0, table={"units": True}, groups=FEW),
     "halves, little noise": Case(HIGH, "box", 2.0),
     "pair, little noise": Case(ONE, "laplace", 2.0),
 }
