@@ -2,7 +2,9 @@
 
 import decimal
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from dpframe.privacy.calibration import gaussian_mu
 from dpframe.queries.grid import Grid
 
 EXACT = {"epsilon": 1e6}  # noise of scale 1e-6: whole numbers come back as they are
+RATIO = re.compile(r"\(([0-9.]+)x\)")
 ZONES = {"keys": ["A", "B", "C"]}
 
 
@@ -209,3 +212,97 @@ def test_what_people_ask_for_is_there():
     counted = frame.dp.count(["zone", "fare"], keys=pairs, **EXACT)
     assert list(counted.index) == [("B", 2.0), ("A", 1.0)]
     assert counted["count"].tolist() == [1, 1]
+
+
+def test_what_is_published_at_the_threshold_is_counted():
+    # with T = 14, what is above it has a probability of 6.1e-7, and what is at it or above, 1.7e-6
+    frame = pd.DataFrame({"zone": ["A"] * 500})
+    for most, delta in ((1, 1e-6), (2, 1e-6), (3, 1e-9)):
+        facts = {"privacy_unit": "u", "max_rows": most, "max_groups": most}
+        units = declared(frame.assign(u=range(500)), **facts)
+        found = units.dp.discover("zone", epsilon=1, delta=delta, mechanism="laplace")
+        least = found.dp.certificate.discovery.threshold
+        with mp.workdps(50):
+            q = mp.exp(-mp.mpf(1) / most)
+            shown = q ** (least - 1) / (1 + q)  # P(1 + Y >= T)
+            one_lower = q ** (least - 2) / (1 + q)
+            assert 1 - (1 - shown) ** most <= mp.mpf(delta) < 1 - (1 - one_lower) ** most
+
+
+def error_of_variance(mean=0.0, value=0.25, **facts):
+    """Error of n times the variance, in squared widths, at a mean and variance in half widths."""
+    lower, upper = facts.pop("bounds", (0, 50))
+    frame = declared(pd.DataFrame({"x": [float(lower)]}), **facts, privacy_unit=dpf.EACH_ROW)
+    released = frame.dp.var("x", bounds=(lower, upper), epsilon=1)
+    moments = released.dp.certificate.columns[0].moments
+    blocks = {**moments.of_rows, **moments.of_first, **moments.of_rest}
+    noise = (
+        moments.of_rest.get(block, 0)
+        - 2 * mean * moments.of_first.get(block, 0)
+        + (mean**2 - value + 0.5) * moments.of_rows.get(block, 0)
+        for block in blocks
+    )
+    return math.hypot(*noise) / 4
+
+
+def test_a_variance_costs_no_more_far_from_zero():
+    # squares of values around the middle are in [0, (width / 2)^2], wherever the middle is
+    near = error_of_variance()
+    assert error_of_variance(bounds=(1000, 1050)) == pytest.approx(near, rel=1e-3)
+    assert error_of_variance(bounds=(-75, -25)) == pytest.approx(near, rel=1e-3)
+
+
+@pytest.mark.parametrize("mean", [0.0, -0.26, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("part", [0.1, 0.5, 1.0])
+def test_a_variance_is_better_than_a_third_of_the_budget_for_each_of_three_sums(mean, part):
+    value = part * (1 - mean**2)
+    third = 3 * math.sqrt(2)
+    apart = math.hypot(third, 2 * mean * third, (mean**2 - value) * third) / 4
+    assert error_of_variance(mean, value) < apart / 1.6
+
+
+def test_the_number_of_rows_of_a_variance_is_not_taken_as_public():
+    released = pd.DataFrame({"x": [1.0] * 10}).dp.var("x", bounds=(0, 5), epsilon=1)
+    assert sum(map(abs, released.dp.certificate.columns[0].moments.of_rows.values())) > 1
+
+
+@pytest.mark.parametrize(("mean", "least"), [(0.0, 1.9), (0.26, 1.4), (0.45, 1.05)])
+def test_a_variance_of_replaced_rows_is_better_than_its_whole_range_allows(mean, least):
+    # one replaced row moves a variance of n known rows by up to (width / n)^2 (n - 1)
+    whole = math.sqrt(2)
+    for part in (0.1, 0.5, 1.0):
+        found = error_of_variance(mean, part * (1 - mean**2), neighboring="replace")
+        assert found < whole / least
+    # but not where values lie far off the middle: docs/benchmarks.md says so
+    assert 1.8 < error_of_variance(1.0, 0.0, neighboring="replace") / whole < 2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.29, 0.5, 0.9])
+def test_a_rate_is_better_than_a_count_over_a_count_and_a_mean_of_zeros_and_ones(share):
+    frame = pd.DataFrame({"x": [1.0]})
+    (column,) = frame.dp.rate("x > 1", epsilon=1).dp.certificate.columns
+    of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
+    noise = (of_sum[block] - (share - 0.5) * of_rows[block] for block in of_rows)
+    found = math.hypot(*noise)
+    half = 2 * math.sqrt(2)
+    assert found < math.hypot(half, share * half) / 1.4
+    assert found < math.hypot(half / 2, (share - 0.5) * half) / 1.4
+
+
+def ratios(text, heading):
+    """Read the ratios to dpframe in the tables of a section, by row."""
+    section = text.split(f"## {heading}")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    return [(row, [float(found) for found in RATIO.findall(row)]) for row in rows]
+
+
+def test_the_page_shows_no_peer_with_less_error_than_it_says():
+    text = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    errors = ratios(text, "Accuracy at equal privacy")
+    assert sum(len(found) for _, found in errors) > 130
+    assert min(ratio for _, found in errors for ratio in found) >= 1
+    groups = ratios(text, "Groups that are not known")
+    assert sum(len(found) for _, found in groups) > 30
+    for row, found in groups:
+        counted = found[:2]  # keys alone are the last column, and have no counts
+        assert min(counted, default=1) >= (1 if "error" in row else 0.96)

@@ -32,7 +32,13 @@ FILES = {
     "dpframe": ("scan", "dask-threads", "dask-one", "dask-cluster"),
     "opendp": ("scan",),
 }
-STATISTICS = ("count", "sum", "mean", "histogram")
+STATISTICS = ("count", "sum", "mean", "histogram", "rate", "variance", "variance, replaced")
+ABSENT = {  # what a library cannot be asked for, or not in this comparison
+    "pipeline_dp": {"variance, replaced"},
+    "smartnoise": {"variance", "variance, replaced"},
+}
+LABELS = (1, 2, 3, 10)  # of one unit
+FINDERS = (("dpframe", ""), ("opendp", ""), ("pipeline_dp", ""), ("pipeline_dp", "keys alone"))
 RELEASES = (1, 20, 100)
 DELTAS = (1e-6, 0.0)
 SLOW = {"pipeline_dp": 10, "smartnoise": 4}  # fewer draws, by this factor
@@ -52,9 +58,15 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                     for library, variants in table.items():
                         for variant in variants if library in options.libraries else ():
                             yield {**shared, "library": library, "variant": variant}
+    if not options.skip_accuracy:
+        yield from accuracies(options)
+
+
+def accuracies(options: argparse.Namespace) -> Iterator[Case]:
+    """List the standard errors, and the groups found, that are to be compared."""
     settings = itertools.product(DELTAS, STATISTICS, RELEASES, LIBRARIES[1:])
-    for delta, statistic, releases, library in settings if not options.skip_accuracy else ():
-        if library in options.libraries:
+    for delta, statistic, releases, library in settings:
+        if library in options.libraries and statistic not in ABSENT.get(library, ()):
             yield {
                 "part": "accuracy",
                 "statistic": statistic,
@@ -62,6 +74,15 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                 "delta": delta,
                 "library": library,
                 "samples": options.samples // SLOW.get(library, 1),
+            }
+    for labels, (library, variant) in itertools.product(LABELS, FINDERS):
+        if library in options.libraries:
+            yield {
+                "part": "unknown",
+                "labels": labels,
+                "library": library,
+                "variant": variant,
+                "samples": options.samples,
             }
 
 
@@ -117,8 +138,8 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
     environment = made[library]
     if environment["reason"]:
         return {"failed": f"not installed: {environment['reason']}"}
-    if case["part"] == "accuracy":
-        script, arguments = f"accuracy_{library}.py", case
+    if case["part"] in {"accuracy", "unknown"}:
+        script, arguments = f"{case['part']}_{library}.py", case
     else:
         folder = folder_of(case, options, str(made["dpframe"]["python"]))
         script, arguments = f"run_{case['library']}.py", {**case, "folder": str(folder)}
@@ -144,7 +165,7 @@ def machine() -> Case:
 
 def identity(case: Case) -> str:
     """Say which case it is; results have further fields."""
-    names = "part library variant task rows keys statistic releases delta samples".split()
+    names = "part library variant task rows keys statistic releases delta labels samples".split()
     return json.dumps([case.get(name) for name in names])
 
 
@@ -212,9 +233,9 @@ def main() -> None:
                 lines.write(json.dumps(result) + "\n")
                 lines.flush()
                 print(json.dumps(result), flush=True)
-    wanted = {identity(case) for case in cases(options)}
+    wanted = {identity(case): place for place, case in enumerate(cases(options))}
     shown = [result for result in results if identity(result) in wanted]
-    shown.sort(key=lambda result: (result.get("rows", 0), result.get("keys", 0)))
+    shown.sort(key=lambda result: wanted[identity(result)])
     page.write([machine(), *made.values(), *shown], options.output)
 
 

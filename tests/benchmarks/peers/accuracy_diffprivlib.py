@@ -1,16 +1,20 @@
 """Errors of diffprivlib: Laplace noise, with all of delta as slack."""
 
+import math
 import warnings
 
 from measuring import (
     BOUNDS,
     EDGES,
     EPSILON,
+    HIGH,
+    MIDDLE,
     discrete_laplace,
     example_values,
     laplace,
     main,
-    of_mean,
+    of_quotient,
+    of_variance,
     spread,
     truth,
 )
@@ -22,11 +26,22 @@ def release(statistic, values, epsilon):
 
     if statistic == "histogram":
         return tools.histogram(values, epsilon=epsilon, bins=np.array(EDGES))[0]
+    if statistic == "variance, replaced":
+        return [tools.var(values, epsilon=epsilon, bounds=BOUNDS)]
     # a count is cut off at the length of the array: rows that do not count keep that away
     counted = np.repeat([1, 0], len(values))
     count = tools.count_nonzero(counted, epsilon=epsilon)
     if statistic == "count":
         return [count]
+    if statistic == "rate":
+        high = np.repeat([1, 0], [(values > HIGH).sum(), 2 * len(values)])
+        return [tools.count_nonzero(high, epsilon=epsilon) / count]
+    if statistic == "variance":
+        far = values - MIDDLE
+        bounds = BOUNDS[0] - MIDDLE, BOUNDS[1] - MIDDLE
+        squares = tools.sum(far**2, epsilon=epsilon, bounds=(0, bounds[1] ** 2))
+        mean = tools.sum(far, epsilon=epsilon, bounds=bounds) / count
+        return [squares / count - mean**2]
     total = tools.sum(values, epsilon=epsilon, bounds=BOUNDS)
     return [total] if statistic == "sum" else [total / count]  # the number of rows is not public
 
@@ -39,9 +54,25 @@ def draws(statistic, values, epsilon, true):
 def law_of(statistic, epsilon):
     """Return the standard error: its counts have noise of the discrete Laplace law."""
     of_values, of_rows = laplace(BOUNDS[1] / epsilon), discrete_laplace(1 / epsilon)
-    if statistic == "mean":
-        return of_mean(of_values, of_rows)
-    return of_values if statistic == "sum" else of_rows
+    laws = {
+        "sum": lambda: of_values,
+        "mean": lambda: of_quotient(of_values, of_rows),
+        "rate": lambda: of_quotient(of_rows, of_rows, statistic="rate"),
+        # a sum is taken to move by the whole width of its bounds
+        "variance": lambda: of_variance(laplace(MIDDLE**2 / epsilon), of_values, of_rows),
+        "variance, replaced": lambda: of_bounded_variance(epsilon),
+    }
+    return laws.get(statistic, lambda: of_rows)()
+
+
+def of_bounded_variance(epsilon):
+    """Return the error of its own variance: Laplace noise inside what a variance can be."""
+    from diffprivlib.mechanisms import LaplaceBoundedDomain
+
+    (width, rows), (variance,) = (BOUNDS[1], len(example_values())), truth("variance")
+    moves = (width / rows) ** 2 * (rows - 1)
+    noise = LaplaceBoundedDomain(epsilon=epsilon, sensitivity=moves, lower=0, upper=width**2 / 4)
+    return math.hypot(math.sqrt(noise.variance(variance)), noise.bias(variance))
 
 
 def run(case):
@@ -50,7 +81,7 @@ def run(case):
 
     warnings.simplefilter("ignore")
     statistic, delta = case["statistic"], case["delta"]
-    spends = case["releases"] * (2 if statistic == "mean" else 1)
+    spends = case["releases"] * {"mean": 2, "rate": 2, "variance": 3}.get(statistic, 1)
     accountant = BudgetAccountant(epsilon=EPSILON, delta=delta, slack=delta)
     epsilon = accountant.remaining(spends)[0]
     values = np.array(example_values())

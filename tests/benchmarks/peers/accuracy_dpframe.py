@@ -2,9 +2,7 @@
 
 import math
 
-from measuring import BOUNDS, EDGES, EPSILON, example_values, main, spread, truth
-
-HIGH = 25  # a count is one of the rows where a column is above this
+from measuring import BOUNDS, EDGES, EPSILON, HIGH, MIDDLE, example_values, main, spread, truth
 
 
 def query(statistic, column):
@@ -15,6 +13,9 @@ def query(statistic, column):
         "sum": lambda: dpf.sum(column),
         "mean": lambda: dpf.mean(column),
         "histogram": lambda: dpf.histogram(column, bins=EDGES),
+        "rate": lambda: dpf.rate(f"{column} > {HIGH}"),
+        "variance": lambda: dpf.var(column),
+        "variance, replaced": lambda: dpf.var(column),
     }[statistic]()
 
 
@@ -24,16 +25,30 @@ def draws(release, true):
             yield from zip(one.iloc[:, 0], true, strict=True)
 
 
-def law_of(one):
-    """Return the standard error that a certificate states; of a mean, at the true mean and rows."""
+def law_of(one, statistic):
+    """Return the standard error that a certificate states; of quotients, at the true values."""
     (column,) = one.dp.certificate.columns
+    if column.moments is not None:
+        return of_moments(column.moments)
     if column.ratio is None:
         return column.std_error
-    (mean,) = truth("mean")
-    far = mean - sum(BOUNDS) / 2
+    (mean,) = truth(statistic)
+    far = mean - (MIDDLE if statistic == "mean" else 0.5)
     of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
     noise = (of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows})
     return math.hypot(*noise) / len(example_values())
+
+
+def of_moments(moments):
+    """Return the error of a variance, from sums of y and of y^2 - 1 / 2 in half widths."""
+    (mean,), (variance,) = truth("mean"), truth("variance")
+    y, v = (mean - MIDDLE) / moments.half_width, variance / moments.half_width**2
+    of_rows, of_first, of_rest = moments.of_rows, moments.of_first, moments.of_rest
+    noise = (
+        of_rest.get(k, 0) - 2 * y * of_first.get(k, 0) + (y**2 - v + 0.5) * of_rows.get(k, 0)
+        for k in {**of_rows, **of_first, **of_rest}
+    )
+    return moments.half_width**2 * math.hypot(*noise) / len(example_values())
 
 
 def run(case):
@@ -46,7 +61,9 @@ def run(case):
     if statistic == "count":
         true = [sum(value > HIGH for value in values)]
     frame = pd.DataFrame({f"value_{k}": values for k in range(case["releases"])})
-    frame.dp.declare(bounds=dict.fromkeys(frame, BOUNDS), privacy_unit=dpf.EACH_ROW)
+    relation = "replace" if statistic.endswith("replaced") else "add_remove"
+    bounds = dict.fromkeys(frame, BOUNDS)
+    frame.dp.declare(bounds=bounds, privacy_unit=dpf.EACH_ROW, neighboring=relation)
     queries = {column: query(statistic, column) for column in frame}
 
     def release():
@@ -54,7 +71,11 @@ def run(case):
 
     one = release()["value_0"]
     found = spread(draws(release, true), case["samples"])
-    return {**found, "error": law_of(one), "mechanism": one.dp.certificate.mechanism.name}
+    return {
+        **found,
+        "error": law_of(one, statistic),
+        "mechanism": one.dp.certificate.mechanism.name,
+    }
 
 
 if __name__ == "__main__":

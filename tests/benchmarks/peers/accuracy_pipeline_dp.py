@@ -3,20 +3,38 @@
 import functools
 import operator
 
-from measuring import BOUNDS, EDGES, EPSILON, example_values, main, of_mean, spread, truth
+from measuring import (
+    BOUNDS,
+    EDGES,
+    EPSILON,
+    MIDDLE,
+    above,
+    example_values,
+    main,
+    of_quotient,
+    of_variance,
+    spread,
+    truth,
+)
 
 
 def params(statistic, law):
     import pipeline_dp as pdp
 
-    metric = {"sum": pdp.Metrics.SUM, "mean": pdp.Metrics.MEAN}.get(statistic, pdp.Metrics.COUNT)
+    metrics = {
+        "sum": pdp.Metrics.SUM,
+        "mean": pdp.Metrics.MEAN,
+        "rate": pdp.Metrics.MEAN,
+        "variance": pdp.Metrics.VARIANCE,
+    }
+    lower, upper = (0.0, 1.0) if statistic == "rate" else BOUNDS
     return pdp.AggregateParams(
-        metrics=[metric],
+        metrics=[metrics.get(statistic, pdp.Metrics.COUNT)],
         noise_kind=pdp.NoiseKind.GAUSSIAN if law == "gaussian" else pdp.NoiseKind.LAPLACE,
         max_partitions_contributed=1,
         max_contributions_per_partition=1,
-        min_value=BOUNDS[0],
-        max_value=BOUNDS[1],
+        min_value=lower,
+        max_value=upper,
         contribution_bounds_already_enforced=True,
     )
 
@@ -37,11 +55,18 @@ def accountants():
     return {"gaussian": Remembering, "laplace": pdp.NaiveBudgetAccountant}
 
 
+def accountant_of(statistic, law):
+    """Choose an accountant; the PLD one cannot plan a variance."""
+    import pipeline_dp as pdp
+
+    return pdp.NaiveBudgetAccountant if statistic == "variance" else accountants()[law]
+
+
 def planned(rows, statistic, releases, law, delta):
     """Plan the releases; they are computed when they are read."""
     import pipeline_dp as pdp
 
-    accountant = accountants()[law](total_epsilon=EPSILON, total_delta=delta)
+    accountant = accountant_of(statistic, law)(total_epsilon=EPSILON, total_delta=delta)
     engine = pdp.DPEngine(accountant, pdp.LocalBackend())
     extractors = pdp.DataExtractors(
         partition_extractor=operator.itemgetter(0), value_extractor=operator.itemgetter(1)
@@ -58,10 +83,14 @@ def planned(rows, statistic, releases, law, delta):
 def law_of(statistic, releases, law, delta):
     """Return the standard error, from the deviations that its mechanisms state when they are made.
 
-    A mean has two: that of the number of rows, and that of the sum around the middle.
+    A mean has two: that of the number of rows, and that of the sum around the middle. A variance
+    has that of the sum of squares as a third.
     """
     from pipeline_dp import dp_computations
 
+    if statistic == "variance":
+        rows, total, squares = deviations_of_variance(releases, law, delta)
+        return of_variance(squares, total, rows)
     made = dp_computations.create_additive_mechanism
     deviations = []
 
@@ -76,8 +105,31 @@ def law_of(statistic, releases, law, delta):
     finally:
         dp_computations.create_additive_mechanism = made
     if statistic == "mean":
-        return of_mean(deviations[1], deviations[0], middle=sum(BOUNDS) / 2)
+        return of_quotient(deviations[1], deviations[0], middle=MIDDLE)
+    if statistic == "rate":
+        return of_quotient(deviations[1], deviations[0], middle=0.5, statistic="rate")
     return deviations[0]
+
+
+def deviations_of_variance(releases, law, delta):
+    """Return the deviations for rows, sum and squares, in the order in which it adds noise."""
+    from pipeline_dp import dp_computations
+
+    added = dp_computations._add_random_noise
+    deviations = []
+
+    def noted(value, *how):
+        eps, delta, l0, linf, kind = how
+        amounts = dp_computations.ScalarNoiseParams(eps, delta, *BOUNDS, None, None, l0, 1, kind)
+        deviations.append(dp_computations._compute_noise_std(linf, amounts))
+        return added(value, *how)
+
+    dp_computations._add_random_noise = noted
+    try:
+        list(planned([(0, 1.0)], "variance", releases, law, delta)[0])
+    finally:
+        dp_computations._add_random_noise = added
+    return deviations
 
 
 def draws(plan, true):
@@ -94,6 +146,8 @@ def run(case):
     law = min(errors, key=errors.get)
     values = example_values()
     places = [min(int(v // 5), 9) if statistic == "histogram" else 0 for v in values]
+    if statistic == "rate":
+        values = [float(above(value)) for value in values]
     rows = list(zip(places, values, strict=True))
     made = draws(lambda: planned(rows, statistic, releases, law, delta), truth(statistic))
     return {**spread(made, case["samples"]), "error": errors[law], "mechanism": law}

@@ -6,10 +6,11 @@ import warnings
 from measuring import (
     BOUNDS,
     EPSILON,
+    above,
     example_values,
     laplace,
     main,
-    of_mean,
+    of_quotient,
     spread,
     truth,
 )
@@ -18,6 +19,7 @@ QUERIES = {
     "count": "SELECT COUNT(*) AS n FROM S.T",
     "sum": "SELECT SUM(value) AS total FROM S.T",
     "mean": "SELECT AVG(value) AS mean FROM S.T",
+    "rate": "SELECT AVG(high) AS rate FROM S.T",
     "histogram": "SELECT bin, COUNT(*) AS n FROM S.T GROUP BY bin",
 }
 METADATA = {
@@ -27,6 +29,7 @@ METADATA = {
     "clamp_counts": False,
     "clamp_columns": True,
     "bin": {"type": "int"},
+    "high": {"type": "float", "lower": 0.0, "upper": 1.0},
     "value": {"type": "float", "lower": BOUNDS[0], "upper": BOUNDS[1]},
 }
 
@@ -74,8 +77,8 @@ def law_of(reader, statistic):
         reader.execute(QUERIES[statistic])
     finally:
         Laplace.release = release
-    if statistic == "mean":
-        return of_mean(laplace(max(scales)), laplace(min(scales)))
+    if statistic in {"mean", "rate"}:
+        return of_quotient(laplace(max(scales)), laplace(min(scales)), statistic=statistic)
     cut = 0.0 if statistic == "sum" else math.sqrt(1 / 3)
     return math.hypot(laplace(scales[-1]), cut)
 
@@ -93,8 +96,9 @@ def run(case):
     warnings.simplefilter("ignore")
     statistic, delta, values = case["statistic"], case["delta"], example_values()
     places = [min(int(value // 5), 9) for value in values]
-    frame = pd.DataFrame({"bin": places, "value": values})
-    epsilon = largest(case["releases"] * (2 if statistic == "mean" else 1), delta)
+    high = [float(above(value)) for value in values]
+    frame = pd.DataFrame({"bin": places, "high": high, "value": values})
+    epsilon = largest(case["releases"] * (2 if statistic in {"mean", "rate"} else 1), delta)
     metadata = {"": {"S": {"T": {**METADATA, "rows": len(frame)}}}}
     privacy = Privacy(epsilon=epsilon, delta=delta or 1e-6)  # it asks for one, and spends none
     reader = from_df(frame, privacy=privacy, metadata=metadata)

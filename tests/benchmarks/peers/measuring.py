@@ -15,6 +15,8 @@ BOUNDS = (0.0, 50.0)
 EPSILON, DELTA = 1.0, 1e-6  # of the timings
 MAX_GROUPS, MAX_ROWS_PER_GROUP = 5, 2
 EDGES = tuple(5.0 * number for number in range(11))  # of the histogram
+HIGH = 25.0  # a rate is the share of values above
+MIDDLE = sum(BOUNDS) / 2
 SHORT = 60.0  # a run that takes longer is not repeated
 
 
@@ -69,7 +71,20 @@ def truth(statistic: str) -> list[float]:
         places = [min(int(value // 5), 9) for value in values]
         return [float(places.count(place)) for place in range(10)]
     total = sum(values)
-    return [{"count": len(values), "sum": total, "mean": total / len(values)}[statistic]]
+    found = {
+        "count": len(values),
+        "sum": total,
+        "mean": total / len(values),
+        "rate": sum(map(above, values)) / len(values),
+        "variance": statistics.pvariance(values),
+        "variance, replaced": statistics.pvariance(values),
+    }
+    return [found[statistic]]
+
+
+def above(value: float) -> bool:
+    """Say whether a value counts for the rate."""
+    return value > HIGH
 
 
 def laplace(scale: float) -> float:
@@ -83,13 +98,43 @@ def discrete_laplace(scale: float) -> float:
     return math.sqrt(2 * ratio) / (1 - ratio)
 
 
-def of_mean(of_sum: float, of_rows: float, middle: float = 0.0) -> float:
+def of_quotient(
+    of_sum: float, of_rows: float, middle: float = 0.0, statistic: str = "mean"
+) -> float:
     """Return the error of a mean: of a sum of values, less a middle each, over a number of rows.
 
     Both have independent noise. The first order in 1 / rows is all that shows.
     """
-    (mean,) = truth("mean")
+    (mean,) = truth(statistic)
     return math.hypot(of_sum, (mean - middle) * of_rows) / len(example_values())
+
+
+def of_variance(of_squares: float, of_sum: float, of_rows: float) -> float:
+    """Return the error of a variance, from sums of squares and of values less their middle each.
+
+    The three have independent noise; to the first order, as for means.
+    """
+    (mean,), (variance,) = truth("mean"), truth("variance")
+    far = mean - MIDDLE
+    parts = of_squares, 2 * far * of_sum, (far**2 - variance) * of_rows
+    return math.hypot(*parts) / len(example_values())
+
+
+def found_by(chance: Callable[[int], float]) -> dict[str, float]:
+    """Return the smallest groups that are published half of the time and 19 times out of 20.
+
+    Parameters
+    ----------
+    chance
+        The probability with which a group of so many units is published; it rises with them.
+    """
+    sizes = {}
+    size = 1
+    for percent in (50, 95):
+        while chance(size) < percent / 100:
+            size += 1
+        sizes[f"found_{percent}"] = size
+    return {**sizes, "law": chance(sizes["found_50"])}
 
 
 def spread(draws: Iterator[tuple[object, object]], samples: int) -> dict[str, object]:

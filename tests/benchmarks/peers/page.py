@@ -210,7 +210,12 @@ def accuracy(results: Results) -> Lines:
     if not rows:
         return ["", "Not measured in this run."]
     lines = table(["delta", *names[1:], *(TITLES[name] for name in libraries)], rows)
-    lines += ["", *words.DRAWN]
+    return [*lines, "", *words.DRAWN, *drawn(results, libraries)]
+
+
+def drawn(results: Results, libraries: Sequence[str]) -> Lines:
+    """Say how far draws are off the laws."""
+    lines = []
     for library in libraries:
         made = [r for r in results.of(part="accuracy", library=library) if "error" in r]
         if made:
@@ -224,6 +229,52 @@ def accuracy(results: Results) -> Lines:
     return lines
 
 
+FOUND = {
+    "found_50": "units of a group published half of the time",
+    "found_95": "units of one published 95 % of the time",
+    "error": "standard error of a count",
+}
+
+
+def unknown(results: Results) -> Lines:
+    """Compare which groups are found, and how well they are counted."""
+    columns = results.settings("unknown", "library", "variant")
+    rows = []
+    for (labels,) in results.settings("unknown", "labels"):
+        found = [
+            results.one(part="unknown", labels=labels, library=library, variant=variant)
+            for library, variant in columns
+        ]
+        ours = results.one(part="unknown", labels=labels, library="dpframe")
+        rows += [
+            [str(labels), title, *(size(record, ours, field) for record in found)]
+            for field, title in FOUND.items()
+        ]
+    if not rows:
+        return ["", "Not measured in this run."]
+    heads = [", ".join(filter(None, (TITLES[library], variant))) for library, variant in columns]
+    lines = table(["labels of a unit", "what", *heads], rows)
+    made = [r for r in results.of(part="unknown") if "drawn" in r]
+    off = max((abs(r["drawn"] - r["law"]) / deviation_of_share(r) for r in made), default=0.0)
+    return [*lines, "", *words.FOUND_DRAWN, f"{off:.1f} standard errors away from the law."]
+
+
+def deviation_of_share(record: Record) -> float:
+    """Return the standard error of the share of groups that were published."""
+    return math.sqrt(record["law"] * (1 - record["law"]) / record["trials"])
+
+
+def size(record: Record, ours: Record, field: str) -> str:
+    """Write how large a group is, or an error, and its ratio to that of dpframe."""
+    if record.get(field) is None:
+        return "failed" if "failed" in record else ""
+    value = record[field]
+    text = f"{value:,}" if isinstance(value, int) else number(value)
+    if field == "error":
+        text += f" {record['mechanism'][0].upper()}"
+    return text if record is ours or field not in ours else f"{text} ({times(value / ours[field])})"
+
+
 def failures(results: Results) -> Lines:
     """Say what ended in an error, and with which."""
     lines = [
@@ -234,8 +285,8 @@ def failures(results: Results) -> Lines:
     for record in results.records:
         failed = record.get("failed", "")
         if failed and not failed.startswith(("more than", "not installed")):
-            where = record.get("task") or record.get("statistic")
-            what = record.get("variant") or f"{record.get('releases')} releases"
+            where = record.get("task") or record.get("statistic") or f"{record['labels']} labels"
+            what = record.get("variant") or f"{record.get('releases', 1)} releases"
             lines.append(
                 f"- {TITLES[record['library']]}, {record['part']}, {where}, {what}: `{failed}`"
             )
@@ -285,6 +336,7 @@ def write(records: Sequence[Record], path: Path) -> None:
         lines += ["", "### Memory", "", *words.MEMORY, *memory(results)]
     lines += ["", "## From files", "", *words.FILES, *from_files(results)]
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
+    lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
     lines += [*failures(results), "", "## What differs", "", *words.DIFFERENCES]
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join(lines) + "\n"
