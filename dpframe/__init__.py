@@ -11,6 +11,7 @@ from dpframe.doors.declare import declare
 from dpframe.doors.diagnose import diagnose
 from dpframe.doors.discover import discover, preview_discover
 from dpframe.doors.release import release
+from dpframe.doors.suggest import preview_suggest_caps, suggest_caps
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
@@ -26,6 +27,7 @@ from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
+from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "ParquetScan",
     "Query",
     "aggregate",
+    "best",
     "certificate_schema",
     "combine",
     "count",
@@ -56,6 +59,7 @@ __all__ = [
     "plot_map",
     "preview",
     "preview_discover",
+    "preview_suggest_caps",
     "rate",
     "ratio",
     "read_csv",
@@ -65,6 +69,7 @@ __all__ = [
     "schema_of",
     "std",
     "std_error",
+    "suggest_caps",
     "sum",
     "units",
     "var",

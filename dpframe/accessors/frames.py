@@ -16,6 +16,7 @@ from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
+from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
 
 __all__ = ["DPAccessor"]
@@ -68,6 +69,11 @@ class DPAccessor(PrivateAccessor):
     def denoising(self) -> pd.DataFrame:
         """What the denoised columns were made with; see `dpframe.denoising_report`."""
         return denoising_report(self._frame)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """What a suggestion found best, by keyword; see `dpframe.best`."""
+        return best(self._frame)
 
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""

@@ -16,6 +16,12 @@ from dpframe.doors.discover import (
     preview_discover,
 )
 from dpframe.doors.release import release
+from dpframe.doors.suggest import (
+    PreviewCapsOptions,
+    SuggestCapsOptions,
+    preview_suggest_caps,
+    suggest_caps,
+)
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
@@ -280,6 +286,16 @@ class PrivateAccessor:
     def preview_discover(self, by: Columns, **options: Unpack[LookOptions]) -> pd.DataFrame:
         """Show which groups would be found, without looking; see `dpframe.preview_discover`."""
         return preview_discover(self._frame, by, **options)
+
+    def suggest_caps(self, by: By = None, **options: Unpack[SuggestCapsOptions]) -> pd.DataFrame:
+        """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`."""
+        return suggest_caps(self._frame, by, **options)
+
+    def preview_suggest_caps(
+        self, by: By = None, **options: Unpack[PreviewCapsOptions]
+    ) -> pd.DataFrame:
+        """Show the noise of candidate caps, without looking; see `dpframe.preview_suggest_caps`."""
+        return preview_suggest_caps(self._frame, by, **options)
 
     @property
     def declaration(self) -> Declaration:

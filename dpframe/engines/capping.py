@@ -11,7 +11,7 @@ import numpy as np
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 
-__all__ = ["binding", "index_dtype", "kept_rows", "ordered"]
+__all__ = ["binding", "in_order", "index_dtype", "kept_rows", "ordered", "pair_bounds"]
 
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
 
@@ -43,7 +43,7 @@ def kept_rows(
         return kept
     units = np.where(kept, units, unit_count)
     by_cell = caps.groups is not None or caps.rows_per_group is not None
-    order, bounds = _in_order(units, unit_count, cells if by_cell else None, cell_count)
+    order, bounds = in_order(units, unit_count, cells if by_cell else None, cell_count)
     del units  # large, and not needed any more
     if by_cell:
         order, bounds = _cap_groups(order, bounds, cells, caps)
@@ -69,7 +69,7 @@ def binding(caps: Caps, cell_count: int) -> Caps:
     return Caps(rows, groups, rows_per_group)
 
 
-def _in_order(
+def in_order(
     units: np.ndarray, unit_count: int, cells: np.ndarray | None, cell_count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order rows by unit, and by cell inside if cells are given; with the bounds of the units."""
@@ -87,7 +87,7 @@ def _cap_groups(
     order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: Caps
 ) -> tuple[np.ndarray, np.ndarray]:
     """Apply the caps on groups and on rows in a group to rows in order of unit and cell."""
-    pairs = _pair_bounds(order, bounds, cells)
+    pairs = pair_bounds(order, bounds, cells)
     kept = np.ones(len(order), bool)
     if caps.rows_per_group is not None:
         kept = _sample(pairs, caps.rows_per_group)
@@ -100,7 +100,7 @@ def _cap_groups(
     return order[kept], before[bounds]
 
 
-def _pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np.ndarray:
+def pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """Return the bounds of the units' rows in a cell, for rows in order of unit and cell."""
     ordered = cells[order]
     first = np.ones(len(order) + 1, bool)  # the end counts as one

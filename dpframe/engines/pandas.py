@@ -88,7 +88,7 @@ def totals_of(
     list of numpy.ndarray
         The totals of all parts by task, modulo 2**64: int64 of shape (terms, cells).
     """
-    lookups = [CellLookup(task.cells) for task in tasks]
+    lookups = [CellLookup(task.groups) for task in tasks]
     finders: Finders = {}
     totals: list[np.ndarray] | None = None
     for part in parts:
@@ -107,7 +107,7 @@ def _totals_of_part(
     lookups: Sequence[CellLookup],
     threads: int | None,
 ) -> list[np.ndarray]:
-    axes = [axis for task in tasks for axis in task.cells.axes]
+    axes = [axis for task in tasks for axis in task.groups.axes]
     with np.errstate(all="ignore"):
         source = FrameReader(part, axes, finders)
         return _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
@@ -135,7 +135,7 @@ class _Pass:
         large = any(
             wants_many_rows(axis, source.column(axis.column).dtype)
             for task in tasks
-            for axis in task.cells.axes
+            for axis in task.groups.axes
         )
         self._size = min(_LARGE_BLOCK if large else _BLOCK, 1 + _FEW_AMOUNTS // max(most, 1))
         self._tasks = [Prepared(task, find) for task, find in zip(tasks, lookups, strict=True)]
@@ -177,12 +177,16 @@ class _Pass:
                 units[unit] = Units(self._source.column(unit), self._threads)
 
         for prepared in capped:
-            prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.outside))
+            prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.ungrouped))
         work = [find_units, find_cells] if capped else []
         in_threads(lambda find: find(), work, min(self._threads, 2))
         chosen: dict[Hashable, np.ndarray] = {}
         for prepared in capped:
             task = prepared.task
+            if task.sizes is not None:
+                prepared.capped = units[task.unit].sized(prepared.capped, task.sizes)
+                prepared.first = prepared.capped != prepared.outside
+                continue
             # tables that ask the same of a unit get the same of its rows: public facts decide
             same = task.unit, task.where, task.caps, cells_name(task.cells)
             if same not in chosen:

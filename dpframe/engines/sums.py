@@ -27,6 +27,8 @@ class Prepared:
         self.task = task
         self.outside = task.cells.size
         """The extra cell of rows that are left out."""
+        self.ungrouped = task.groups.size
+        """The extra group of rows that are left out before caps; groups are cells, most often."""
         self.capped = np.empty(0, np.int8)
         """Cells of all rows, where caps drop some."""
         self.first = np.empty(0, bool)
@@ -34,11 +36,11 @@ class Prepared:
         self._lookup = lookup
 
     def find(self, block: RowBlock) -> np.ndarray:
-        """Find the cells of a block, before caps; not to be written to."""
+        """Find the groups of a block, before caps; not to be written to."""
         cells = self._lookup(block.position, len(block))
         if self.task.where is None:
             return cells
-        return np.where(block.kept(self.task.where), cells, self.outside)
+        return np.where(block.kept(self.task.where), cells, self.ungrouped)
 
     def kept(self, block: RowBlock) -> np.ndarray:
         """Return the cells of a block; rows that caps drop are outside."""

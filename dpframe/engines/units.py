@@ -18,8 +18,10 @@ from dpframe.columns import values
 from dpframe.columns.identity import OWN_KEYS, key_of
 from dpframe.columns.lookup import is_arrow_text, native, native_dtype
 from dpframe.engines.capping import index_dtype, kept_rows, ordered
+from dpframe.engines.sizing import unit_sizes
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
+from dpframe.queries.tasks import Sizes
 
 __all__ = ["Units", "unit_codes"]
 
@@ -68,6 +70,33 @@ class Units:
 
         in_threads(keep, range(len(self._rows)), self._threads)
         return kept
+
+    def sized(self, groups: np.ndarray, sizes: Sizes) -> np.ndarray:
+        """Give one row of every unit the cell of its size, and all others the cell for none.
+
+        Parameters
+        ----------
+        groups
+            Groups of the rows, the number of groups for those in none.
+        sizes
+            What is counted, and the cells.
+        """
+        outside, ungrouped = len(sizes.axis), sizes.groups.size
+        most = np.asarray(sizes.axis.keys)
+        cells = np.full(self._length, outside, np.min_scalar_type(outside))
+
+        def place(part: int) -> None:
+            rows, (units, unit_count) = self._rows[part], self._codes[part]
+            inside = groups[rows]
+            found = unit_sizes(units, unit_count, inside, ungrouped, sizes.kind)
+            first = _first(units, unit_count, (units != unit_count) & (inside != ungrouped))
+            own = np.searchsorted(most[:-1], found[units[first]])
+            placed = np.full(len(units), outside, cells.dtype)
+            placed[first] = own
+            cells[rows] = placed
+
+        in_threads(place, range(len(self._rows)), self._threads)
+        return cells
 
     def first(self, kept: np.ndarray) -> np.ndarray:
         """Mark the first kept row of every unit, so that units can be counted."""

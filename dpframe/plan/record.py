@@ -17,7 +17,6 @@ from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
-from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
@@ -136,9 +135,7 @@ def _query(name: Hashable, table: Table, declaration: Declaration) -> QueryPart:
         name=None if name is None else str(name),
         words=table.query.words,
         by=tuple(
-            GroupingPart(
-                str(axis.column), len(axis), _source(axis.column, table.query, declaration)
-            )
+            GroupingPart(str(axis.column), len(axis), _source(axis.column, table, declaration))
             for axis in table.cells.axes
         ),
         cells=table.cells.size,
@@ -186,10 +183,11 @@ def noise_of_column(
     return NoisePart(planned.measurement.scales[block], column.step, members)
 
 
-def _source(label: Hashable, query: Query, declaration: Declaration) -> str:
+def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
+    query = table.query
     binned = query.bin_axis is not None and label == query.bin_axis.column
-    if binned or query.keys is not None:
+    if binned or query.keys is not None or table.sizes is not None:
         return "call"
     return declaration.column(label).source
 

@@ -19,7 +19,7 @@ from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.outputs import Asked, QueryOptions, Statistic
 from dpframe.queries.presence import met, present
-from dpframe.queries.tasks import Cells, Task, Term
+from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Total, Workload
@@ -133,6 +133,8 @@ class Table:
         The columns to release, in the order of the workload's outputs.
     unit, caps
         Whose rows are capped, and how.
+    sizes
+        By how much of which groups units fall in the cells, if they do.
     """
 
     query: Query
@@ -143,6 +145,7 @@ class Table:
     outputs: tuple[OutputColumn, ...]
     unit: Hashable | None
     caps: Caps
+    sizes: Sizes | None = None
 
     @property
     def rows_column(self) -> OutputColumn:
@@ -156,7 +159,8 @@ class Table:
         """The private columns that are read."""
         terms = self.terms.values()
         conditions = [self.where, *(term.where for term in terms)]
-        labels: list[Hashable] = [axis.column for axis in self.cells.axes]
+        groups = self.cells if self.sizes is None else self.sizes.groups
+        labels: list[Hashable] = [axis.column for axis in groups.axes]
         labels += [term.column for term in terms if term.grid is not None]
         labels += [name for condition in conditions if condition for name in condition.columns]
         labels += [] if self.unit is None else [self.unit]
@@ -166,7 +170,7 @@ class Table:
         """Ask an engine for some of the terms, in the order given."""
         wanted = tuple(self.terms[need] for need in needs)
         most = self.workload.most
-        return Task(self.cells, wanted, self.where, self.unit, self.caps, most)
+        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes)
 
 
 def table_of(query: Query, declaration: Declaration, cells: Cells | None = None) -> Table:
@@ -189,6 +193,8 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
         If the query does not fit them.
     """
     cells = cells_of(query, declaration) if cells is None else cells
+    sizes = query.sizes(cells)
+    cells = cells if sizes is None else Cells((sizes.axis,))
     where, options = query.condition, query.options
     outputs = tuple(_output(asked, declaration) for asked in query.outputs)
     unit = declaration.unit_column
@@ -208,7 +214,7 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
     )
-    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps)
+    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes)
 
 
 def _caps(query: Query, declaration: Declaration) -> Caps:

@@ -13,7 +13,7 @@ import pandas as pd
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
-from dpframe.queries.tasks import BinAxis
+from dpframe.queries.tasks import BinAxis, Cells, Sizes
 from dpframe.queries.where import Condition
 
 __all__ = [
@@ -50,9 +50,7 @@ class Query(ABC):
     limits: Caps = field(default=NO_CAPS, kw_only=True)
 
     def __post_init__(self) -> None:
-        axis = self.bin_axis
-        levels = {*self.by, *(() if axis is None else (axis.column,))}
-        taken = [asked.name for asked in self.outputs if asked.name in levels]
+        taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
             raise QueryError(
                 f"the groups are in a level {taken[0]!r} of the index, and an output cannot have "
@@ -79,6 +77,16 @@ class Query(ABC):
     def bin_axis(self) -> BinAxis | None:
         """Groups that the query itself makes, inside those of `by`."""
         return None
+
+    def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
+        """Return by what units fall in cells of their own, in place of the groups, if they do."""
+        return None
+
+    @property
+    def levels(self) -> set[Hashable]:
+        """The levels of the index of what is released."""
+        axis = self.bin_axis
+        return {*self.by, *(() if axis is None else (axis.column,))}
 
     @property
     def options(self) -> QueryOptions:

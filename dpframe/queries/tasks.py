@@ -26,12 +26,17 @@ __all__ = [
     "LabelAxis",
     "LabelKind",
     "LabelTask",
+    "SizeKind",
+    "Sizes",
     "Task",
     "Term",
 ]
 
 LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
 """What labels are that are not known beforehand."""
+
+SizeKind: TypeAlias = Literal["rows", "groups", "rows_per_group"]
+"""How much a unit fills: its rows in all groups, its groups, or its rows in the fullest of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +150,25 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
+class Sizes:
+    """How much of some groups a unit fills, without any cap: that decides on its cell.
+
+    Parameters
+    ----------
+    groups
+        The groups in which the rows of a unit are looked for.
+    kind
+        What is counted of them.
+    axis
+        The cells, by the largest number in each, increasing; the last cell also holds all above.
+    """
+
+    groups: Cells
+    kind: SizeKind
+    axis: KeyAxis
+
+
+@dataclass(frozen=True, eq=False)
 class Task:
     """One pass over a frame.
 
@@ -164,6 +188,9 @@ class Task:
     most
         At most this many of the "sum" terms, whose grids then are 0 to 1, take a 1 from a row; of
         more, a uniformly random choice does.
+    sizes
+        Where units fall in cells by how much they fill of other groups: which, and of what. One row
+        of a unit then falls in a cell, and all others in none.
     """
 
     cells: Cells
@@ -172,11 +199,17 @@ class Task:
     unit: Hashable | None = None
     caps: Caps = NO_CAPS
     most: int | None = None
+    sizes: Sizes | None = None
+
+    @property
+    def groups(self) -> Cells:
+        """Where rows are looked for."""
+        return self.cells if self.sizes is None else self.sizes.groups
 
     @property
     def columns(self) -> Iterator[Hashable]:
         """Every column that is named, some more than once."""
-        yield from (axis.column for axis in self.cells.axes)
+        yield from (axis.column for axis in self.groups.axes)
         yield from (term.column for term in self.terms if term.grid is not None)
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:

@@ -31,7 +31,7 @@ from dpframe.results.reading import (
     schema_of_record,
 )
 from dpframe.results.record import DiscoveryPart, LedgerPart, LossPart, QueryPart, UnitPart
-from dpframe.results.record_noise import ColumnPart, MechanismPart, StepPart
+from dpframe.results.record_noise import ColumnPart, MechanismPart, StepPart, SuggestionPart
 from dpframe.results.recorded import check_recorded
 
 __all__ = [
@@ -128,7 +128,7 @@ class Certificate(Part):
     privacy_loss: LossPart
     ledger: LedgerPart | None
     discovery: DiscoveryPart | None
-    steps: tuple[StepPart, ...]
+    steps: tuple[StepPart | SuggestionPart, ...]
     digest: Digest
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from dpframe.html import bounds_text, grid, unit_lines
 from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart, UnitPart
-from dpframe.results.record_noise import ColumnPart, StepPart
+from dpframe.results.record_noise import ColumnPart, StepPart, SuggestionPart
 
 __all__ = [
     "SOURCES",
@@ -130,8 +130,10 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     return grid(header, rows)
 
 
-def about_step(step: StepPart) -> str:
-    """Say how a column was denoised."""
+def about_step(step: StepPart | SuggestionPart) -> str:
+    """Say how a column was computed."""
+    if isinstance(step, SuggestionPart):
+        return f"{step.into}: {_predicted(step)}; best {_named(step)}"
     if step.method == "none":
         return f"{step.into}: no denoiser is expected to help, values as released"
     gain = step.tried.get(step.method)
@@ -146,11 +148,25 @@ def _how(step: StepPart) -> str:
     return " (chosen automatically)" if step.asked == "auto" else ""
 
 
-def steps_table(steps: Iterable[StepPart]) -> str:
+def _predicted(step: SuggestionPart) -> str:
+    """Say whose errors are predicted."""
+    planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
+    return f"predicted from {step.column} for {step.query} with {planned}"
+
+
+def _named(step: SuggestionPart) -> str:
+    """Say what is suggested."""
+    return ", ".join(f"{name}={found}" for name, found in step.best.items())
+
+
+def steps_table(steps: Iterable[StepPart | SuggestionPart]) -> str:
     """Show what was computed after the release."""
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
-    rows = []
+    rows: list[list[str | list[str]]] = []
     for step in steps:
+        if isinstance(step, SuggestionPart):
+            rows.append([step.into, step.column, _predicted(step), f"best {_named(step)}"])
+            continue
         gain = step.tried.get(step.method)
         several = list(step.members) if len(step.members) > 1 else []
         removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"

@@ -154,6 +154,7 @@ def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
             method in step.members or method == step.method,
         )
         for step in certificate_of(released).steps
+        if isinstance(step, StepPart)
         for method, gain in step.tried.items()
     ]
     table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])

@@ -11,14 +11,16 @@ from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError
 from dpframe.results.certificate import verify
 from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
+from dpframe.results.plot_errors import draw_errors
 from dpframe.results.plot_figure import Figure, Panel, draw_figure, is_crowded
 from dpframe.results.plot_look import Look, looks, pyplot
 from dpframe.results.plot_marks import Series
 from dpframe.results.plot_places import Places, bins_along, names_of, one_by_one, scaled, text
+from dpframe.results.suggested import suggested
 
 __all__ = ["Kind", "plot"]
 
-Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "histogram", "denoised"]
+Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "histogram", "denoised", "errors"]
 
 _MOST_LABELS = 40
 _SHORT = 8  # characters of labels that may be turned
@@ -60,6 +62,7 @@ def plot(
       cover, so that wide bins are wide; heights are the released values, not densities.
     - `denoised`: the released values faintly and the denoised ones over them; rows too many to be
       labeled are sorted by the denoised value.
+    - `errors`: what a suggestion predicts by candidate, with the best one marked; `auto` draws it.
     - `auto`: a histogram over bins and a line along times, both with denoised values if there are
       any; else `denoised` if there are any; else `points` for points in time, and bars for others.
 
@@ -126,6 +129,10 @@ def plot(
     if not is_one_of(kind, get_args(Kind)):
         raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
     _check_flags(percent=percent, subplots=subplots, legend=legend)
+    alone = column is None and per is None and not percent
+    if kind == "errors" or (kind == "auto" and alone and suggested(released)):
+        verify(released)
+        return draw_errors(released, lambda: _axes(ax, figsize), title)
     if kind == "denoised" and (per is not None or percent or not subplots):
         raise QueryError(
             "kind='denoised' draws released columns, each in a panel; leave out per=, percent= and "
@@ -152,6 +159,11 @@ def plot(
     return draw_figure(
         Figure(arranged, f"{100 * level:.10g}% {marks}: {caption}", title, legend, ax, figsize)
     )
+
+
+def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
+    """Return the axes given, or new ones."""
+    return pyplot().subplots(layout="constrained", figsize=figsize)[1] if ax is None else ax
 
 
 def _check_flags(**flags: object) -> None:

@@ -25,12 +25,16 @@ __all__ = [
     "NoisePart",
     "Setting",
     "StepPart",
+    "Suggested",
+    "SuggestionPart",
     "TimesPart",
 ]
 
 Bound: TypeAlias = int | float | str
 Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
 Setting: TypeAlias = str | bool | int | float | None
+Suggested: TypeAlias = int | tuple[float, float]
+"""What is suggested for a keyword: a cap, or bounds."""
 
 
 @dataclass(frozen=True)
@@ -310,4 +314,36 @@ class StepPart(Part):
     noise_variance: NotNegative | None
     chosen: Mapping[str, float | None]
     tried: Mapping[str, float | None]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class SuggestionPart(Part):
+    """One column that predicts errors of a later release, by candidates for its caps or bounds.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was. It saw nothing but the release, so that it cost no privacy.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
+        a unit under it; error: both together.
+    query
+        The query whose errors are predicted.
+    planned
+        How much that query is to spend.
+    best
+        The candidate with the smallest error, by the keyword that it is for.
+    of
+        Digest of the release before the step.
+    """
+
+    step: Literal["suggest"]
+    column: str
+    into: str
+    query: Text
+    planned: Annotated[Mapping[str, float], Limits(min_length=1)]
+    best: Annotated[Mapping[str, Suggested], Limits(min_length=1)]
     of: Digest

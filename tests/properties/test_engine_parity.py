@@ -26,6 +26,7 @@ from dpframe.engines.pandas import totals_of
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries.sizes import candidate_caps, sizes_of
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -100,6 +101,13 @@ def queries(scale, where):
     return found
 
 
+def sizes(scale, where):
+    """How much units fill of groups, to be answered in the same releases."""
+    bins = dpf.histogram("x", EDGES[scale], "k", where=where)
+    asked = {"rows": dpf.count("k", where=where), "groups": bins, "rows_per_group": bins}
+    return {kind: sizes_of(query, kind, candidate_caps(kind, 6)) for kind, query in asked.items()}
+
+
 def declared(frame, kind, scale, facts):
     caps, relation, missing = facts
     keys = list(dict.fromkeys([*kind.keys, 1, "A", NOON, ZONED, 2.5]))
@@ -146,7 +154,7 @@ def compare(frame, other, everything, threads=None):
     kind = BY_NAME[frame.attrs["kind"]]
     for scale, where, caps, others in some_options(kind, everything):
         facts = caps, *others
-        asked = queries(scale, where)
+        asked = queries(scale, where) | ({} if caps is NO_CAPS else sizes(scale, where))
         tasks = tasks_of(declared(frame, kind, scale, facts), asked)
         with same_choices(1 << 16):
             expected = totals_of([frame], tasks, 1)

@@ -1,0 +1,220 @@
+"""The data-free part of a suggestion: what is asked of units, and the noise that each cap needs."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+
+from dpframe.arguments import shown
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import CalibrationError, DeclarationError, QueryError
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import plan_release
+from dpframe.plan.tables import OutputColumn, Table, table_of
+from dpframe.privacy.amounts import Spend
+from dpframe.queries.kinds import Query
+from dpframe.queries.sizes import LARGEST, UnitSizes, candidate_caps, sizes_of
+from dpframe.queries.tasks import SizeKind
+from dpframe.results.suggested import CapErrors, mean_error
+
+__all__ = ["plan_caps"]
+
+_LATER = 9  # times what is spent on asking, by default
+_CAPPED = ("count", "sum")
+_KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
+
+
+def plan_caps(
+    declaration: Declaration,
+    later: Query,
+    spend: Spend,
+    *,
+    cap: object = None,
+    largest: object = None,
+    planned: Mapping[str, Any] | None = None,
+) -> tuple[UnitSizes, CapErrors]:
+    """Say what to ask of units, and what is public about the error that each cap leaves.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    later
+        The query that is to be released later.
+    spend
+        How much is spent on asking.
+    cap, largest, planned
+        As in `dpframe.suggest_caps`.
+
+    Raises
+    ------
+    CalibrationError, DeclarationError, QueryError
+        As `dpframe.suggest_caps`.
+    """
+    _check_unit(declaration)
+    table = table_of(later, declaration)
+    _check_outputs(table)
+    kind = _kind(cap, later, declaration)
+    most = candidate_caps(kind, _largest(kind, largest, table, declaration))
+    amounts = _amounts(planned, spend, declaration)
+    plans = _Plans(later, kind, declaration, amounts)
+    facts = CapErrors(
+        query=later.words,
+        planned=amounts,
+        caps=most.to_numpy(),
+        noise=np.array([plans.noise(one) for one in most.tolist()]),
+        lost=_lost(kind, table),
+    )
+    return sizes_of(later, kind, most), facts
+
+
+def _check_unit(declaration: Declaration) -> None:
+    if declaration.unit_column is None:
+        raise DeclarationError(
+            "there is nothing to cap: no privacy unit is declared, so that every row is one of its "
+            "own. Name the column that says whose row it is: .dp.declare(privacy_unit=..., "
+            "max_rows=...)."
+        )
+
+
+def _check_outputs(table: Table) -> None:
+    """Check that caps leave out a part of what is asked, rather than change what it is of."""
+    other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
+    if other:
+        raise QueryError(
+            f"query must be of counts, sums or units, got one of kind {other[0]!r}: a cap changes "
+            "which rows it is of, and no histogram of rows says by how much that moves it. Ask for "
+            "the count of the same groups, query=dpf.count(by=...), and use its cap."
+        )
+
+
+def _kind(cap: object, query: Query, declaration: Declaration) -> SizeKind:
+    """Read which cap is looked for."""
+    if cap is None:
+        return _usual_kind(query, declaration)
+    known: dict[str, SizeKind] = {f"max_{kind}": kind for kind in _KINDS}
+    if not isinstance(cap, str) or cap not in known:
+        names = ", ".join(f'"{name}"' for name in known)
+        raise QueryError(f"cap must be one of {names}, got cap={shown(cap)}.")
+    if query.counts_units and cap != "max_groups":
+        raise QueryError(
+            f'cap must be "max_groups" for units, which count once in a group however many rows '
+            f"they have there, got cap={cap!r}."
+        )
+    return known[cap]
+
+
+def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
+    """Return the one cap there is, or rows."""
+    if query.counts_units:
+        return "groups"
+    for caps in (query.limits, declaration.caps):
+        given = [kind for kind in _KINDS if getattr(caps, kind) is not None]
+        if given:
+            return given[0] if len(given) == 1 else "rows"
+    return "rows"
+
+
+def _largest(kind: SizeKind, largest: object, table: Table, declaration: Declaration) -> object:
+    """Return the largest candidate: no unit is in more groups than there are."""
+    if kind != "groups":
+        return LARGEST if largest is None else largest
+    most = table.cells.size
+    if table.query.counts_units:  # and in no more than it may have rows
+        most = min(most, table.query.limits.rows or declaration.caps.rows or most)
+    if isinstance(largest, int) and not isinstance(largest, bool):
+        return min(most, largest)
+    return most if largest is None else largest
+
+
+def _amounts(
+    planned: Mapping[str, Any] | None, spend: Spend, declaration: Declaration
+) -> dict[str, float]:
+    """Read how much the later query is to spend."""
+    known = ("epsilon", "delta", "mu", "rho", "share")
+    if planned is None:
+        return _nine_times(spend, declaration)
+    if not isinstance(planned, Mapping) or not planned.keys() <= set(known):
+        raise QueryError(
+            f"planned must be a dict of amounts such as {{'epsilon': 0.9}}, of {', '.join(known)}, "
+            f"got planned={shown(planned)}."
+        )
+    Spend.of(**planned)
+    return {name: float(amount) for name, amount in planned.items() if amount is not None}
+
+
+def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
+    """Plan a query that spends nine times what is spent on asking."""
+    amount = float(_LATER * spend.amount)
+    if spend.kind == "share" and declaration.ledger is not None:
+        left = declaration.ledger.status().largest_share - float(spend.amount)
+        amount = min(amount, left)
+        if amount <= 0:
+            raise CalibrationError(
+                f"share={float(spend.amount):g} leaves no share for the query that caps are "
+                "suggested for. Spend less on asking, or say what it will spend: planned="
+                "{'epsilon': 0.9}."
+            )
+    delta = {} if spend.delta is None else {"delta": spend.delta}
+    return {spend.kind: amount, **delta}
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """Plans of the later query, with one cap in place of another."""
+
+    query: Query
+    kind: SizeKind
+    declaration: Declaration
+    amounts: Mapping[str, float]
+
+    def noise(self, cap: int) -> float:
+        """Return the mean absolute error that the noise for a cap makes in a group."""
+        limits = replace(self.query.limits, **{self.kind: cap})
+        query = replace(self.query, limits=limits)
+        try:
+            plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))
+        except CalibrationError as error:
+            raise CalibrationError(
+                f"with max_{self.kind}={cap} and planned={dict(self.amounts)!r}, the query cannot "
+                f"be released: {error} Say what it may spend with planned=, or look at smaller "
+                "caps with largest=."
+            ) from None
+        return _mean_error(plan.tables[None])
+
+
+def _mean_error(planned: TablePlan) -> float:
+    """Return the mean absolute error of a group; of several outputs, in rows."""
+    outputs = planned.table.outputs
+    pairs = zip(outputs, planned.predictions(), strict=False)  # the number of rows may come beside
+    errors = [mean_error(found.std_error) * out.step / _size(out, outputs) for out, found in pairs]
+    return float(np.mean(errors))
+
+
+def _lost(kind: SizeKind, table: Table) -> float:
+    """Return by how much one row beyond the cap, or one group, changes the mean group."""
+    rows = math.sqrt(_rows_in_group(table)) if kind == "groups" else 1.0
+    alone = _mean_size(table.outputs[0]) if len(table.outputs) == 1 else 1.0
+    return rows * alone / table.cells.size
+
+
+def _rows_in_group(table: Table) -> int:
+    """Return how many rows of a unit there can be in a group."""
+    return table.caps.rows_per_group or table.caps.rows or 1
+
+
+def _size(out: OutputColumn, outputs: tuple[OutputColumn, ...]) -> float:
+    """Return what errors are compared with: nothing where there is one output, else a row's."""
+    return 1.0 if len(outputs) == 1 else _mean_size(out)
+
+
+def _mean_size(out: OutputColumn) -> float:
+    """Return the mean of `|x|` for x anywhere in the bounds; 1 for counts."""
+    if out.grid is None:
+        return 1.0
+    low, high = out.grid.lower, out.grid.upper
+    if low >= 0 or high <= 0:
+        return abs(low + high) / 2 * out.step or 1.0
+    return (low * low + high * high) / (2 * (high - low)) * out.step

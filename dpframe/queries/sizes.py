@@ -1,0 +1,125 @@
+"""How much of the groups of a query each unit fills, as a query of its own: a released histogram.
+
+A unit falls in exactly one cell, whatever number of rows it has, and no cap is applied.
+"""
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from dpframe.arguments import shown
+from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_number
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.kinds import Query
+from dpframe.queries.outputs import Asked
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
+
+__all__ = ["LARGEST", "UnitSizes", "candidate_caps", "sizes_of"]
+
+LARGEST = 2**20
+"""The largest cap that is looked at, unless a call names another."""
+
+_MOST_LARGEST = 2**40
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSizes(Query):
+    """The number of units by how much of the groups of a query they fill.
+
+    Parameters
+    ----------
+    of
+        The query whose groups these are.
+    kind
+        What is counted of a unit.
+    most
+        The cells: the largest number in each, increasing. The last one also holds all above.
+    """
+
+    of: Query = field(kw_only=True)
+    kind: SizeKind = field(kw_only=True)
+    most: pd.Index = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("units", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        bins = "" if self.bin_axis is None else f", binned by {self.bin_axis.column}"
+        return f"units by the {self.cap} that they need{bins}"
+
+    @property
+    def cap(self) -> str:
+        """The cap that is looked for, as it is written in a call."""
+        return f"max_{self.kind}"
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """Groups that the query makes itself."""
+        return self.of.bin_axis
+
+    def sizes(self, groups: Cells) -> Sizes:
+        """Return the cells that units fall in."""
+        return Sizes(groups, self.kind, KeyAxis(self.cap, self.most))
+
+    @property
+    def levels(self) -> set[Hashable]:
+        """The levels of the index."""
+        return {self.cap}
+
+    def caps(self, declared: Caps) -> Caps:
+        """Return what of a unit counts: once, in one cell."""
+        return Caps(groups=1, rows_per_group=1)
+
+
+def sizes_of(query: Query, kind: SizeKind, most: pd.Index) -> UnitSizes:
+    """Ask how much of the groups of a query each unit fills, of the rows that it would look at.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> sizes_of(dpf.count(by="zone", where="fare > 0"), "rows", candidate_caps("rows", 8)).words
+    'units by the max_rows that they need by zone where fare > 0'
+    """
+    return UnitSizes(query.by, query.condition, query.keys, of=query, kind=kind, most=most)
+
+
+def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
+    """Return the caps to look at: 1, 2, 3, 4, 6, 8, 12, 16, and so on up to a largest one.
+
+    Raises
+    ------
+    QueryError
+        If the largest one is no whole number from 1 to 2**40.
+
+    Examples
+    --------
+    >>> candidate_caps("rows", 20).tolist()
+    [1, 2, 3, 4, 6, 8, 12, 16, 20]
+    """
+    try:
+        end = as_number(largest)
+    except (TypeError, ValueError, OverflowError):
+        end = math.nan
+    if not isinstance(end, int) or not 1 <= end <= _MOST_LARGEST:
+        raise QueryError(
+            "largest must be a whole number from 1 to 2**40, the largest cap to look at, got "
+            f"largest={shown(largest)}."
+        )
+    return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
+
+
+def _below(end: int) -> Iterator[int]:
+    """Yield powers of two, and numbers halfway to the next, up to an end."""
+    power = 1
+    while power < end:
+        yield power
+        if power > 1 and power + power // 2 < end:
+            yield power + power // 2
+        power *= 2

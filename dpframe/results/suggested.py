@@ -1,0 +1,190 @@
+"""What a released histogram says of caps: the error that each would leave, and the best one.
+
+Everything here is computed from what was released, and from public facts; it costs no privacy.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from dpframe.errors import CertificateError
+from dpframe.results.certificate import Certificate, attach, certificate_of
+from dpframe.results.intervals import std_error
+from dpframe.results.record_noise import Suggested, SuggestionPart
+
+__all__ = [
+    "CapErrors",
+    "add_cap_errors",
+    "best",
+    "mean_error",
+    "mean_sizes",
+    "suggested",
+    "told_from_noise",
+]
+
+_DOUBT = 2.5  # mean sizes of noise that a bin must hold for the tail to reach as far as to it
+_TINY = 2.0**-1000
+_MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
+
+
+@dataclass(frozen=True, eq=False)
+class CapErrors:
+    """What is public about the errors that caps leave, known before there are values.
+
+    Parameters
+    ----------
+    query
+        The query whose errors are predicted, in words.
+    planned
+        How much the later release of it spends.
+    caps
+        The candidates, increasing.
+    noise
+        By candidate, the mean absolute error that noise makes in a group.
+    lost
+        By how much one row beyond the cap, or one group, changes the mean group.
+    """
+
+    query: str
+    planned: Mapping[str, float]
+    caps: np.ndarray
+    noise: np.ndarray
+    lost: float
+
+
+def best(released: pd.DataFrame) -> dict[str, Suggested]:
+    """Return what a suggestion found best, by keyword of the query that it is for.
+
+    Parameters
+    ----------
+    released
+        What `suggest_caps` returned.
+
+    Returns
+    -------
+    dict
+        To be given to the query, or to its method: `df.dp.count(by="zone", **best(released))`.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate, or is no suggestion.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
+    >>> trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
+    <dpframe.accessors.frames.DPAccessor object at ...>
+    >>> best(dpf.suggest_caps(trips, by="zone", largest=1, epsilon=1))
+    {'max_rows': 1}
+    """
+    parts = suggested(released)
+    if not parts:
+        raise CertificateError("this frame suggests nothing: it is not what suggest_caps released.")
+    return dict(parts[-1].best)
+
+
+def suggested(released: pd.DataFrame) -> list[SuggestionPart]:
+    """Return what a released frame suggests, by the column that it was written to."""
+    return [one for one in certificate_of(released).steps if isinstance(one, SuggestionPart)]
+
+
+def add_cap_errors(released: pd.DataFrame, facts: CapErrors) -> pd.DataFrame:
+    """Put the errors of all candidates beside the released numbers of units."""
+    deviation = float(std_error(released)["units"].iloc[0])
+    counts = told_from_noise(released["units"].to_numpy(np.float64), mean_error(deviation))
+    beyond = np.maximum(mean_sizes(facts.caps) - facts.caps[:, None], 0.0)
+    lost = facts.lost * (beyond @ counts)
+    together = lost + facts.noise * np.exp(-lost / np.maximum(facts.noise, _TINY))
+    errors = {"lost": lost, "noise": facts.noise, "error": together}
+    found = int(facts.caps[int(np.argmin(errors["error"]))])
+    return _with_errors(released, errors, facts, {str(released.index.name): found})
+
+
+def mean_error(std_error: float) -> float:
+    """Return the mean absolute error that Laplace noise makes; that of normal noise is 1.13 times.
+
+    Examples
+    --------
+    >>> round(mean_error(math.sqrt(2)), 12)
+    1.0
+    """
+    return _MEAN_SIZE * std_error
+
+
+def told_from_noise(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Return numbers that are not negative, and 0 in a tail that is nothing but noise.
+
+    Sizes in the tail are large, so that noise there would outweigh everything else. With Laplace
+    noise of scale b, a bin with a noisy number h tells by `h / b` in logarithms that it is not
+    empty; the tail ends where the sum of all `h / b - 2.5` up to there is largest. So a bin next to
+    others needs little to be believed, and one far from all others much.
+
+    Parameters
+    ----------
+    noisy
+        The released numbers, by increasing size.
+    noise
+        Mean absolute error of each.
+
+    Examples
+    --------
+    >>> told_from_noise(np.array([90.0, -3, 70, 9, -2, 12, 31]), 10.0)
+    array([90.,  0., 70.,  0.,  0.,  0.,  0.])
+    """
+    counts: np.ndarray = np.maximum(noisy, 0.0)
+    end = int(np.argmax(np.cumsum(counts - _DOUBT * noise))) + 1
+    counts[end:] = 0
+    return counts
+
+
+def mean_sizes(most: np.ndarray) -> np.ndarray:
+    """Return a typical size in each bin: the mean where a size x is as frequent as 1 / x.
+
+    Parameters
+    ----------
+    most
+        The largest size of each bin, increasing.
+
+    Examples
+    --------
+    >>> mean_sizes(np.array([1, 2, 4, 8])).round(2)
+    array([1.  , 2.  , 3.4 , 6.29])
+    """
+    below = np.concatenate([[0], most[:-1]])
+    # sum of 1 / x over the sizes of a bin, by the midpoint rule
+    weights = np.log((most + 0.5) / (below + 0.5))
+    means: np.ndarray = np.where(most - below == 1, most, (most - below) / weights)
+    return means
+
+
+def _with_errors(
+    released: pd.DataFrame,
+    errors: Mapping[str, np.ndarray],
+    facts: CapErrors,
+    found: Mapping[str, Suggested],
+) -> pd.DataFrame:
+    """Add columns, and say in the certificate what they are."""
+    certificate: Certificate = certificate_of(released)
+    frame = released.copy()
+    frame.attrs = {}
+    for name, values in errors.items():
+        frame[name] = values
+    steps = tuple(
+        SuggestionPart(
+            step="suggest",
+            column=certificate.columns[0].name,
+            into=name,
+            query=facts.query,
+            planned={key: float(amount) for key, amount in facts.planned.items()},
+            best=found,
+            of=certificate.digest,
+        )
+        for name in errors
+    )
+    attach(frame, replace(certificate, steps=steps))
+    return frame

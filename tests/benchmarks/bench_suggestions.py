@@ -1,0 +1,98 @@
+"""Compare suggested caps, the cost of asking included, with the best fixed cap.
+
+Run with `python tests/benchmarks/bench_suggestions.py --data DIR`; `suggestion_tables.py` says what
+DIR holds. Counts by group are released with the best of all fixed caps and the whole epsilon; nobody
+knows that cap who has not seen the data. They are released with a suggested cap, too, a part of the
+same epsilon spent on asking. Errors are mean absolute errors of a group, measured in releases.
+"""
+
+import argparse
+import statistics
+import warnings
+from pathlib import Path
+
+import pandas as pd
+from suggestion_tables import TABLES, table_of  # a script, no package
+
+import dpframe as dpf
+
+DELTA = 1e-6
+LARGEST = 2**11
+
+
+class Measured:
+    """A table with its true counts."""
+
+    def __init__(self, name: str, data: Path) -> None:
+        self.table = table_of(name, data)
+        keys = sorted(self.table["group"].unique())
+        self.truth = self.table["group"].value_counts().reindex(keys)
+        self.most = int(self.table["unit"].value_counts().max())
+        self.table.dp.declare(keys={"group": keys}, privacy_unit="unit", max_rows=1)
+
+    def error(self, epsilon: float, times: int, **caps: int) -> float:
+        """Return the mean absolute error of releases with a cap."""
+        spend = {"epsilon": epsilon, "delta": DELTA}
+        errors = [
+            (self.table.dp.count("group", **caps, **spend)["count"] - self.truth).abs().mean()
+            for _ in range(times)
+        ]
+        return statistics.mean(errors)
+
+    def fixed(self, epsilon: float, times: int) -> tuple[int, float]:
+        """Return the best fixed cap, and its error: chosen by some releases, measured by others."""
+        shown = self.table.dp.preview_suggest_caps("group", epsilon=epsilon, largest=LARGEST)
+        caps = [cap for cap in shown.index.tolist() if cap < 2 * self.most]
+        errors = {cap: self.error(epsilon, times, max_rows=cap) for cap in caps}
+        best = min(errors, key=lambda cap: errors[cap])
+        return best, self.error(epsilon, 4 * times, max_rows=best)
+
+    def suggested(self, epsilon: float, part: float, times: int) -> tuple[float, float]:
+        """Return the median of suggested caps, and the mean error of releases with them."""
+        later = {"epsilon": (1 - part) * epsilon, "delta": DELTA}
+        caps, errors = [], []
+        for _ in range(times):
+            found = self.table.dp.suggest_caps("group", epsilon=part * epsilon, planned=later)
+            caps.append(found.dp.best["max_rows"])
+            errors.append(self.error(later["epsilon"], 2, **found.dp.best))
+        return statistics.median(caps), statistics.mean(errors)
+
+
+def measure(data: Path, epsilon: float, parts: list[float], times: int) -> pd.DataFrame:
+    """Measure all tables: one row each."""
+    rows = {}
+    for name in TABLES:
+        one = Measured(name, data)
+        best, least = one.fixed(epsilon, times)
+        row = {
+            "rows": len(one.table),
+            "units": one.table["unit"].nunique(),
+            "groups": len(one.truth),
+            "best cap": best,
+            "its error": least,
+        }
+        for part in parts:
+            cap, error = one.suggested(epsilon, part, 2 * times)
+            row |= {f"cap, {part:.0%}": cap, f"ratio, {part:.0%}": error / least}
+        rows[name] = row
+        print(pd.DataFrame({name: row}).round(2).T.to_string(), flush=True)
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def main() -> None:
+    """Measure, and print a table, with the median and the worst of the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--parts", type=float, nargs="+", default=[0.1, 0.05])
+    parser.add_argument("--times", type=int, default=10)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", dpf.errors.DPFrameWarning)
+    found = measure(options.data, options.epsilon, options.parts, options.times)
+    ratios = found.filter(like="ratio")
+    print(found.round(2).to_string())
+    print(pd.DataFrame({"median": ratios.median(), "worst": ratios.max()}).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()

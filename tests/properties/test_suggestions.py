@@ -1,0 +1,93 @@
+"""Histograms of how much units fill: what one unit can do to them, by brute force.
+
+A unit falls in one bin, whatever it has: added or removed, it moves one number by 1; replaced, two.
+"""
+
+import itertools
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.neighbors import allowed, farthest, reached
+
+import dpframe as dpf
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.engines import units as grouping
+from dpframe.engines.pandas import PandasEngine
+from dpframe.plan.plan import plan_release
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.sizes import candidate_caps, sizes_of
+
+ENGINE = PandasEngine()
+KEYS = list("AB")
+KINDS = ["rows", "groups", "rows_per_group"]
+BASE = [("A", 1, "p"), ("A", 1, "p"), ("B", 1, "p"), ("B", 0, "q"), ("Z", 1, "q")]
+# up to six rows: none, in one group or both, in none that is declared, left out by the condition
+CELLS = [("A", 1), ("B", 1), ("A", 0), ("Z", 1)]
+UNITS = [rows for n in range(7) for rows in itertools.combinations_with_replacement(CELLS, n)]
+NEEDS = [(0, "rows"), (0, "units")]
+
+
+def planned(kind, mechanism, neighboring):
+    declaration = Declaration(
+        {"g": Column(keys=pd.Index(KEYS, name="g"))},
+        privacy_unit="u",
+        caps=Caps(rows=2),
+        neighboring=neighboring,
+    )
+    query = sizes_of(dpf.count("g", where="x > 0"), kind, candidate_caps(kind, 4))
+    return plan_release(declaration, {None: query}, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
+
+
+def totals(plan, rows):
+    """All totals of a frame with one more unit, which has some rows."""
+    everything = [*BASE, *((*row, "new") for row in rows)]
+    frame = pd.DataFrame(everything, columns=["g", "x", "u"])
+    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)])
+    return dict(zip(NEEDS, found, strict=True))
+
+
+def moved(plan):
+    """How far neighbors are apart at most, as the plan counts it."""
+    design = plan.tables[None].measurement.design
+    ones = [design.encode(totals(plan, rows)) for rows in UNITS]
+    replaced = plan.tables[None].table.workload.neighboring == "replace"
+    others = ones if replaced else [design.encode(totals(plan, ()))]
+    return farthest(plan, ones, others)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_one_unit_moves_the_histogram_as_far_as_claimed(mechanism, neighboring, kind):
+    plan = planned(kind, mechanism, neighboring)
+    assert reached(plan, moved(plan))
+    (scale,) = plan.tables[None].measurement.scales
+    claimed = Fraction(scale) ** {"laplace": 1, "gaussian": 2}[mechanism] * allowed(plan)
+    bins = {"add_remove": 1, "replace": 2}[neighboring]
+    assert 0 <= claimed / bins - 1 < Fraction(1, 10**9)
+
+
+def twice(units, unit_count, kept):
+    """Mark two rows of a unit, where it has two: the fault that is planted."""
+    rows = pd.Series(units).where(kept)
+    return kept & (rows.groupby(units).cumcount() < 2).to_numpy()
+
+
+def test_a_unit_that_is_counted_twice_is_found():
+    plan = planned("rows", "laplace", "add_remove")
+    with mock.patch.object(grouping, "_first", twice), pytest.raises(AssertionError):
+        moved(plan)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cap_is_applied_while_units_are_counted(kind):
+    rows = [("A", 1)] * 9 + [("B", 1)] * 2
+    plan = planned(kind, "laplace", "add_remove")
+    added = totals(plan, rows)[0, "rows"] - totals(plan, ())[0, "rows"]
+    expected = {"rows": 4, "groups": 2, "rows_per_group": 4}[kind]  # the last bin is open
+    index = plan.tables[None].table.cells.index
+    assert index[np.flatnonzero(added)].tolist() == [expected]
