@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from dpframe.denoise.tails import mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 from dpframe.results.certificate import Certificate, attach, certificate_of
 from dpframe.results.intervals import std_error
@@ -20,12 +21,9 @@ __all__ = [
     "add_cap_errors",
     "best",
     "mean_error",
-    "mean_sizes",
     "suggested",
-    "told_from_noise",
 ]
 
-_DOUBT = 2.5  # mean sizes of noise that a bin must hold for the tail to reach as far as to it
 _TINY = 2.0**-1000
 _MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
 
@@ -96,7 +94,7 @@ def suggested(released: pd.DataFrame) -> list[SuggestionPart]:
 def add_cap_errors(released: pd.DataFrame, facts: CapErrors) -> pd.DataFrame:
     """Put the errors of all candidates beside the released numbers of units."""
     deviation = float(std_error(released)["units"].iloc[0])
-    counts = told_from_noise(released["units"].to_numpy(np.float64), mean_error(deviation))
+    counts = tail_counts(released["units"].to_numpy(np.float64), mean_error(deviation), facts.caps)
     beyond = np.maximum(mean_sizes(facts.caps) - facts.caps[:, None], 0.0)
     lost = facts.lost * (beyond @ counts)
     together = lost + facts.noise * np.exp(-lost / np.maximum(facts.noise, _TINY))
@@ -114,52 +112,6 @@ def mean_error(std_error: float) -> float:
     1.0
     """
     return _MEAN_SIZE * std_error
-
-
-def told_from_noise(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Return numbers that are not negative, and 0 in a tail that is nothing but noise.
-
-    Sizes in the tail are large, so that noise there would outweigh everything else. With Laplace
-    noise of scale b, a bin with a noisy number h tells by `h / b` in logarithms that it is not
-    empty; the tail ends where the sum of all `h / b - 2.5` up to there is largest. So a bin next to
-    others needs little to be believed, and one far from all others much.
-
-    Parameters
-    ----------
-    noisy
-        The released numbers, by increasing size.
-    noise
-        Mean absolute error of each.
-
-    Examples
-    --------
-    >>> told_from_noise(np.array([90.0, -3, 70, 9, -2, 12, 31]), 10.0)
-    array([90.,  0., 70.,  0.,  0.,  0.,  0.])
-    """
-    counts: np.ndarray = np.maximum(noisy, 0.0)
-    end = int(np.argmax(np.cumsum(counts - _DOUBT * noise))) + 1
-    counts[end:] = 0
-    return counts
-
-
-def mean_sizes(most: np.ndarray) -> np.ndarray:
-    """Return a typical size in each bin: the mean where a size x is as frequent as 1 / x.
-
-    Parameters
-    ----------
-    most
-        The largest size of each bin, increasing.
-
-    Examples
-    --------
-    >>> mean_sizes(np.array([1, 2, 4, 8])).round(2)
-    array([1.  , 2.  , 3.4 , 6.29])
-    """
-    below = np.concatenate([[0], most[:-1]])
-    # sum of 1 / x over the sizes of a bin, by the midpoint rule
-    weights = np.log((most + 0.5) / (below + 0.5))
-    means: np.ndarray = np.where(most - below == 1, most, (most - below) / weights)
-    return means
 
 
 def _with_errors(

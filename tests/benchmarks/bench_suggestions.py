@@ -1,9 +1,9 @@
 """Compare suggested caps, the cost of asking included, with the best fixed cap.
 
-Run with `python tests/benchmarks/bench_suggestions.py --data DIR`; `suggestion_tables.py` says what
-DIR holds. Counts by group are released with the best of all fixed caps and the whole epsilon; nobody
-knows that cap who has not seen the data. They are released with a suggested cap, too, a part of the
-same epsilon spent on asking. Errors are mean absolute errors of a group, measured in releases.
+Run with `python tests/benchmarks/bench_suggestions.py --data DIR`; `suggestion_tables.py` says
+what DIR holds. Counts by group are released with the best of all fixed caps and the whole epsilon;
+nobody knows that cap who has not seen the data. They are released with a suggested cap, too, a part
+of the same epsilon spent on asking. Errors are mean absolute errors of a group, of releases.
 """
 
 import argparse
