@@ -12,6 +12,7 @@ from dpframe.doors.diagnose import diagnose
 from dpframe.doors.discover import discover, preview_discover
 from dpframe.doors.release import release
 from dpframe.doors.suggest import preview_suggest_caps, suggest_caps
+from dpframe.doors.suggest_bounds import preview_suggest_bounds, suggest_bounds
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
@@ -59,6 +60,7 @@ __all__ = [
     "plot_map",
     "preview",
     "preview_discover",
+    "preview_suggest_bounds",
     "preview_suggest_caps",
     "rate",
     "ratio",
@@ -69,6 +71,7 @@ __all__ = [
     "schema_of",
     "std",
     "std_error",
+    "suggest_bounds",
     "suggest_caps",
     "sum",
     "units",

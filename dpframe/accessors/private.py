@@ -22,6 +22,12 @@ from dpframe.doors.suggest import (
     preview_suggest_caps,
     suggest_caps,
 )
+from dpframe.doors.suggest_bounds import (
+    PreviewBoundsOptions,
+    SuggestBoundsOptions,
+    preview_suggest_bounds,
+    suggest_bounds,
+)
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
@@ -296,6 +302,18 @@ class PrivateAccessor:
     ) -> pd.DataFrame:
         """Show the noise of candidate caps, without looking; see `dpframe.preview_suggest_caps`."""
         return preview_suggest_caps(self._frame, by, **options)
+
+    def suggest_bounds(
+        self, column: Hashable, by: By = None, **options: Unpack[SuggestBoundsOptions]
+    ) -> pd.DataFrame:
+        """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`."""
+        return suggest_bounds(self._frame, column, by, **options)
+
+    def preview_suggest_bounds(
+        self, column: Hashable, by: By = None, **options: Unpack[PreviewBoundsOptions]
+    ) -> pd.DataFrame:
+        """Show the noise of bounds, without looking; see `dpframe.preview_suggest_bounds`."""
+        return preview_suggest_bounds(self._frame, column, by, **options)
 
     @property
     def declaration(self) -> Declaration:

@@ -3,17 +3,20 @@
 Sizes in the tail are large, so that whatever noise leaves there outweighs everything else.
 """
 
+import math
+
 import numpy as np
 
-__all__ = ["mean_sizes", "tail_counts"]
+__all__ = ["log_widths", "mean_sizes", "supported", "tail_counts"]
 
 _DOUBT = 4.0  # mean sizes of noise that a bin must hold for the counts to reach as far as to it
 _SLOPES = np.linspace(-0.5, 4.0, 46)  # of logarithms of densities, a bin
+_BEGIN = 3.0  # mean sizes of noise that the first bins must hold besides
 _BACK = 4  # bins that a tail is fitted to before its begin
 _REACH = 0.5  # by which the logarithm of the weight of a tail falls for each bin that it reaches
 
 
-def tail_counts(noisy: np.ndarray, noise: float, most: np.ndarray) -> np.ndarray:
+def tail_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarray:
     """Return numbers that are not negative, with as much of a tail as the noise leaves.
 
     With Laplace noise of scale b, a bin with a noisy number h tells by `h / b` in logarithms that
@@ -29,14 +32,14 @@ def tail_counts(noisy: np.ndarray, noise: float, most: np.ndarray) -> np.ndarray
         Numbers of units by bin.
     noise
         Mean absolute error of each, b.
-    most
-        The largest size in each bin, increasing.
+    widths
+        Widths of the bins, of logarithms of sizes.
 
     Examples
     --------
     >>> noisy = np.array([900.0, 800, 400, 190, 120, 31, 35, -40, 8, -12, 24, 5])
-    >>> tail_counts(noisy, 20.0, 2 ** np.arange(12)).round()
-    array([900., 800., 400., 190., 120.,  31.,  10.,   2.,   1.,   0.,   0.,
+    >>> tail_counts(noisy, 20.0, np.ones(12)).round()
+    array([900., 800., 400., 190., 120.,  35.,  12.,   2.,   1.,   0.,   0.,
              0.])
     """
     counts: np.ndarray = np.maximum(noisy, 0.0)
@@ -44,7 +47,7 @@ def tail_counts(noisy: np.ndarray, noise: float, most: np.ndarray) -> np.ndarray
         return counts
     end = int(np.argmax(np.cumsum(counts - _DOUBT * noise))) + 1
     begin = max(end - _BACK, 0)
-    tail = _mean_tail(noisy[begin:], _widths(most)[begin:], noise, end - begin)
+    tail = _mean_tail(noisy[begin:], widths[begin:], noise, end - begin)
     counts[end:] = tail[end - begin :]
     return counts
 
@@ -63,15 +66,37 @@ def mean_sizes(most: np.ndarray) -> np.ndarray:
     array([1.  , 2.  , 3.4 , 6.29])
     """
     apart = np.diff(most, prepend=0)
-    means: np.ndarray = np.where(apart == 1, most, apart / _widths(most))
+    means: np.ndarray = np.where(apart == 1, most, apart / log_widths(most))
     return means
 
 
-def _widths(most: np.ndarray) -> np.ndarray:
+def log_widths(most: np.ndarray) -> np.ndarray:
     """Return the sum of 1 / x over the sizes x of every bin, by the midpoint rule."""
     below = np.concatenate([[0], most[:-1]])
     widths: np.ndarray = np.log((most + 0.5) / (below + 0.5))
     return widths
+
+
+def supported(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarray:
+    """Return numbers as `tail_counts`, where the first bins may be empty, too.
+
+    The counts begin with the bins of which the sum of `max(h, 0) / b - 4` is largest. Of n bins, it
+    must be above `3 + log n`, since noise may look like a begin in any: else there are none.
+
+    Examples
+    --------
+    >>> supported(np.array([7.0, -9, 800, 500, 12, -3]), 20.0, np.ones(6)).round()
+    array([  0.,   0., 800., 500.,   0.,   0.])
+    """
+    gains = np.maximum(noisy, 0.0) - _DOUBT * noise
+    sums = np.concatenate([[0.0], np.cumsum(gains)])
+    before = np.minimum.accumulate(sums[:-1])  # the best begin for each end
+    end = int(np.argmax(sums[1:] - before))
+    counts = np.zeros(len(noisy))
+    if sums[end + 1] - before[end] > noise * (_BEGIN + math.log(len(noisy))):
+        begin = int(np.argmin(sums[: end + 1]))
+        counts[begin:] = tail_counts(noisy[begin:], noise, widths[begin:])
+    return counts
 
 
 def _mean_tail(noisy: np.ndarray, widths: np.ndarray, noise: float, before: int) -> np.ndarray:

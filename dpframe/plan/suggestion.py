@@ -19,7 +19,7 @@ from dpframe.queries.sizes import LARGEST, UnitSizes, candidate_caps, sizes_of
 from dpframe.queries.tasks import SizeKind
 from dpframe.results.suggested import CapErrors, mean_error
 
-__all__ = ["plan_caps"]
+__all__ = ["amounts_of", "plan_caps"]
 
 _LATER = 9  # times what is spent on asking, by default
 _CAPPED = ("count", "sum")
@@ -58,7 +58,7 @@ def plan_caps(
     _check_outputs(table)
     kind = _kind(cap, later, declaration)
     most = candidate_caps(kind, _largest(kind, largest, table, declaration))
-    amounts = _amounts(planned, spend, declaration)
+    amounts = amounts_of(planned, spend, declaration)
     plans = _Plans(later, kind, declaration, amounts)
     facts = CapErrors(
         query=later.words,
@@ -129,7 +129,7 @@ def _largest(kind: SizeKind, largest: object, table: Table, declaration: Declara
     return most if largest is None else largest
 
 
-def _amounts(
+def amounts_of(
     planned: Mapping[str, Any] | None, spend: Spend, declaration: Declaration
 ) -> dict[str, float]:
     """Read how much the later query is to spend."""
@@ -153,8 +153,8 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
         amount = min(amount, left)
         if amount <= 0:
             raise CalibrationError(
-                f"share={float(spend.amount):g} leaves no share for the query that caps are "
-                "suggested for. Spend less on asking, or say what it will spend: planned="
+                f"share={float(spend.amount):g} leaves no share for the query that is "
+                "to be released later. Spend less on asking, or say what it will spend: planned="
                 "{'epsilon': 0.9}."
             )
     delta = {} if spend.delta is None else {"delta": spend.delta}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpframe.results.suggested import best, suggested
@@ -29,6 +30,10 @@ def draw_errors(released: pd.DataFrame, new_axes: Callable[[], Any]) -> Any:
     """
     ((name, found),) = best(released).items()
     axes = new_axes()
+    if isinstance(found, tuple):
+        _draw_bounds(axes, released, found)
+        axes.set_title(suggested(released)[-1].query, fontsize="medium")
+        return axes
     for column, (label, style) in _LINES.items():
         axes.plot(released.index, released[column], style, color="C0", label=label)
     mark = {"marker": "o", "color": "C1", "ls": "", "label": f"best: {name}={found}"}
@@ -40,3 +45,21 @@ def draw_errors(released: pd.DataFrame, new_axes: Callable[[], Any]) -> Any:
     axes.set_title(suggested(released)[-1].query, fontsize="medium")
     axes.legend(loc="best")
     return axes
+
+
+def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) -> None:
+    """Draw the errors of lower and of upper bounds beside the best other one, and mark the best."""
+    bins = pd.IntervalIndex(released.index)
+    ends = {"as_low": bins.left, "as_high": bins.right}
+    for column, bound, color in zip(ends, found, ("C0", "C1"), strict=True):
+        errors = pd.Series(released[column].to_numpy(), ends[column])
+        errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
+        label = {"as_low": "lower bound", "as_high": "upper bound"}[column]
+        axes.plot(errors.index, errors, color=color, label=label)
+        axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
+    sizes = np.abs(bins.left[1:])
+    axes.set_xscale("symlog", linthresh=float(sizes[sizes > 0].min()))
+    axes.set_yscale("log")
+    axes.set_xlabel(str(released.index.name))
+    axes.set_ylabel("predicted mean absolute error of a group")
+    axes.legend(loc="best")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from dpframe.denoise.tails import mean_sizes, tail_counts
+from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 from dpframe.results.certificate import Certificate, attach, certificate_of
 from dpframe.results.intervals import std_error
@@ -20,8 +20,10 @@ __all__ = [
     "CapErrors",
     "add_cap_errors",
     "best",
+    "expected_error",
     "mean_error",
     "suggested",
+    "with_errors",
 ]
 
 _TINY = 2.0**-1000
@@ -94,13 +96,14 @@ def suggested(released: pd.DataFrame) -> list[SuggestionPart]:
 def add_cap_errors(released: pd.DataFrame, facts: CapErrors) -> pd.DataFrame:
     """Put the errors of all candidates beside the released numbers of units."""
     deviation = float(std_error(released)["units"].iloc[0])
-    counts = tail_counts(released["units"].to_numpy(np.float64), mean_error(deviation), facts.caps)
+    noisy = released["units"].to_numpy(np.float64)
+    counts = tail_counts(noisy, mean_error(deviation), log_widths(facts.caps))
     beyond = np.maximum(mean_sizes(facts.caps) - facts.caps[:, None], 0.0)
     lost = facts.lost * (beyond @ counts)
-    together = lost + facts.noise * np.exp(-lost / np.maximum(facts.noise, _TINY))
-    errors = {"lost": lost, "noise": facts.noise, "error": together}
+    errors = {"lost": lost, "noise": facts.noise, "error": expected_error(lost, facts.noise)}
     found = int(facts.caps[int(np.argmin(errors["error"]))])
-    return _with_errors(released, errors, facts, {str(released.index.name): found})
+    best_cap = {str(released.index.name): found}
+    return with_errors(released, errors, facts.query, facts.planned, best_cap)
 
 
 def mean_error(std_error: float) -> float:
@@ -114,13 +117,38 @@ def mean_error(std_error: float) -> float:
     return _MEAN_SIZE * std_error
 
 
-def _with_errors(
+def expected_error(lost: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the mean size of a bias with Laplace noise of a mean size: ``L + s exp(-L / s)``.
+
+    Examples
+    --------
+    >>> expected_error(np.array([0.0, 1.0, 9.0]), np.array([1.0, 1.0, 0.0])).round(3)
+    array([1.   , 1.368, 9.   ])
+    """
+    together: np.ndarray = lost + noise * np.exp(-lost / np.maximum(noise, _TINY))
+    return together
+
+
+def with_errors(
     released: pd.DataFrame,
     errors: Mapping[str, np.ndarray],
-    facts: CapErrors,
+    query: str,
+    planned: Mapping[str, float],
     found: Mapping[str, Suggested],
 ) -> pd.DataFrame:
-    """Add columns, and say in the certificate what they are."""
+    """Add columns of predicted errors, and say in the certificate what they are.
+
+    Parameters
+    ----------
+    released
+        A histogram.
+    errors
+        The columns.
+    query, planned
+        The query whose errors these are, and how much it spends.
+    found
+        What is best for it, by keyword.
+    """
     certificate: Certificate = certificate_of(released)
     frame = released.copy()
     frame.attrs = {}
@@ -131,8 +159,8 @@ def _with_errors(
             step="suggest",
             column=certificate.columns[0].name,
             into=name,
-            query=facts.query,
-            planned={key: float(amount) for key, amount in facts.planned.items()},
+            query=query,
+            planned={key: float(amount) for key, amount in planned.items()},
             best=found,
             of=certificate.digest,
         )

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from support.certifying import recertified
 
 import dpframe as dpf
-from dpframe.denoise.tails import mean_sizes, tail_counts
+from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 from dpframe.results.suggested import CapErrors, add_cap_errors, mean_error
 
@@ -54,7 +54,7 @@ def test_the_error_is_that_of_laplace_noise_beside_a_bias():
 
 def test_what_is_cut_off_is_counted_from_the_released_numbers(found):
     caps, noise = found.index.to_numpy(), mean_error(found.dp.std_error["units"].iloc[0])
-    counts = tail_counts(found["units"].to_numpy(float), noise, caps)
+    counts = tail_counts(found["units"].to_numpy(float), noise, log_widths(caps))
     sizes = mean_sizes(found.index.to_numpy())
     for cap, lost in found["lost"].items():
         beyond = sum(n * max(size - cap, 0) for n, size in zip(counts, sizes, strict=True))
