@@ -117,11 +117,26 @@ def declared(frame, unit):
     return frame
 
 
+def suggestions(frame):
+    """All that is suggested of a frame that is declared with a unit."""
+    spend = {"epsilon": 1, "delta": 1e-6}
+    query = dpf.count("zone", where=WHERE)
+    return {
+        "caps": frame.dp.suggest_caps(query=query, largest=3, **spend),
+        "group caps": frame.dp.suggest_caps("day", cap="max_groups", **spend),
+        "caps in groups": frame.dp.suggest_caps(
+            ["zone", "day"], cap="max_rows_per_group", largest=2, **spend
+        ),
+        "bounds": frame.dp.suggest_bounds("fare", smallest=1, largest=1, **spend),
+    }
+
+
 def looks(frame):
     """Everything about releases of a frame but the numbers in them."""
     shown = []
     for unit in (False, True):
         made = declared(frame, unit).dp.release(QUERIES, epsilon=1, delta=1e-6)
+        made |= suggestions(frame) if unit else {}
         for name, released in made.items():
             record = released.dp.certificate.to_dict()
             bars = released.dp.interval()

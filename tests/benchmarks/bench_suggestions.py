@@ -86,7 +86,7 @@ class MeasuredBounds:
         pairs = [(low, high) for low in ends for high in ends if low < high]
         errors = {pair: self.error(epsilon, times, pair) for pair in pairs}
         best = min(errors, key=lambda pair: errors[pair])
-        return best, self.error(epsilon, 8 * times, best)
+        return best, self.error(epsilon, 30 * times, best)
 
     def suggested(self, epsilon: float, part: float, times: int) -> tuple[object, float]:
         """Return the last of suggested bounds, and the mean error of releases with them."""
@@ -95,7 +95,7 @@ class MeasuredBounds:
         errors = []
         for _ in range(times):
             bounds = self.table.dp.suggest_bounds("value", "group", **asked).dp.best["bounds"]
-            errors.append(self.error(later["epsilon"], 2, bounds))
+            errors.append(self.error(later["epsilon"], 5, bounds))
         return bounds, statistics.mean(errors)
 
 
@@ -105,7 +105,7 @@ def measure_bounds(data: Path, epsilon: float, parts: list[float], times: int) -
     for query, name in ((query, name) for query in ("sum", "mean") for name in TABLES):
         one = MeasuredBounds(name, data, query)
         best, least = one.fixed(epsilon, 2)
-        row = {"best bounds": best, "its error": least}
+        row: dict[str, object] = {"best bounds": best, "its error": least}
         for part in parts:
             bounds, error = one.suggested(epsilon, part, times)
             row |= {f"bounds, {part:.0%}": bounds, f"ratio, {part:.0%}": error / least}
