@@ -20,7 +20,9 @@ from dpframe.results.suggested import suggested
 
 __all__ = ["Kind", "plot"]
 
-Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "histogram", "denoised", "errors"]
+Kind: TypeAlias = Literal[
+    "auto", "bar", "barh", "line", "points", "histogram", "denoised", "errors"
+]
 
 _MOST_LABELS = 40
 _SHORT = 8  # characters of labels that may be turned

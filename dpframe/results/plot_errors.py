@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.results.plot_look import PLAIN
 from dpframe.results.suggested import best, suggested
 
 __all__ = ["draw_errors"]
@@ -13,7 +14,9 @@ __all__ = ["draw_errors"]
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
 
 
-def draw_errors(released: pd.DataFrame, new_axes: Callable[[], Any]) -> Any:
+def draw_errors(
+    released: pd.DataFrame, new_axes: Callable[[], Any], title: str | None = None
+) -> Any:
     """Draw what is cut off, the noise, and both together, and mark the best candidate.
 
     Parameters
@@ -22,6 +25,8 @@ def draw_errors(released: pd.DataFrame, new_axes: Callable[[], Any]) -> Any:
         A suggestion.
     new_axes
         Returns the axes to draw on.
+    title
+        By default the query whose errors are predicted.
 
     Raises
     ------
@@ -32,19 +37,23 @@ def draw_errors(released: pd.DataFrame, new_axes: Callable[[], Any]) -> Any:
     axes = new_axes()
     if isinstance(found, tuple):
         _draw_bounds(axes, released, found)
-        axes.set_title(suggested(released)[-1].query, fontsize="medium")
-        return axes
+    else:
+        _draw_caps(axes, released, name, found)
+    axes.set_yscale("log")
+    axes.set_ylabel("predicted mean absolute error of a group")
+    axes.set_title(title or suggested(released)[-1].query, fontsize="medium", **PLAIN)
+    axes.legend(loc="best")
+    return axes
+
+
+def _draw_caps(axes: Any, released: pd.DataFrame, name: str, found: int) -> None:
+    """Draw what caps cut off, the noise that they need, and both together, and mark the best."""
     for column, (label, style) in _LINES.items():
         axes.plot(released.index, released[column], style, color="C0", label=label)
     mark = {"marker": "o", "color": "C1", "ls": "", "label": f"best: {name}={found}"}
     axes.plot([found], [released["error"].loc[found]], **mark)
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.set_xlabel(name)
-    axes.set_ylabel("predicted mean absolute error of a group")
-    axes.set_title(suggested(released)[-1].query, fontsize="medium")
-    axes.legend(loc="best")
-    return axes
 
 
 def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) -> None:
@@ -59,7 +68,4 @@ def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) 
         axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
     sizes = np.abs(bins.left[1:])
     axes.set_xscale("symlog", linthresh=float(sizes[sizes > 0].min()))
-    axes.set_yscale("log")
-    axes.set_xlabel(str(released.index.name))
-    axes.set_ylabel("predicted mean absolute error of a group")
-    axes.legend(loc="best")
+    axes.set_xlabel(str(released.index.name), **PLAIN)

@@ -117,7 +117,7 @@ def test_the_plot_shows_both_errors_and_the_best(found):
     assert lines["both"].get_ydata().tolist() == found["error"].tolist()
     assert lines[labels[-1]].get_xdata().tolist() == [cap]
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    bars = found.dp.plot(kind="bars", ax=Figure().add_subplot())
+    bars = found.dp.plot(kind="bar", ax=Figure().add_subplot())
     assert len(bars.patches) == len(found)
     with pytest.raises(CertificateError, match="suggests nothing"):
         visits().dp.count("zone", epsilon=1).dp.plot(kind="errors", ax=Figure().add_subplot())
