@@ -30,6 +30,7 @@ from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
+from dpframe.results.to_parquet import write_parquet
 
 __all__ = [
     "EACH_ROW",
@@ -78,4 +79,5 @@ __all__ = [
     "var",
     "verify",
     "write_csv",
+    "write_parquet",
 ]

@@ -14,6 +14,7 @@ __all__ = [
     "DeclarationError",
     "LedgerBusyError",
     "LedgerError",
+    "PlanFileError",
     "QueryError",
     "ReleaseError",
     "UnknownColumnError",
@@ -70,6 +71,10 @@ class LedgerError(DPFrameError, ValueError):
 
 class LedgerBusyError(LedgerError):
     """Others have kept a ledger's file for long; nothing was drawn, and it may be asked again."""
+
+
+class PlanFileError(DPFrameError, ValueError):
+    """A plan file, or what it names, is not usable; nothing was drawn or charged."""
 
 
 class CertificateError(DPFrameError, ValueError):

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.__main__ import ALTERED, SOUND, UNREADABLE, main
+from dpframe.jobs.commands import main
+from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
 from dpframe.ledger import locks
 
 HOLD = """

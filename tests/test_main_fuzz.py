@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.__main__ import UNREADABLE, main
+from dpframe.jobs.commands import main
+from dpframe.jobs.terminal import UNREADABLE
 
 SEVERAL = [1, 1, 1, 2, 5, 20]
 PIECES = [

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import dpframe as dpf
-from dpframe import __main__ as commands
-from dpframe.__main__ import INTERRUPTED, SOUND, UNREADABLE, main
+from dpframe.jobs.commands import COMMANDS, Command, main
+from dpframe.jobs.terminal import INTERRUPTED, SOUND, UNREADABLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 
@@ -46,10 +46,10 @@ def test_a_stream_that_is_not_needed_may_be_closed(folder):
 
 
 def test_an_interrupt_is_one_line(folder, capsys, monkeypatch):
-    def wait(_):
+    def wait(*_):
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setitem(commands._COMMANDS, "ledger", (wait, ""))
+    monkeypatch.setitem(COMMANDS, "ledger", Command("", wait, COMMANDS["ledger"].options))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         assert main(["ledger", str(folder / "good.ledger")]) == INTERRUPTED

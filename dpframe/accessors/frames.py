@@ -18,6 +18,7 @@ from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
+from dpframe.results.to_parquet import write_parquet
 
 __all__ = ["DPAccessor"]
 
@@ -104,6 +105,10 @@ class DPAccessor(PrivateAccessor):
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
         write_csv(self._frame, path)
+
+    def write_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the release to a Parquet file; see `dpframe.write_parquet`."""
+        write_parquet(self._frame, path)
 
     def schema(self) -> Any:
         """Return a pandera schema that the release satisfies; see `dpframe.schema_of`."""

@@ -29,7 +29,7 @@ from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
-__all__ = ["BudgetStatus", "Entry", "Ledger"]
+__all__ = ["BudgetStatus", "Entry", "Ledger", "rehearsed"]
 
 
 class Ledger:
@@ -315,6 +315,13 @@ class Ledger:
 
     def _where(self) -> str:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+
+
+def rehearsed(ledger: Ledger) -> Ledger:
+    """Return what a ledger is now, in memory: to try a release without data, and to be dropped."""
+    tried = Ledger(budget=ledger.budget)
+    tried._seen = ledger._look()
+    return tried
 
 
 def _refuse_repeated(name: str | None, seen: Chain) -> None:

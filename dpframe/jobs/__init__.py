@@ -1,0 +1,1 @@
+"""Jobs: plan files, and the commands of a terminal."""

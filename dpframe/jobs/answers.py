@@ -1,0 +1,116 @@
+"""What a command answers: words for a person, facts for a program, and an exit code."""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    CertificateError,
+    DPFrameError,
+    LedgerBusyError,
+    LedgerError,
+    ReleaseError,
+    UnreadableCertificateError,
+)
+from dpframe.jobs.terminal import (
+    ALTERED,
+    DONE_BEFORE,
+    LEFT_OVER,
+    SOUND,
+    TOO_MUCH,
+    UNREADABLE,
+    one_line,
+    say,
+)
+
+__all__ = ["Answer", "answered", "told"]
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (UnreadableCertificateError, UNREADABLE),
+    (LedgerBusyError, UNREADABLE),
+    (BudgetExceededError, TOO_MUCH),
+    (AlreadyReleasedError, DONE_BEFORE),
+    (ReleaseError, LEFT_OVER),
+    (CertificateError, ALTERED),
+    (LedgerError, ALTERED),
+    (DPFrameError, UNREADABLE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a command on one file.
+
+    Parameters
+    ----------
+    about
+        The file.
+    words
+        What to print of it.
+    facts
+        The same for a program: what JSON can hold.
+    code
+        The exit code.
+    problems
+        What is wrong, each to be printed in one line.
+    """
+
+    about: str
+    words: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    code: int = SOUND
+    problems: tuple[str, ...] = ()
+
+
+def answered(about: str, ask: Callable[[], Answer]) -> Answer:
+    """Ask, and make an answer of any error, too."""
+    try:
+        return ask()
+    except DPFrameError as error:
+        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        return Answer(about, code=code, problems=(str(error),))
+    except Exception as error:  # a file from anywhere makes its reader raise anything
+        why = f"cannot be read: {error or type(error).__name__}"
+        return Answer(about, code=UNREADABLE, problems=(why,))
+
+
+def told(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:
+    """Print answers, and return the exit code: the largest."""
+    for answer in answers:
+        for problem in answer.problems:
+            if not say(one_line(f"{answer.about}: {problem}"), sys.stderr):
+                return UNREADABLE
+    found = [_facts(answer) for answer in answers]
+    texts = [answer.words for answer in answers if answer.words and not quiet]
+    if as_json:
+        texts = [json.dumps(found if as_list else found[0], indent=1, default=_plain)]
+    if texts and not say("\n".join(texts), sys.stdout):
+        return UNREADABLE
+    return max(answer.code for answer in answers)
+
+
+def _facts(answer: Answer) -> dict[str, Any]:
+    problems = {"problems": list(map(one_line, answer.problems))} if answer.problems else {}
+    facts = {"file": answer.about, "code": answer.code, **answer.facts, **problems}
+    return {key: _finite(value) for key, value in facts.items()}
+
+
+def _finite(value: Any) -> Any:
+    """Replace what JSON has no number for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list) else value
+
+
+def _plain(value: object) -> object:
+    """Return a number of NumPy as one of Python, and anything else as a text."""
+    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,170 @@
+"""The commands of `dpframe`: look at released files and ledgers, and run plans."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dpframe.jobs.answers import Answer, answered, told
+from dpframe.jobs.looking import look_at_ledger, show, verified
+from dpframe.jobs.planned import preview_plan, release_plan
+from dpframe.jobs.terminal import INTERRUPTED, UNREADABLE, is_written, say
+
+__all__ = ["COMMANDS", "Command", "main"]
+
+_CODES = """\
+exit codes:
+  0    sound: files are what was released, the ledger is intact, the job is done
+  1    altered, without certificate, or not in the ledger
+  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print
+  3    the release does not fit in what is left of the budget; nothing was spent
+  4    a release of this name is in the ledger; nothing was spent
+  5    the amount is spent, but not everything was written where it should be
+  130  interrupted
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Parameters
+    ----------
+    about
+        What it does, in a line.
+    run
+        Does it for one file.
+    options
+        Adds its own options.
+    several
+        Whether it takes several files.
+    """
+
+    about: str
+    run: Callable[[argparse.Namespace, Path], Answer]
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    several: bool = False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    0: sound, or done. 1: a file is not what was released, there is no certificate, or the release
+    is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
+    or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
+    before. 5: it was charged, but not written as it should be. 130: somebody pressed Ctrl-C.
+    """
+    try:
+        given = _parsed(arguments)
+        command = COMMANDS[given.command]
+        files: list[Path] = given.files if command.several else [given.file]
+        answers = [answered(str(path), partial(command.run, given, path)) for path in files]
+        return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
+    except KeyboardInterrupt:
+        say("interrupted", sys.stderr)
+        return INTERRUPTED
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command; what the parser prints must be written, too."""
+    parser = argparse.ArgumentParser(
+        prog="dpframe",
+        description="Look at released files and ledgers, and run plans of releases.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, command in COMMANDS.items():
+        one = commands.add_parser(
+            name, help=command.about, description=command.about, allow_abbrev=False
+        )
+        if command.several:
+            one.add_argument("files", type=_path, nargs="+", metavar="FILE")
+        else:
+            one.add_argument("file", type=_path, metavar="FILE")
+        one.add_argument("--json", action="store_true", help="print facts for a program")
+        one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
+        command.options(one)
+    try:
+        return parser.parse_args(arguments)
+    except SystemExit as done:
+        written = is_written("", sys.stderr if done.code else sys.stdout)
+        sys.exit(done.code if written else UNREADABLE)
+
+
+def _path(text: str) -> Path:
+    """Read an argument; an empty one would name the folder one is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be the path of a file, got ''")
+    return Path(text)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equal, value = text.partition("=")
+    if not equal or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    also = "check also that this ledger was charged for the releases"
+    parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
+
+
+def _ledger_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--create", action="store_true", help="make a ledger in a new file")
+    for name, about in (
+        ("epsilon", "of the whole budget, with --create"),
+        ("delta", "of the whole budget, with --create; 0 where it is not given"),
+        ("discovery", "part of delta that is kept for groups that are not known"),
+    ):
+        parser.add_argument(f"--{name}", type=float, help=about)
+
+
+def _plan_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what {NAME} stands for in the plan",
+    )
+    parser.add_argument(
+        "--data",
+        type=_path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="in place of data.path",
+    )
+    parser.add_argument("--name", help="in place of release.name")
+    parser.add_argument("--note", help="in place of release.note")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    allowed = "let the plan import a schema from a module, which runs its code"
+    parser.add_argument("--allow-imports", action="store_true", help=allowed)
+
+
+COMMANDS: dict[str, Command] = {
+    "show": Command("print certificate and table of a released file", show),
+    "verify": Command(
+        "check released files against their certificates", verified, _verify_options, several=True
+    ),
+    "ledger": Command(
+        "check a ledger and print what is spent and left; or make one",
+        look_at_ledger,
+        _ledger_options,
+    ),
+    "preview": Command(
+        "check a plan and print cost and errors; reads no rows and spends nothing",
+        preview_plan,
+        _plan_options,
+    ),
+    "release": Command(
+        "release what a plan asks for, and write the files", release_plan, _plan_options
+    ),
+}
+"""All commands, by name."""

@@ -1,0 +1,113 @@
+"""Cells of a CSV file, each read by itself.
+
+A reader that guesses what a column holds looks at all of its cells: one odd cell of one person
+would change how the cells of all others are read. Here the type of a column is public, and a cell
+that is not of it is missing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["KINDS", "cells_as"]
+
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+_INT64 = range(-(2**63), 2**63)
+
+
+def cells_as(kind: str, texts: Sequence[Any]) -> pd.Series:
+    """Read cells as one of `KINDS`; what is no text, or not of the kind, is missing.
+
+    Examples
+    --------
+    >>> cells_as("int64", ["1", "2.0", "x", "1e3"]).tolist()
+    [1, 2, <NA>, 1000]
+    """
+    return KINDS[kind](texts)
+
+
+def _each(read: Callable[[str], Any], texts: Sequence[Any]) -> list[Any]:
+    """Read each text; what is none, or cannot be read, is None."""
+    return [_or_none(read, text) if isinstance(text, str) else None for text in texts]
+
+
+def _or_none(read: Callable[[str], Any], text: str) -> Any:
+    try:
+        return read(text)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+def _whole(text: str) -> int | None:
+    """Read a whole number of 64 bits, which may be written as a float."""
+    try:
+        number = int(text)
+    except ValueError:
+        real = float(text)
+        if not math.isfinite(real) or real != int(real):
+            return None
+        number = int(real)
+    return number if number in _INT64 else None
+
+
+def _wall(text: str) -> datetime | None:
+    """Read a point in time without an offset."""
+    moment = datetime.fromisoformat(text.strip())
+    return None if moment.tzinfo is not None else moment
+
+
+def _instant(text: str) -> datetime | None:
+    """Read a point in time with an offset, as that of UTC."""
+    moment = datetime.fromisoformat(text.strip())
+    return None if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _strings(texts: Sequence[Any]) -> pd.Series:
+    return pd.Series([text if isinstance(text, str) else None for text in texts], dtype=object)
+
+
+def _integers(texts: Sequence[Any]) -> pd.Series:
+    found = _each(_whole, texts)
+    values = np.array([0 if one is None else one for one in found], dtype=np.int64)
+    missing = np.array([one is None for one in found], dtype=bool)
+    return pd.Series(pd.arrays.IntegerArray(values, missing))
+
+
+def _floats(texts: Sequence[Any]) -> pd.Series:
+    found = _each(float, texts)
+    return pd.Series(np.array([math.nan if one is None else one for one in found], np.float64))
+
+
+def _truths(texts: Sequence[Any]) -> pd.Series:
+    found = _each(lambda text: _TRUTHS[text.strip().lower()], texts)
+    values = np.array([bool(one) for one in found], dtype=bool)
+    missing = np.array([one is None for one in found], dtype=bool)
+    return pd.Series(pd.arrays.BooleanArray(values, missing))
+
+
+def _dates(texts: Sequence[Any]) -> pd.Series:
+    return pd.Series(_each(lambda text: date.fromisoformat(text.strip()), texts), dtype=object)
+
+
+def _moments(read: Callable[[str], datetime | None]) -> Callable[[Sequence[Any]], pd.Series]:
+    def moments(texts: Sequence[Any]) -> pd.Series:
+        found = pd.Series(np.array(_each(read, texts), dtype="datetime64[us]"))
+        return found if read is _wall else found.dt.tz_localize("UTC")
+
+    return moments
+
+
+KINDS: dict[str, Callable[[Sequence[Any]], pd.Series]] = {
+    "string": _strings,
+    "int64": _integers,
+    "float64": _floats,
+    "bool": _truths,
+    "date": _dates,
+    "datetime": _moments(_wall),
+    "datetime-utc": _moments(_instant),
+}
+"""How cells of each type are read."""

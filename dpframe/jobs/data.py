@@ -1,0 +1,257 @@
+"""The data of a job: opened without their rows to try a release, and with them to make it."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accessors.parquet import scan_parquet
+from dpframe.arguments import a_type
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Frame
+from dpframe.engines.base import check_labels
+from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.jobs.csv_cells import KINDS, cells_as
+from dpframe.jobs.plan_text import Section
+from dpframe.queries.kinds import Query
+
+__all__ = ["Data", "read_data"]
+
+_CSV = (".csv", ".csv.gz", ".csv.zip", ".csv.bz2", ".csv.xz")
+_FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
+_Read = TypeVar("_Read")
+_Said: TypeAlias = tuple[Hashable, Any, str]  # a column, values of it, and what numbers are in it
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Where private rows are, and how they are read.
+
+    Parameters
+    ----------
+    section
+        What the plan says.
+    paths
+        The files, or a folder.
+    types
+        What columns of CSV files hold, where the plan says so.
+    separator
+        What stands between the cells of CSV files.
+    missing
+        Cells of CSV files that are missing, beside empty ones.
+    """
+
+    section: Section
+    paths: tuple[Path, ...]
+    types: Mapping[str, str]
+    separator: str
+    missing: tuple[str, ...]
+
+    @property
+    def form(self) -> str:
+        """Which kind of files they are: "csv", "feather" or "parquet"."""
+        names = [path.name.lower() for path in self.paths]
+        if all(name.endswith(_CSV) for name in names):
+            return "csv"
+        if all(name.endswith(".feather") for name in names):
+            return "feather"
+        if all(name.endswith((".parquet", ".pq")) or "." not in name for name in names):
+            return "parquet"
+        shown = ", ".join(map(str, self.paths))
+        raise self._error(f"must name {_FORMATS}, all of one kind, got {shown}.")
+
+    def labels(self) -> list[Hashable]:
+        """Return the labels of the columns, which are public; no row is read."""
+        form = self.form
+        for path in self.paths:
+            if not path.exists():
+                raise self._error(f"there is no {path}.")
+            if not path.is_file() and not (form == "parquet" and path.is_dir()):
+                raise self._error(f"{path} is not a file.")
+        if form == "parquet":
+            return list(self._read(lambda: scan_parquet(list(self.paths)).columns))
+        first, *others = (self._read(partial(_header, self, path)) for path in self.paths)
+        if any(set(other) != set(first) for other in others):
+            raise self._error("the files must have the same columns.")
+        return first
+
+    def frame(self, needed: Mapping[str, str | None]) -> Frame:
+        """Open the private rows; needed are columns, with what they hold in CSV files."""
+        if self.form == "parquet":
+            return self._read(lambda: scan_parquet(list(self.paths)))
+        read = _csv_rows if self.form == "csv" else _feather_rows
+        parts = [self._read(partial(read, self, path, needed)) for path in self.paths]
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        frame.attrs.clear()  # what the writer of a file kept there is not a declaration
+        return frame
+
+    def columns_for(
+        self, labels: list[Hashable], declared: Declaration, queries: Iterable[Query]
+    ) -> Mapping[str, str | None]:
+        """Say which columns a release reads, and what they hold in CSV files."""
+        asked = [label for query in queries for label in query.labels]
+        unit = [] if declared.unit_column is None else [declared.unit_column]
+        others = [label for label in declared.columns if label in labels]
+        needed = list(dict.fromkeys([*asked, *unit, *others]))
+        try:
+            check_labels(labels, needed)
+        except DPFrameError as error:
+            raise self._error(str(error)) from None
+        if self.form != "csv":
+            return {str(label): None for label in needed}
+        said = [one for query in queries for one in _said(query)]
+        known = {str(label): self._kind(label, declared, said) for label in [*asked, *unit]}
+        return dict.fromkeys(map(str, needed), "string") | known
+
+    def _kind(self, label: Hashable, declared: Declaration, said: list[_Said]) -> str:
+        """Say what a column of a CSV file holds, from public facts."""
+        if label in self.types:
+            return self.types[str(label)]
+        if label == declared.unit_column:
+            return "string"
+        facts = declared.column(label)
+        if facts.keys is not None:
+            return self._kind_of(label, list(facts.keys))
+        if facts.integer:
+            return "int64"
+        if facts.bounds is not None:
+            return self._kind_of(label, facts.bounds, "float64")
+        for column, values, numbers in said:
+            if column == label:
+                return self._kind_of(label, values, numbers)
+        raise self.section.error(
+            f"nothing declared says what {label!r} holds, and CSV files have no types: give "
+            f'data.types.{label} = "string", or one of {", ".join(KINDS)}.'
+        )
+
+    def _kind_of(self, label: Hashable, values: Any, numbers: str = "int64") -> str:
+        """Say what holds such values."""
+        found = {_kind_of_value(value, numbers) for value in values}
+        if found == {"int64", "float64"}:
+            return "float64"
+        if len(found) == 1 and None not in found:
+            return str(*found)
+        raise self.section.error(
+            f"what is declared for {label!r} is of several types, or of one that no cell of a CSV "
+            f'file has: give data.types.{label} = "string", or one of {", ".join(KINDS)}.'
+        )
+
+    def _read(self, read: Callable[[], _Read]) -> _Read:
+        """Read files; an error of another package may quote private cells."""
+        try:
+            return read()
+        except (PlanFileError, MemoryError):
+            raise
+        except ImportError:
+            raise self._error(
+                f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
+            ) from None
+        except DPFrameError as error:
+            raise self._error(str(error)) from None
+        except Exception as error:  # a file from anywhere makes its reader raise anything
+            raise self._error(
+                f"the files cannot be read as {self.form} ({a_type(error)}). The cause is not "
+                "shown, because it may quote private values: read them by themselves to see it."
+            ) from None
+
+    def _error(self, why: str) -> PlanFileError:
+        return self.section.error(why, "path")
+
+
+def read_data(section: Section, given: tuple[Path, ...]) -> Data:
+    """Read the table `data`; paths that are given go before those of the plan."""
+    section.only(("path", "types", "separator", "missing"), "data")
+    types = section.section("types")
+    named = {column: types.get(column, str) for column in types.table}
+    for column, kind in named.items():
+        if kind not in KINDS:
+            raise types.error(f"must be one of {', '.join(KINDS)}, got {kind!r}.", column)
+    separator = section.get("separator", str)
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise section.error(f"must be one character, got {separator!r}.", "separator")
+    missing = section.get("missing", list) or []
+    if not all(isinstance(cell, str) for cell in missing):
+        raise section.error(f"must be a list of texts, got {missing!r:.200}.", "missing")
+    paths = given or _paths(section)
+    return Data(section, paths, named, separator or ",", tuple(missing))
+
+
+def _paths(section: Section) -> tuple[Path, ...]:
+    found = section.need("path", str, list, such_as='path = "trips.parquet"')
+    texts = [found] if isinstance(found, str) else found
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
+    return tuple(section.source.folder / section.filled("path", text) for text in texts)
+
+
+def _options(data: Data) -> dict[str, Any]:
+    """Say how CSV files are read: as texts, of which only those named are missing."""
+    return {
+        "sep": data.separator,
+        "dtype": str,
+        "keep_default_na": False,
+        "na_values": ["", *data.missing],
+        "index_col": False,
+        "encoding": "utf-8-sig",
+        "encoding_errors": "replace",
+    }
+
+
+def _header(data: Data, path: Path) -> list[Hashable]:
+    """Read the labels of the columns of a file."""
+    if data.form == "csv":
+        return list(pd.read_csv(path, nrows=0, **_options(data)).columns)
+    from pyarrow import ipc  # comes with the extra that reads such files
+
+    with ipc.open_file(path) as reader:
+        return list(reader.schema.names)
+
+
+def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
+    texts = pd.read_csv(path, usecols=list(needed), **_options(data))
+    cells = {name: cells_as(kind or "string", texts[name]) for name, kind in needed.items()}
+    return pd.DataFrame(cells, index=texts.index)
+
+
+def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
+    from pyarrow import feather  # comes with the extra that reads such files
+
+    table = feather.read_table(path, columns=list(needed), memory_map=False)
+    table.validate(full=True)
+    return table.replace_schema_metadata(None).to_pandas(
+        types_mapper=pd.ArrowDtype  # dtypes that do not depend on what is missing
+    )
+
+
+def _said(query: Query) -> Iterable[_Said]:
+    """Give values that a query itself names for its columns: keys, bins and bounds."""
+    if isinstance(query.keys, Mapping):
+        for label, keys in query.keys.items():
+            yield label, keys, "int64"
+    elif query.keys is not None and len(query.by) == 1:
+        yield query.by[0], query.keys, "int64"
+    if query.bin_axis is not None:
+        yield query.bin_axis.column, query.bin_axis.keys.left[:1], "float64"
+    for asked in query.outputs:
+        for label, bounds in asked.bounds.items():
+            yield label, bounds, "float64"
+
+
+def _kind_of_value(value: object, numbers: str) -> str | None:
+    """Say which kind of cells can equal a value."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, datetime):
+        return "datetime" if value.tzinfo is None else "datetime-utc"
+    if isinstance(value, date):
+        return "date"
+    if isinstance(value, int | np.integer):
+        return numbers
+    return "float64" if isinstance(value, float) else None

@@ -1,0 +1,149 @@
+"""The files that a job writes: tried before anything is charged, and never lost after it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.errors import DPFrameError
+from dpframe.jobs.plan_file import Job
+from dpframe.jobs.plan_text import Section
+from dpframe.results.csv_files import sidecar_of, write_csv
+from dpframe.results.to_parquet import write_parquet
+
+__all__ = ["check_places", "rescued", "try_to_write", "write_all"]
+
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+}
+"""How releases are written, by suffix."""
+
+
+def check_places(job: Job, *, overwrite: bool) -> None:
+    """Check that every file can be written where it is wanted, and replaces nothing.
+
+    Raises
+    ------
+    PlanFileError
+        If a folder is missing, a file is there, or a name is not that of a file that can be made.
+    """
+    own = {place.resolve() for place in (job.source.path, job.ledger, *job.data.paths)}
+    for name, path in _places(job):
+        error = _section(job, name).error
+        if path.suffix.lower() not in WRITERS:
+            raise error(f"{path} must end in {' or '.join(WRITERS)}.", "files")
+        if not path.parent.is_dir():
+            raise error(f"there is no folder {path.parent}: make it first.", "files")
+        for file in _written(path):
+            if file.resolve() in own or any(place in file.resolve().parents for place in own):
+                raise error(f"{file} is a file or a folder that this job reads.", "files")
+            if file.is_symlink() or (file.exists() and not file.is_file()):
+                raise error(f"{file} is a link, a folder or a device, not a file.", "files")
+            if file.exists() and not overwrite:
+                raise error(
+                    f"there is a file {file} already: give --overwrite to replace it, or another "
+                    "name.",
+                    "files",
+                )
+
+
+def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame]) -> None:
+    """Write frames like those that will be released into the folders, and remove them again.
+
+    Raises
+    ------
+    PlanFileError
+        If one cannot be written.
+    """
+    for name, path in _places(job):
+        try:
+            with _folder_in(path.parent) as folder:
+                WRITERS[path.suffix.lower()](frames[name], folder / path.name)
+        except (DPFrameError, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise _section(job, name).error(f"{path} cannot be written: {why}", "files") from None
+
+
+def write_all(
+    job: Job, frames: Mapping[str, pd.DataFrame], *, overwrite: bool
+) -> tuple[list[Path], list[tuple[str, Path, str]]]:
+    """Write what was released: each file appears as a whole, or not at all.
+
+    Returns
+    -------
+    written, failed
+        The files that were written; and query, path and reason of those that were not.
+    """
+    written, failed = [], []
+    for name, path in _places(job):
+        try:
+            _write(frames[name], path, overwrite=overwrite)
+            written.append(path)
+        except (Exception, KeyboardInterrupt) as error:  # no release may be lost
+            failed.append((name, path, str(error) or type(error).__name__))
+    return written, failed
+
+
+def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
+    with _folder_in(path.parent) as folder:
+        WRITERS[path.suffix.lower()](frame, folder / path.name)
+        for made in sorted(folder.iterdir(), reverse=True):  # a certificate before its table
+            place = path.parent / made.name
+            if place.exists() and not overwrite:
+                raise FileExistsError(f"{place} was made by something else meanwhile")
+            os.replace(made, place)
+
+
+def rescued(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
+    """Write releases that could not be written where they should be into a new folder.
+
+    Returns
+    -------
+    Path or None
+        The folder: beside the ledger, here, or among temporary files; `None` if none could be made.
+    """
+    for place in (job.ledger.parent, Path.cwd(), Path(tempfile.gettempdir())):
+        folder = None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="dpframe-released-", dir=place))
+            for number, (name, frame) in enumerate(frames.items(), start=1):
+                suffix = job.files[name][0].suffix.lower()
+                WRITERS[suffix](frame, folder / f"{number}-{_plain(name)}{suffix}")
+        except Exception:  # the next place may be better
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return folder
+    return None
+
+
+def _plain(name: str) -> str:
+    """Return what is left of a name that any system takes for one of a file."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:50]
+
+
+def _places(job: Job) -> Iterator[tuple[str, Path]]:
+    return ((name, path) for name, paths in job.files.items() for path in paths)
+
+
+def _written(path: Path) -> list[Path]:
+    """List the files that one release makes."""
+    return [path, sidecar_of(path)] if path.suffix.lower() == ".csv" else [path]
+
+
+def _section(job: Job, name: str) -> Section:
+    """Return the table that says where a release is written to."""
+    section = job.plan.section("queries").section(name)
+    return section if "files" in section.table else job.plan.section("release")
+
+
+@contextmanager
+def _folder_in(place: Path) -> Iterator[Path]:
+    """Make a folder for files that are to be moved, and remove it."""
+    with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=place) as folder:
+        yield Path(folder)

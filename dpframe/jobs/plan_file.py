@@ -1,0 +1,304 @@
+"""A plan file: data, declaration, queries, amounts, files to write and a ledger, checked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import signature
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpframe.errors import DPFrameError
+from dpframe.jobs.data import Data, read_data
+from dpframe.jobs.plan_text import PlanText, Section, read_text
+from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
+from dpframe.jobs.schemas import schema_at
+from dpframe.privacy.amounts import Budget, Spend
+from dpframe.privacy.neighbors import EACH_ROW
+from dpframe.queries import asking
+from dpframe.queries.kinds import Query
+from dpframe.queries.reading import CapOptions
+
+__all__ = ["Job", "Overrides", "read_plan"]
+
+_TABLES = ("data", "declare", "queries", "release", "ledger", "values")
+_CAPS = tuple(CapOptions.__annotations__)
+_DECLARE = (
+    "schema",
+    "each_row",
+    "privacy_unit",
+    "unit",
+    *_CAPS,
+    "neighboring",
+    "keys",
+    "bounds",
+    "missing",
+    "name",
+)
+_AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
+_RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
+_BUDGET = ("epsilon", "delta", "discovery")
+_KINDS: dict[str, Callable[..., Query]] = {
+    name: getattr(asking, name)
+    for name in (
+        "count",
+        "rate",
+        "sum",
+        "mean",
+        "var",
+        "std",
+        "histogram",
+        "units",
+        "aggregate",
+    )
+}
+_SEVERAL = "aggregate"
+_OUTPUTS = "outputs"
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What is given in the call of a job, in place of what the plan says.
+
+    Parameters
+    ----------
+    values
+        What placeholders stand for, by name.
+    data
+        Paths of the data.
+    name
+        Name of the release in the ledger.
+    note
+        What else to keep with it.
+    allow_imports
+        Whether a schema may be imported from a module.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    data: tuple[Path, ...] = ()
+    name: str | None = None
+    note: str | None = None
+    allow_imports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A plan that was read: nothing of the data is known yet.
+
+    Parameters
+    ----------
+    plan
+        The outermost table of the file, for errors.
+    data
+        Where the private rows are.
+    declared
+        Keywords of `declare`, but for the ledger.
+    queries
+        What is asked, by name.
+    options
+        Keywords of `release`.
+    files
+        Where each release is written to, by name of the query.
+    ledger
+        The file of the ledger.
+    budget
+        What the plan says of the budget; `None`: nothing.
+    """
+
+    plan: Section
+    data: Data
+    declared: Mapping[str, Any]
+    queries: Mapping[str, Query]
+    options: Mapping[str, Any]
+    files: Mapping[str, tuple[Path, ...]]
+    ledger: Path
+    budget: Budget | None
+
+    @property
+    def source(self) -> PlanText:
+        """The file that says so."""
+        return self.plan.source
+
+
+def read_plan(path: Path, given: Overrides) -> Job:
+    """Read a plan file and check all that can be checked without data and ledger.
+
+    Raises
+    ------
+    PlanFileError
+        If something is missing, unknown or not usable, with its line and key.
+    OSError
+        If the file cannot be read.
+    """
+    plan = read_text(path, given.values)
+    plan.only(_TABLES, "a plan")
+    options = _options(plan.section("release"), given)
+    queries = {name: _query(plan.section("queries").section(name)) for name in _named(plan)}
+    return Job(
+        plan=plan,
+        data=read_data(plan.section("data"), given.data),
+        declared=_declared(plan.section("declare"), allow_imports=given.allow_imports),
+        queries=queries,
+        options=options,
+        files=_files(plan, list(queries), options["name"]),
+        ledger=_ledger(plan.section("ledger")),
+        budget=_budget(plan.section("ledger")),
+    )
+
+
+def _named(plan: Section) -> list[str]:
+    names = list(plan.section("queries").table)
+    if not names:
+        raise plan.error(
+            'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
+        )
+    return names
+
+
+def _options(section: Section, given: Overrides) -> dict[str, Any]:
+    """Read how much to spend, how, and what to record."""
+    section.only(_RELEASE, "release")
+    options: dict[str, Any] = {name: amount_at(section, name) for name in _AMOUNTS}
+    _checked(section, lambda: Spend.of(**options))
+    for name in ("mechanism", "denoise"):
+        if name in section.table:
+            options[name] = section.get(name, str)
+    named = given.name or section.text("name")
+    if named is None:
+        section.need("name", str, such_as='name = "trips {month}", so that no run counts twice.')
+    return {**options, "name": named, "note": given.note or section.text("note")}
+
+
+def _declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
+    """Read keywords of `declare`; whom a row belongs to must be said."""
+    section.only(_DECLARE, "declare")
+    unit = section.get("privacy_unit", str)
+    if (unit is None) != bool(section.get("each_row", bool)):
+        raise section.error(
+            "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "
+            "max_rows, or each_row = true, where every row is a person of its own."
+        )
+    facts = {name: section.section(name) for name in ("keys", "bounds", "missing")}
+    return {
+        "schema": schema_at(section, allow_imports=allow_imports),
+        "privacy_unit": EACH_ROW if unit is None else unit,
+        "unit": section.get("unit", str),
+        **{cap: section.get(cap, int) for cap in _CAPS},
+        "neighboring": section.get("neighboring", str) or "add_remove",
+        "keys": {name: groups_at(facts["keys"], name) for name in facts["keys"].table},
+        "bounds": pairs_at(section, "bounds") or {},
+        "missing": dict(facts["missing"].table),
+        "name": section.text("name"),
+    }
+
+
+def _query(section: Section) -> Query:
+    """Read one query: a kind, and the keywords of the function of that name."""
+    wanted = section.need("kind", str, such_as='kind = "count"')
+    make = _KINDS.get(wanted)
+    if make is None:
+        raise section.error(f"must be one of {', '.join(_KINDS)}, got {wanted!r}.", "kind")
+    known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
+    known += [cap for cap in _CAPS if cap not in known]
+    if wanted == _SEVERAL:
+        known.append(_OUTPUTS)
+    extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
+    section.only(("kind", *known, *extra), f"a {wanted}")
+    keywords = {name: _read(section, name) for name in section.table if name in known}
+    parts = keywords.pop(_OUTPUTS, {})
+    _check_required(section, make)
+    return _checked(section, lambda: make(**keywords, **parts))
+
+
+def _check_required(section: Section, make: Callable[..., Query]) -> None:
+    for one in signature(make).parameters.values():
+        named = one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        if named and one.default is one.empty and one.name not in section.table:
+            raise section.error(f"{one.name} is missing.")
+
+
+def _read(section: Section, key: str) -> Any:
+    """Read one keyword of a query."""
+    if key == _OUTPUTS:
+        parts = section.section(key)
+        return {name: _query(parts.section(name)) for name in parts.table}
+    reader = _READERS.get(key)
+    return section.get(key, str, list) if reader is None else reader(section, key)
+
+
+def _keys(section: Section, key: str) -> Any:
+    """Read keys: groups, or a table of them by column."""
+    given = section.get(key, list, dict)
+    if isinstance(given, list) or set(given) <= {"range", "file", "type"}:
+        return groups_at(section, key)
+    table = section.section(key)
+    return {column: groups_at(table, column) for column in given}
+
+
+def _rows(section: Section, key: str) -> Any:
+    """Read a public number of rows, or a pair of an estimate and its variance."""
+    given = section.get(key, int, float, list)
+    return tuple(given) if isinstance(given, list) else given
+
+
+_READERS: dict[str, Callable[[Section, str], Any]] = {
+    "where": Section.text,
+    "condition": Section.text,
+    "keys": _keys,
+    "bounds": pairs_at,
+    "bins": edges_at,
+    "column": lambda section, key: section.get(key, str),
+    "objective": lambda section, key: section.get(key, str),
+    "n": _rows,
+    "n_weight": lambda section, key: section.get(key, int, float),
+    **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true")},
+}
+
+
+def _files(plan: Section, names: list[str], release: str) -> dict[str, tuple[Path, ...]]:
+    """Read where releases are written to: the files of a query, or those of all."""
+    found: dict[str, tuple[Path, ...]] = {}
+    taken: dict[Path, str] = {}
+    for name in names:
+        section = plan.section("queries").section(name)
+        if "files" not in section.table:
+            section = plan.section("release")
+        given = section.need("files", str, list, such_as='files = "published/{query}-{month}.csv"')
+        texts = [given] if isinstance(given, str) else given
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
+        more = {"query": name, "name": release}
+        paths = [plan.source.folder / section.filled("files", text, **more) for text in texts]
+        for path in paths:
+            if taken.setdefault(path.resolve(), name) != name or paths.count(path) > 1:
+                raise section.error(
+                    f"{path} would be written twice: put {{query}} in its name.", "files"
+                )
+        found[name] = tuple(paths)
+    return found
+
+
+def _ledger(section: Section) -> Path:
+    section.only(("path", "budget"), "ledger")
+    path: str = section.need("path", str, such_as='path = "trips.ledger"')
+    if not path or "\0" in path:
+        raise section.error(f"must be the path of a file, got {path!r}.", "path")
+    return section.source.folder / path
+
+
+def _budget(section: Section) -> Budget | None:
+    """Read what the budget of the ledger should be, to check it."""
+    if "budget" not in section.table:
+        return None
+    table = section.section("budget")
+    table.only(_BUDGET, "a budget")
+    amounts: dict[str, Any] = {name: amount_at(table, name) for name in table.table}
+    table.need("epsilon", int, float, str, such_as="epsilon = 1")
+    return _checked(table, lambda: Budget(**amounts))
+
+
+def _checked(section: Section, make: Callable[[], _Made]) -> _Made:
+    """Make something of a table; what is wrong with it is said with its place."""
+    try:
+        return make()
+    except (DPFrameError, TypeError) as error:
+        raise section.error(str(error)) from None

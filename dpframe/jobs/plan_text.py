@@ -1,0 +1,211 @@
+"""The text of a plan file: TOML, read section by section, with errors that name line and key."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dpframe.errors import PlanFileError
+
+__all__ = ["PlanText", "Section", "read_text"]
+
+_MOST_BYTES = 1 << 20
+_MOST_LINES = 500  # of a file in which the line of a key is looked for
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (str, "a text"),
+    ((int, float), "a number"),
+    ((date, time), "a time"),
+    (list, "a list"),
+    (dict, "a table"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """A plan file as it was read, and the values of its placeholders.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    text
+        What it holds.
+    values
+        What placeholders stand for, by name.
+    """
+
+    path: Path
+    text: str
+    values: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        """The folder that paths in the plan start from."""
+        return self.path.parent
+
+    def line_of(self, keys: tuple[str, ...]) -> int | None:
+        """Find the number of the line on which a key is given; `None` where that is not known.
+
+        The first lines that are TOML by themselves and hold the key end where its value ends.
+        """
+        lines = self.text.splitlines(keepends=True)
+        if len(lines) > _MOST_LINES:
+            return None
+        before = 0
+        for end in range(1, len(lines) + 1):
+            try:
+                found = tomllib.loads("".join(lines[:end]))
+            except tomllib.TOMLDecodeError:
+                continue
+            if _holds(found, keys):
+                return 1 + next(at for at in range(before, end) if _says_something(lines[at]))
+            before = end
+        return None
+
+
+def _says_something(line: str) -> bool:
+    return line.strip() != "" and not line.lstrip().startswith("#")
+
+
+def _holds(table: object, keys: tuple[str, ...]) -> bool:
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            return False
+        table = table[key]
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of a plan file, and where it stands.
+
+    Parameters
+    ----------
+    source
+        The file.
+    keys
+        The names that lead to the table.
+    table
+        What it holds.
+    """
+
+    source: PlanText
+    keys: tuple[str, ...]
+    table: Mapping[str, Any]
+
+    def error(self, why: object, *keys: str) -> PlanFileError:
+        """Say what is wrong with a key of this table, or with the table itself."""
+        named = (*self.keys, *keys)
+        at = next(
+            (line for n in range(len(named), 0, -1) if (line := self.source.line_of(named[:n]))),
+            None,
+        )
+        dotted = ".".join(key if _BARE.fullmatch(key) else repr(key) for key in named)
+        place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
+        return PlanFileError(f"{place}: {why}" if place else str(why))
+
+    def only(self, allowed: Iterable[str], what: str) -> None:
+        """Refuse keys that mean nothing here, and name the nearest that does."""
+        known = list(allowed)
+        for key in self.table:
+            if key not in known:
+                close = get_close_matches(key, known, n=1)
+                hint = f"Did you mean {close[0]!r}? " if close else ""
+                raise self.error(f"no key of {what}. {hint}It has: {', '.join(known)}.", key)
+
+    def get(self, key: str, *kinds: type) -> Any:
+        """Return the value of a key, of one of some types; `None` where it is not given."""
+        value = self.table.get(key)
+        wanted = tuple(kinds)
+        right = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
+        if key not in self.table or right:
+            return value
+        words = dict.fromkeys(kind_words(kind) for kind in kinds)
+        raise self.error(f"must be {' or '.join(words)}, got {value!r:.200}.", key)
+
+    def need(self, key: str, *kinds: type, such_as: str) -> Any:
+        """Return the value of a key that must be given."""
+        if key not in self.table:
+            at = ".".join((*self.keys, key))
+            raise self.error(f"{at} is missing; for instance {such_as}")
+        return self.get(key, *kinds)
+
+    def section(self, key: str) -> "Section":
+        """Return a table within this one, an empty one where it is not given."""
+        return Section(self.source, (*self.keys, key), self.get(key, dict) or {})
+
+    def filled(self, key: str, text: str, **more: str) -> str:
+        """Put the values of placeholders such as {month} into a text."""
+        values = {**self.source.values, **more}
+
+        def value(match: re.Match[str]) -> str:
+            name = match[1]
+            if name in values:
+                return values[name]
+            raise self.error(
+                f"{match[0]} has no value: give --set {name}=..., or {name} = ... under [values].",
+                key,
+            )
+
+        return _PLACEHOLDER.sub(value, text)
+
+    def text(self, key: str) -> str | None:
+        """Return a text with its placeholders filled in; `None` where it is not given."""
+        given = self.get(key, str)
+        return None if given is None else self.filled(key, given)
+
+
+def kind_words(kind: type) -> str:
+    """Name a type as it is called in a plan."""
+    return next(words for kinds, words in _NAMES if issubclass(kind, kinds))
+
+
+def read_text(path: Path, given: Mapping[str, str]) -> Section:
+    """Read a plan file as its outermost table.
+
+    Parameters
+    ----------
+    path
+        The file.
+    given
+        Values of placeholders, which go before those of the table `values`.
+
+    Raises
+    ------
+    PlanFileError
+        If it is no TOML, or a value is given for a placeholder that it does not have.
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise PlanFileError("a plan file has at most 1 MiB.")
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        table = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise PlanFileError("a plan file is a text in UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        raise PlanFileError(f"it is no TOML: {_reason(error)}.") from None
+    unused = [name for name in given if f"{{{name}}}" not in text]
+    if unused:
+        raise PlanFileError(f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}.")
+    values = Section(PlanText(path, text, {}), (), table).section("values")
+    named = {name: values.get(name, str, int) for name in values.table}
+    source = PlanText(path, text, {name: str(one) for name, one in named.items()} | dict(given))
+    return Section(source, (), table)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "too many brackets within each other"
+    return str(error).rstrip(".")[:300]

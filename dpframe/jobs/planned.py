@@ -1,0 +1,108 @@
+"""Commands that run a plan: preview and release."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.jobs.answers import Answer
+from dpframe.jobs.looking import state_of
+from dpframe.jobs.plan_file import Job, Overrides, read_plan
+from dpframe.jobs.running import Done, Tried, preview_job, release_job
+from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
+from dpframe.results.certificate import certificate_of
+
+__all__ = ["preview_plan", "release_plan"]
+
+
+def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
+    """Check a plan, and say what it would cost and how far off it would be."""
+    job = _job(given, path)
+    tried = preview_job(job, overwrite=given.overwrite)
+    facts = {
+        "name": job.options["name"],
+        "fits": tried.fits,
+        "outputs": json.loads(tried.table.reset_index().to_json(orient="records")),
+        "files": {name: list(map(str, paths)) for name, paths in job.files.items()},
+        "columns": sorted(tried.needed),
+        "ledger": state_of(tried.ledger),
+    }
+    problems = list(tried.warned)
+    if not tried.fits:
+        problems.append("the release does not fit in what is left of the budget")
+    code = SOUND if tried.fits else TOO_MUCH
+    return Answer(str(path), _words(job, tried), facts, code, tuple(problems))
+
+
+def _words(job: Job, tried: Tried) -> str:
+    places = [str(path) for paths in job.files.values() for path in paths]
+    with pd.option_context("display.width", 200, "display.max_columns", 30):
+        table = tried.table.to_string()
+    there = "" if job.ledger.exists() else " (not made yet)"
+    return "\n".join(
+        [
+            f"Release    {job.options['name']!r}",
+            f"Reads      {', '.join(sorted(tried.needed))} of {_listed(job.data.paths)}",
+            f"Writes     {_listed(places)}",
+            f"Ledger     {job.ledger}{there}",
+            repr(tried.ledger.status()),
+            "",
+            table,
+        ]
+    )
+
+
+def release_plan(given: argparse.Namespace, path: Path) -> Answer:
+    """Release what a plan asks for and write the files; say where they are."""
+    job = _job(given, path)
+    done = release_job(job, overwrite=given.overwrite)
+    certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
+    facts = {
+        "name": job.options["name"],
+        "release_id": next(iter(certificates.values())).release_id,
+        "digests": {name: one.digest for name, one in certificates.items()},
+        "files": list(map(str, done.written)),
+        "ledger": state_of(done.ledger),
+    }
+    words = [f"{file}: written" for file in done.written]
+    words.append(f"{done.ledger.status()}")
+    if not done.failed:
+        return Answer(str(path), "\n".join(words), facts, SOUND, done.warned)
+    problems = (*done.warned, *_lost(done))
+    facts |= {"saved": str(done.saved)} if done.saved else {"tables": _tables(done)}
+    if done.saved is None:
+        words.append(json.dumps(_tables(done)))
+    return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+
+
+def _lost(done: Done) -> list[str]:
+    """Say which files could not be written, and where the releases are."""
+    problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
+    where = f"in {done.saved}" if done.saved else "printed as JSON: keep that"
+    return [
+        *problems,
+        f"the amount is spent, and a second run would spend again: the releases are {where}.",
+    ]
+
+
+def _tables(done: Done) -> dict[str, object]:
+    """Return releases as CSV texts with their certificates, where no file can be written."""
+    return {
+        name: {"csv": frame.to_csv(), "certificate": certificate_of(frame).to_dict()}
+        for name, frame in done.frames.items()
+    }
+
+
+def _job(given: argparse.Namespace, path: Path) -> Job:
+    """Read a plan with what the command line says in its place."""
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file, or it is none.")
+    overrides = Overrides(
+        dict(given.set), tuple(given.data), given.name, given.note, given.allow_imports
+    )
+    return read_plan(path, overrides)
+
+
+def _listed(places: object) -> str:
+    return ", ".join(map(str, places))  # type: ignore[call-overload]

@@ -1,0 +1,80 @@
+"""Released files and ledgers from anywhere, opened with care."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.ledger.file import is_ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.results.csv_files import read_csv
+
+__all__ = ["opened_ledger", "read_released"]
+
+
+def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.DataFrame]:
+    """Say in plain words that a file is damaged, not in those of the insides of its reader."""
+
+    def read(path: Path) -> pd.DataFrame:
+        kind = path.suffix[1:].lower()
+        try:
+            return reader(path)
+        except PermissionError:  # says what to do
+            raise
+        except ImportError:  # what pandas says of it depends on its version
+            raise ImportError(
+                f"reading {kind} files needs pyarrow: pip install 'dpframe[parquet]'."
+            ) from None
+        except Exception:  # a file from anywhere makes its reader raise anything
+            raise ValueError(f"it is damaged, or no {kind} file of a table.") from None
+
+    return read
+
+
+def _checked_feather(path: Path) -> pd.DataFrame:
+    """Read a Feather file, once what it says of its own memory is known to be true."""
+    from pyarrow import feather  # comes with the extra that reads such files
+
+    feather.read_table(path, memory_map=False).validate(full=True)
+    return pd.read_feather(path)
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".parquet": _quietly(pd.read_parquet),
+    ".feather": _quietly(_checked_feather),
+    ".csv": read_csv,
+}
+
+
+def read_released(path: Path) -> pd.DataFrame:
+    """Read the file of a released frame; its certificate is not checked but in CSV files."""
+    _check_is_there(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{path.suffix or 'no suffix'!r} is not one of {', '.join(_READERS)}. Pickle files are "
+            "not opened, because they can run code."
+        )
+    return reader(path)
+
+
+def opened_ledger(path: Path) -> Ledger:
+    """Open a ledger that is there."""
+    _check_is_there(path)
+    if not is_ledger(path):
+        raise OSError(
+            "it is not a ledger of dpframe in the format of this version, or its beginning is lost."
+        )
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
+    return Ledger(path)
+
+
+def _check_is_there(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError("it is a folder, not a file.")
+    if not path.exists():
+        raise FileNotFoundError("there is no such file.")
+    if not path.is_file():
+        raise OSError("it is a device or a pipe, not a file.")

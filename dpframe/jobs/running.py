@@ -1,0 +1,191 @@
+"""A job is tried without data, and then made: checked, charged once, written."""
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.declaration.kept import kept_declaration
+from dpframe.doors.declare import declare
+from dpframe.doors.release import release
+from dpframe.engines import Frame
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    DPFrameError,
+    DPFrameWarning,
+    LedgerError,
+    PlanFileError,
+    ReleaseError,
+)
+from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
+from dpframe.jobs.plan_file import Job
+from dpframe.ledger.file import is_ledger
+from dpframe.ledger.ledger import Ledger, rehearsed
+from dpframe.preview import preview
+
+__all__ = ["Done", "Tried", "preview_job", "release_job"]
+
+_SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
+_CLEAR = (AlreadyReleasedError, BudgetExceededError, LedgerError, PlanFileError, ReleaseError)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a job would do.
+
+    Parameters
+    ----------
+    table
+        Cost and error of every output, as `preview` shows them.
+    fits
+        Whether the budget allows it.
+    ledger
+        The ledger as it is, in memory.
+    warned
+        What protects people less than it seems to.
+    needed
+        Columns that are read, with what they hold in CSV files.
+    """
+
+    table: pd.DataFrame
+    fits: bool
+    ledger: Ledger
+    warned: tuple[str, ...]
+    needed: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a job did.
+
+    Parameters
+    ----------
+    frames
+        The releases, by name of the query.
+    ledger
+        The ledger that was charged.
+    written
+        The files that were written.
+    failed
+        Query, path and reason of files that were not.
+    saved
+        The folder with all releases, where some file was not written.
+    warned
+        What protects people less than it seems to.
+    """
+
+    frames: Mapping[str, pd.DataFrame]
+    ledger: Ledger
+    written: list[Path]
+    failed: list[tuple[str, Path, str]]
+    saved: Path | None
+    warned: tuple[str, ...]
+
+
+def preview_job(job: Job, *, overwrite: bool = False) -> Tried:
+    """Try a job on a frame without rows, with a copy of the ledger: all that can fail beforehand.
+
+    What depends on rows are the released numbers alone, so that the rest can be seen without any:
+    cost, errors, groups, and whether the files can be written.
+
+    Raises
+    ------
+    AlreadyReleasedError
+        If the ledger has a release of this name.
+    PlanFileError
+        If something of the plan is not usable, or does not fit the columns of the data.
+    DPFrameError
+        What `release` raises.
+    """
+    labels = job.data.labels()
+    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ledger = _ledger_now(job)
+        _declare(job, frame, rehearsed(ledger))
+        ledger.check_name(job.options["name"])
+        check_places(job, overwrite=overwrite)
+        spending = {name: job.options[name] for name in _SPENDING if name in job.options}
+        try:
+            table = preview(frame, job.queries, **spending)
+            fits = bool(table["fits"].all())
+            if fits:
+                try_to_write(job, release(frame, job.queries, **job.options))
+        except _CLEAR:
+            raise
+        except DPFrameError as error:
+            raise job.plan.error(str(error)) from None
+    declared = kept_declaration(frame)
+    assert declared is not None  # noqa: S101  # it was declared above
+    needed = job.data.columns_for(labels, declared, job.queries.values())
+    return Tried(table, fits, ledger, _said(caught), needed)
+
+
+def release_job(job: Job, *, overwrite: bool = False) -> Done:
+    """Try a job, read the data, release in one charge, and write the files.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the release does not fit in what is left of the budget.
+    DPFrameError
+        What `preview_job` raises; and `ReleaseError`, if the data cannot be read after the charge.
+    """
+    tried = preview_job(job, overwrite=overwrite)
+    ledger = _opened_ledger(job)
+    frame = job.data.frame(tried.needed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
+        _declare(job, frame, ledger)
+        frames = release(frame, job.queries, **job.options)
+    written, failed = write_all(job, frames, overwrite=overwrite)
+    saved = rescued(job, frames) if failed else None
+    return Done(frames, ledger, written, failed, saved, tried.warned)
+
+
+def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
+    try:
+        declare(frame, **job.declared, ledger=ledger)
+    except LedgerError:
+        raise
+    except DPFrameError as error:
+        raise job.plan.section("declare").error(str(error)) from None
+
+
+def _ledger_now(job: Job) -> Ledger:
+    """Return the ledger as it is, in memory; one that is not made yet is as the plan says."""
+    if not job.ledger.exists() and job.budget is not None:
+        return Ledger(budget=job.budget)
+    return rehearsed(_opened_ledger(job))
+
+
+def _opened_ledger(job: Job) -> Ledger:
+    """Open the ledger, which must be there: a new one would forget what was spent."""
+    error, path = job.plan.section("ledger").error, job.ledger
+    if not path.exists():
+        raise error(
+            f"there is no ledger {path}. Make it once, for all runs: dpframe ledger {path} "
+            "--create --epsilon 1 --delta 1e-6, or as large as the budget shall be.",
+            "path",
+        )
+    if not path.is_file() or not is_ledger(path):
+        raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise error(f"{path} and its folder must be writable.", "path")
+    ledger = Ledger(path)
+    if job.budget is not None and job.budget != ledger.budget:
+        raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
+    return ledger
+
+
+def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return what was warned of, once each."""
+    return tuple(
+        dict.fromkeys(
+            str(one.message) for one in caught if issubclass(one.category, DPFrameWarning)
+        )
+    )

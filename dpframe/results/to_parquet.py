@@ -1,0 +1,75 @@
+"""Released frames in Parquet files, with their certificate: written only if they read back."""
+
+import io
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from dpframe.arguments import shown
+from dpframe.errors import CertificateError, DPFrameError, QueryError
+from dpframe.results.certificate import verify
+
+__all__ = ["write_parquet"]
+
+
+def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a released frame to a Parquet file, its certificate in it.
+
+    `pandas.read_parquet` reads it back. The pandas method `to_parquet` makes the same file, without
+    these checks.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not, whose keys Parquet can hold.
+    path
+        The file. One that is there is replaced.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released, or does not read back from Parquet as it is; no file
+        is written then.
+    DPFrameError
+        If pyarrow is not installed.
+    OSError
+        If the file cannot be written.
+    QueryError
+        If the path is none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(released, f"{folder}/zones.parquet")
+    ...     back = pd.read_parquet(f"{folder}/zones.parquet")
+    >>> dpf.verify(back) == released.dp.certificate
+    True
+    """
+    place = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(place, str) or not place:
+        raise QueryError(f"path must be the path of a Parquet file, got {shown(path)}.")
+    verify(released)
+    Path(place).write_bytes(_bytes_of(released))
+
+
+def _bytes_of(released: pd.DataFrame) -> bytes:
+    """Return what the file holds, once it is known to read back."""
+    try:
+        data: bytes = released.to_parquet(engine="pyarrow")
+        verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
+    except ImportError:
+        raise DPFrameError(
+            "writing Parquet files needs pyarrow: pip install 'dpframe[parquet]'. "
+            ".dp.write_csv needs no extra."
+        ) from None
+    except (ValueError, TypeError, NotImplementedError, CertificateError):
+        raise CertificateError(
+            "a key or a label of this release does not read back from Parquet as it is. Write it "
+            "with .dp.write_csv or pickle, or rename it in the frame before it is released."
+        ) from None
+    return data
