@@ -148,6 +148,14 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-imports", action="store_true", help=allowed)
 
 
+def _preview_options(parser: argparse.ArgumentParser) -> None:
+    _plan_options(parser)
+    shown = "show errors of means in groups of so many rows"
+    parser.add_argument("--rows", type=float, metavar="N", help=shown)
+    absent = "open no file of the data: take the columns that the plan names for granted"
+    parser.add_argument("--without-data", action="store_true", help=absent)
+
+
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
@@ -161,7 +169,7 @@ COMMANDS: dict[str, Command] = {
     "preview": Command(
         "check a plan and print cost and errors; reads no rows and spends nothing",
         preview_plan,
-        _plan_options,
+        _preview_options,
     ),
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _plan_options

@@ -19,7 +19,9 @@ __all__ = ["preview_plan", "release_plan"]
 def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Check a plan, and say what it would cost and how far off it would be."""
     job = _job(given, path)
-    tried = preview_job(job, overwrite=given.overwrite)
+    tried = preview_job(
+        job, overwrite=given.overwrite, rows=given.rows, with_data=not given.without_data
+    )
     facts = {
         "name": job.options["name"],
         "fits": tried.fits,

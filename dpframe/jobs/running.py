@@ -2,9 +2,10 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,6 +27,7 @@ from dpframe.jobs.plan_file import Job
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
 from dpframe.preview import preview
+from dpframe.privacy.neighbors import EACH_ROW
 
 __all__ = ["Done", "Tried", "preview_job", "release_job"]
 
@@ -86,11 +88,25 @@ class Done:
     warned: tuple[str, ...]
 
 
-def preview_job(job: Job, *, overwrite: bool = False) -> Tried:
+def preview_job(
+    job: Job, *, overwrite: bool = False, rows: float | None = None, with_data: bool = True
+) -> Tried:
     """Try a job on a frame without rows, with a copy of the ledger: all that can fail beforehand.
 
     What depends on rows are the released numbers alone, so that the rest can be seen without any:
     cost, errors, groups, and whether the files can be written.
+
+    Parameters
+    ----------
+    job
+        The job.
+    overwrite
+        Whether files that are there may be replaced.
+    rows
+        Number of rows of a cell for which errors of means are shown.
+    with_data
+        Whether to look which columns the data have; else those that the plan names are taken for
+        granted.
 
     Raises
     ------
@@ -101,24 +117,23 @@ def preview_job(job: Job, *, overwrite: bool = False) -> Tried:
     DPFrameError
         What `release` raises.
     """
-    labels = job.data.labels()
+    labels = job.data.labels() if with_data else _named(job)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = _ledger_now(job)
         _declare(job, frame, rehearsed(ledger))
         ledger.check_name(job.options["name"])
-        check_places(job, overwrite=overwrite)
-        spending = {name: job.options[name] for name in _SPENDING if name in job.options}
         try:
-            table = preview(frame, job.queries, **spending)
+            table = preview(frame, job.queries, **_spending(job), rows=rows)
             fits = bool(table["fits"].all())
+            check_places(job, overwrite=overwrite)
             if fits:
                 try_to_write(job, release(frame, job.queries, **job.options))
         except _CLEAR:
             raise
         except DPFrameError as error:
-            raise job.plan.error(str(error)) from None
+            raise _placed(job, frame, error) from None
     declared = kept_declaration(frame)
     assert declared is not None  # noqa: S101  # it was declared above
     needed = job.data.columns_for(labels, declared, job.queries.values())
@@ -145,6 +160,29 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
     return Done(frames, ledger, written, failed, saved, tried.warned)
+
+
+def _spending(job: Job) -> dict[str, Any]:
+    return {name: job.options[name] for name in _SPENDING if name in job.options}
+
+
+def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
+    """Say which query an error is about: one that has it by itself, too."""
+    for name, query in job.queries.items():
+        try:
+            preview(frame, query, **_spending(job))
+        except DPFrameError as own:
+            if str(own) == str(error):
+                return job.plan.section("queries").section(name).error(error)
+    return job.plan.section("release").error(error)
+
+
+def _named(job: Job) -> list[Hashable]:
+    """List the columns that a plan names."""
+    labels = [label for query in job.queries.values() for label in query.labels]
+    facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
+    unit = job.declared["privacy_unit"]
+    return list(dict.fromkeys([*labels, *facts, *([] if unit is EACH_ROW else [unit])]))
 
 
 def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
