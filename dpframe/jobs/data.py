@@ -1,11 +1,16 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import csv
+import gzip
+import io
+import zipfile
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import IO, Any, TextIO, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -22,7 +27,7 @@ from dpframe.queries.kinds import Query
 
 __all__ = ["Data", "read_data"]
 
-_CSV = (".csv", ".csv.gz", ".csv.zip", ".csv.bz2", ".csv.xz")
+_CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
 _Read = TypeVar("_Read")
 _Said: TypeAlias = tuple[Hashable, Any, str]  # a column, values of it, and what numbers are in it
@@ -205,11 +210,27 @@ def _options(data: Data) -> dict[str, Any]:
 def _header(data: Data, path: Path) -> list[Hashable]:
     """Read the labels of the columns of a file."""
     if data.form == "csv":
-        return list(pd.read_csv(path, nrows=0, **_options(data)).columns)
+        with _text_of(path) as lines:  # pandas would look at rows, too
+            return next(list(row) for row in csv.reader(lines, delimiter=data.separator) if row)
     from pyarrow import ipc  # comes with the extra that reads such files
 
     with ipc.open_file(path) as reader:
         return list(reader.schema.names)
+
+
+@contextmanager
+def _text_of(path: Path) -> Iterator[TextIO]:
+    """Open a CSV file, which may be compressed."""
+    with ExitStack() as opened:
+        data: IO[bytes]
+        if path.suffix.lower() == ".zip":
+            archive = opened.enter_context(zipfile.ZipFile(path))
+            data = opened.enter_context(archive.open(archive.namelist()[0]))
+        else:
+            data = opened.enter_context(path.open("rb"))
+        if path.suffix.lower() == ".gz":
+            data = cast(IO[bytes], opened.enter_context(gzip.open(data)))
+        yield io.TextIOWrapper(data, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

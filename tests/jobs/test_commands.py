@@ -1,0 +1,272 @@
+"""Commands on plans: what they print, what they leave behind, and their exit codes."""
+
+import json
+import sys
+
+import pytest
+from support.planning import BUDGET, TRIPS, planned
+
+import dpframe as dpf
+from dpframe.jobs.commands import main
+from dpframe.jobs.terminal import ALTERED, DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
+
+MARCH = ("--set", "month=2024-03")
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return planned(tmp_path)
+
+
+def run(command, plan, *more):
+    return main([command, str(plan), *MARCH, *more])
+
+
+def releases(plan):
+    return len(dpf.Ledger(plan.parent / "trips.ledger").entries)
+
+
+def test_a_plan_is_released_in_one_charge(plan, capsys):
+    assert run("release", plan) == SOUND
+    out, err = capsys.readouterr()
+    assert err == ""
+    ledger = dpf.Ledger(plan.parent / "trips.ledger")
+    (entry,) = ledger.entries
+    assert entry.name == "trips 2024-03"
+    for name, columns in (("by_zone", ["trips", "fare"]), ("fares", ["count"])):
+        path = plan.parent / f"{name}-2024-03.csv"
+        assert f"{path}: written" in out
+        released = dpf.read_csv(path)
+        assert list(released.columns) == columns
+        assert dpf.verify(released, ledger=ledger).release_id == entry.release_id
+    assert main(["verify", *map(str, plan.parent.glob("*-2024-03.csv"))]) == ALTERED  # the data
+
+
+def test_what_is_released_is_what_the_call_releases(plan):
+    text = plan.read_text().replace('share = "1/12"', "epsilon = 1e6\ndelta = 0")
+    plan.write_text(text.replace("max_rows = 3", "max_rows = 60"))
+    place = plan.parent / "trips.ledger"
+    place.unlink()
+    dpf.Ledger.create(place, budget=dpf.Budget(epsilon=1e6, delta=1e-9))
+    assert run("release", plan, "--quiet") == SOUND
+    released = dpf.read_csv(plan.parent / "by_zone-2024-03.csv")
+    assert released["trips"].tolist() == [60, 20, 20]
+    clipped = TRIPS["fare"].clip(0, 100).groupby(TRIPS["zone"]).mean()
+    assert released["fare"].round(1).tolist()[:2] == clipped.round(1).tolist()[:2]
+    fares = dpf.read_csv(plan.parent / "fares-2024-03.csv")
+    assert fares["count"].tolist() == [40, 20, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_preview_reads_no_rows_and_changes_nothing(plan, capsys):
+    (plan.parent / "trips-2024-03.csv").write_text("driver,zone,fare\n" + '"' * 1001)
+    before = {path: path.read_bytes() for path in plan.parent.iterdir()}
+    assert run("preview", plan) == SOUND
+    out, _ = capsys.readouterr()
+    assert "'trips 2024-03'" in out
+    assert "fits" in out
+    assert {path: path.read_bytes() for path in plan.parent.iterdir()} == before
+    assert dpf.Ledger(plan.parent / "trips.ledger").protected is None
+    assert run("release", plan) == UNREADABLE
+    assert releases(plan) == 0
+
+
+def test_a_preview_needs_neither_data_nor_ledger(plan, capsys):
+    for name in ("trips.ledger", "trips-2024-03.csv"):
+        (plan.parent / name).unlink()
+    assert run("preview", plan) == UNREADABLE
+    assert "there is no" in capsys.readouterr().err
+    plan.write_text(plan.read_text() + "budget = { epsilon = 2, delta = 1e-6 }\n")
+    assert run("preview", plan, "--without-data", "--json") == SOUND
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["fits"]
+    assert facts["columns"] == ["driver", "fare", "zone"]
+    assert [row["column"] for row in facts["outputs"]] == ["trips", "fare", "count"]
+    assert not (plan.parent / "trips.ledger").exists()
+
+
+def test_means_are_shown_for_groups_of_a_size(plan, capsys):
+    assert run("preview", plan, "--rows", "2000") == SOUND
+    assert "cell of 2,000 rows" in capsys.readouterr().out
+
+
+def test_twelve_runs_fill_a_budget_and_a_thirteenth_is_refused(plan, capsys):
+    data = str(plan.parent / "trips-2024-03.csv")
+    for month in range(1, 13):
+        again = ["release", str(plan), "--set", f"month={month}", "--data", data, "--quiet"]
+        assert main(again) == SOUND
+    assert capsys.readouterr().out == ""
+    status = dpf.Ledger(plan.parent / "trips.ledger").status()
+    assert len(status.entries) == 12
+    assert status.largest_share == 0
+    assert len({entry.loss for entry in status.entries}) == 1
+    assert main(["release", str(plan), "--set", "month=13", "--data", data]) == TOO_MUCH
+    assert "does not fit" in capsys.readouterr().err
+    assert len(list(plan.parent.glob("*-13.csv"))) == 0
+
+
+def test_a_preview_says_that_a_release_does_not_fit(plan, capsys):
+    plan.write_text(plan.read_text().replace('share = "1/12"', "epsilon = 3"))
+    for command in ("preview", "release"):
+        assert run(command, plan) == TOO_MUCH
+        assert "does not fit" in capsys.readouterr().err
+    assert releases(plan) == 0
+
+
+@pytest.mark.parametrize("command", ["preview", "release"])
+def test_a_job_that_was_done_is_not_done_again(plan, capsys, command):
+    assert run("release", plan) == SOUND
+    capsys.readouterr()
+    assert run(command, plan, "--overwrite") == DONE_BEFORE
+    assert "was released already" in capsys.readouterr().err
+    assert releases(plan) == 1
+
+
+def test_files_that_are_there_stay(plan, capsys):
+    place = plan.parent / "fares-2024-03.csv.certificate.json"
+    place.write_text("mine")
+    assert run("release", plan) == UNREADABLE
+    assert "there is a file" in capsys.readouterr().err
+    assert (place.read_text(), releases(plan)) == ("mine", 0)
+    assert run("release", plan, "--overwrite", "--quiet") == SOUND
+    assert place.read_text() != "mine"
+
+
+def test_releases_that_cannot_be_written_are_saved(plan, capsys, monkeypatch):
+    from dpframe.jobs import outputs
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outputs.os, "replace", full)
+    assert run("release", plan) == LEFT_OVER
+    err = capsys.readouterr().err
+    (folder,) = plan.parent.glob("dpframe-released-*")
+    assert str(folder) in err
+    ledger = dpf.Ledger(plan.parent / "trips.ledger")
+    saved = sorted(folder.glob("*.csv"))
+    assert [path.name for path in saved] == ["1-by_zone.csv", "2-fares.csv"]
+    for path in saved:
+        dpf.verify(dpf.read_csv(path), ledger=ledger)
+
+
+def test_releases_that_can_be_written_nowhere_are_printed(plan, capsys, monkeypatch):
+    from dpframe.jobs import outputs
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outputs.os, "replace", full)
+    monkeypatch.setattr(outputs.tempfile, "mkdtemp", full)
+    monkeypatch.setattr(outputs.tempfile.TemporaryDirectory, "__init__", trial_only(outputs))
+    assert run("release", plan, "--json") == LEFT_OVER
+    facts = json.loads(capsys.readouterr().out)
+    assert set(facts["tables"]) == {"by_zone", "fares"}
+    assert facts["tables"]["fares"]["csv"].count("\n") == 11
+
+
+def trial_only(outputs):
+    """Let folders be made as if nothing had happened; `mkdtemp` is what fails."""
+    import os
+    import uuid
+
+    def made(self, prefix, dir):
+        self.name = f"{dir}/{prefix}{uuid.uuid4().hex}"
+        os.mkdir(self.name)
+        self._finalizer = outputs.shutil.rmtree
+        self.cleanup = lambda: outputs.shutil.rmtree(self.name)
+
+    return made
+
+
+def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkeypatch):
+    from dpframe.jobs import outputs
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(outputs.os, "replace", stop)
+    assert run("release", plan) == LEFT_OVER
+    assert len(list(plan.parent.glob("dpframe-released-*/*.csv"))) == 2
+
+
+def test_data_that_fail_after_the_charge_are_told(tmp_path, capsys, monkeypatch):
+    from dpframe.engines.parquet import ParquetEngine
+
+    plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
+    TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")
+
+    def lost(*_):
+        raise OSError("private text")
+
+    monkeypatch.setattr(ParquetEngine, "totals", lost)
+    assert run("release", plan) == LEFT_OVER
+    err = capsys.readouterr().err
+    assert "stays charged" in err
+    assert "private text" not in err
+    assert releases(plan) == 1
+
+
+def test_facts_for_programs(plan, capsys):
+    assert run("release", plan, "--json") == SOUND
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["code"] == 0
+    assert set(facts["digests"]) == {"by_zone", "fares"}
+    assert len(facts["files"]) == 2
+    assert facts["ledger"]["releases"][0]["name"] == "trips 2024-03"
+    assert main(["verify", *facts["files"], str(plan), "--json"]) == UNREADABLE
+    out, err = capsys.readouterr()
+    assert [one["code"] for one in json.loads(out)] == [0, 0, 2]
+    assert len(err.splitlines()) == 1
+    assert main(["show", facts["files"][0], "--json"]) == SOUND
+    shown = json.loads(capsys.readouterr().out)
+    assert [row["zone"] for row in shown["table"]] == ["A", "B", "C"]
+    assert main(["ledger", str(plan.parent / "trips.ledger"), "--json"]) == SOUND
+    assert json.loads(capsys.readouterr().out)["budget"]["epsilon"] == 2
+
+
+def test_quiet_says_what_is_wrong_alone(plan, capsys):
+    assert run("release", plan, "--quiet") == SOUND
+    files = list(map(str, sorted(plan.parent.glob("*s-2024-03.csv"))))  # and the data
+    assert main(["verify", *files, "--quiet"]) == ALTERED
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+
+
+def test_a_ledger_is_made_once(tmp_path, capsys):
+    path = tmp_path / "new.ledger"
+    make = ["ledger", str(path), "--create", "--epsilon", "2", "--delta", "1e-6"]
+    assert main(make) == SOUND
+    assert dpf.Ledger(path).budget == BUDGET
+    assert main(make) == UNREADABLE
+    assert "made once" in capsys.readouterr().err
+    assert main(["ledger", str(tmp_path / "other.ledger"), "--create"]) == UNREADABLE
+    assert main(["ledger", str(path), "--epsilon", "3"]) == UNREADABLE
+    assert main([*make[:1], str(tmp_path / "bad"), *make[2:4], "-1"]) == UNREADABLE
+    assert dpf.Ledger(path).budget == BUDGET
+
+
+@pytest.mark.parametrize("setting", ["month", "=3", "a b=3", "1=2"])
+def test_settings_have_a_name_and_a_value(plan, capsys, setting):
+    with pytest.raises(SystemExit) as stopped:
+        main(["release", str(plan), "--set", setting])
+    assert stopped.value.code == UNREADABLE
+    assert "NAME=VALUE" in capsys.readouterr().err
+
+
+def test_what_weakens_protection_is_said(plan, capsys):
+    plan.write_text(plan.read_text().replace('share = "1/12"', "epsilon = 20"))
+    place = plan.parent / "trips.ledger"
+    place.unlink()
+    dpf.Ledger.create(place, budget=dpf.Budget(epsilon=30))
+    assert run("release", plan, "--quiet") == SOUND
+    assert "epsilon" in capsys.readouterr().err
+
+
+def test_the_script_is_the_module():
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["dpframe"].partition(":")
+    assert getattr(sys.modules.get(module) or __import__(module, fromlist=[name]), name) is main

@@ -1,0 +1,55 @@
+"""A plan with data and a ledger in a folder, to be changed by tests."""
+
+import pandas as pd
+
+import dpframe as dpf
+
+PLAN = """\
+[data]
+path = "trips-{month}.csv"
+
+[declare]
+privacy_unit = "driver"
+max_rows = 3
+keys.zone = ["A", "B", "C"]
+bounds.fare = [0, 100]
+
+[queries.by_zone]
+kind = "aggregate"
+by = "zone"
+outputs.trips = { kind = "count" }
+outputs.fare = { kind = "mean", columns = "fare" }
+
+[queries.fares]
+kind = "histogram"
+column = "fare"
+bins = { from = 0, to = 100, bins = 10 }
+
+[release]
+share = "1/12"
+name = "trips {month}"
+files = "{query}-{month}.csv"
+
+[ledger]
+path = "trips.ledger"
+"""
+TRIPS = pd.DataFrame(
+    {
+        "driver": [1, 1, 2, 3, 4] * 20,
+        "zone": ["A", "B", "A", "C", "A"] * 20,
+        "fare": [9.5, 20.0, 7.0, None, 130.0] * 20,
+    }
+)
+BUDGET = dpf.Budget(epsilon=2, delta=1e-6)
+
+
+def planned(folder, *changes):
+    """Write plan, data of March and a new ledger; changes are pairs of texts of the plan."""
+    text = PLAN
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (folder / "trips.toml").write_text(text)
+    TRIPS.to_csv(folder / "trips-2024-03.csv", index=False)
+    dpf.Ledger.create(folder / "trips.ledger", budget=BUDGET)
+    return folder / "trips.toml"
