@@ -131,8 +131,8 @@ def read_plan(path: Path, given: Overrides) -> Job:
     """
     plan = read_text(path, given.values)
     plan.only(_TABLES, "a plan")
-    options = _options(plan.section("release"), given)
     queries = {name: _query(plan.section("queries").section(name)) for name in _named(plan)}
+    options = _options(plan.section("release"), given)
     return Job(
         plan=plan,
         data=read_data(plan.section("data"), given.data),

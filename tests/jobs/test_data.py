@@ -1,0 +1,208 @@
+"""Data of jobs: what is read of them, and that no cell decides how others are read."""
+
+import gzip
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.planning import TRIPS, planned
+
+import dpframe as dpf
+from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.jobs.csv_cells import KINDS, cells_as
+from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.running import preview_job, release_job
+
+MARCH = Overrides({"month": "2024-03"})
+NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")
+
+
+def exact(tmp_path, *changes):
+    """Plan a release with hardly any noise, in which no row is dropped."""
+    caps = ("max_rows = 3", "max_rows = 100")
+    plan = planned(tmp_path, NO_NOISE, caps, ("trips.ledger", "large.ledger"), *changes)
+    dpf.Ledger.create(tmp_path / "large.ledger", budget=dpf.Budget(epsilon=1e8, delta=1e-9))
+    return plan
+
+
+def released(plan):
+    return release_job(read_plan(plan, MARCH)).frames["by_zone"]
+
+
+def written(path):
+    """Write the data in the form that the name says."""
+    if path.name.endswith(".parquet"):
+        TRIPS.to_parquet(path)
+    elif path.name.endswith(".feather"):
+        TRIPS.to_feather(path)
+    elif path.name.endswith(".gz"):
+        path.write_bytes(gzip.compress(TRIPS.to_csv(index=False).encode()))
+    elif path.name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("trips.csv", TRIPS.to_csv(index=False))
+    else:
+        TRIPS.to_csv(path, index=False)
+
+
+FORMS = ["csv", "csv.gz", "csv.zip", "feather", "parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_of_data_give_the_same(tmp_path, form):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', f'"trips-{{month}}.{form}"'))
+    written(tmp_path / f"trips-2024-03.{form}")
+    table = released(plan)
+    assert table["trips"].tolist() == [60, 20, 20]
+    assert table["fare"].round(2).tolist()[:2] == [38.83, 20.0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_are_put_together(tmp_path, form):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', f'["a.{form}", "b-{{month}}.{form}"]'))
+    for name in ("a", "b-2024-03"):
+        written(tmp_path / f"{name}.{form}")
+    assert released(plan)["trips"].tolist() == [120, 40, 40]
+
+
+def test_files_with_other_columns_are_refused(tmp_path):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', '["a.csv", "b.csv"]'))
+    TRIPS.to_csv(tmp_path / "a.csv", index=False)
+    TRIPS.drop(columns="fare").to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(PlanFileError, match="must have the same columns"):
+        preview_job(read_plan(plan, MARCH))
+
+
+@pytest.mark.parametrize("odd", ["x", "A,B", '"', "é", "1e999", "", "2024-01-01", "9" * 400])
+def test_one_odd_cell_changes_no_other(tmp_path, odd):
+    trips = pd.DataFrame({"driver": range(9), "zone": [1, 2, 2] * 3, "fare": [5.0] * 9})
+    trips = trips.astype({"zone": object, "fare": object, "driver": object})
+    plan = exact(tmp_path, ('["A", "B", "C"]', "[1, 2]"))
+    place = tmp_path / "trips-2024-03.csv"
+    trips.to_csv(place, index=False)
+    before = released(plan)
+    trips.loc[9] = [odd, odd, odd]
+    trips.to_csv(place, index=False)
+    for path in tmp_path.glob("*-2024-03.csv*"):
+        if path != place:
+            path.unlink()
+    plan.write_text(plan.read_text().replace("trips {month}", "again {month}"))
+    after = released(plan)
+    assert before["trips"].tolist() == after["trips"].tolist() == [3, 6]
+    assert after["fare"].round(1).tolist() == [5.0, 5.0]
+
+
+CELLS = {
+    "string": (["1", "", "a "], ["1", "", "a "]),
+    "int64": (["1", "2.0", "2.5", "x", "9223372036854775807", "9" * 30], [1, 2, None, None]),
+    "float64": (["1", "x", "inf", "1_0"], [1.0, np.nan, np.inf, 10.0]),
+    "bool": (["True", "false", "1", "yes"], [True, False, True, None]),
+    "date": (["2024-02-29", "2023-02-29", "x"], [pd.Timestamp("2024-02-29").date(), None, None]),
+    "datetime": (
+        ["2024-02-29", "2024-02-29 10:00", "2024-02-29T10:00Z", "0001-01-01"],
+        [pd.Timestamp("2024-02-29"), pd.Timestamp("2024-02-29 10:00"), None],
+    ),
+    "datetime-utc": (
+        ["2024-02-29T10:00+02:00", "2024-02-29T10:00"],
+        [pd.Timestamp("2024-02-29 08:00", tz="UTC"), None],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_are_read_one_by_one(kind):
+    texts, expected = CELLS[kind]
+    together = cells_as(kind, [*texts, None, float("nan")])
+    assert together.isna().tolist()[-2:] == [True, True]
+    for at, text in enumerate(texts):
+        (alone,) = cells_as(kind, [text])
+        value = together[at]
+        assert (pd.isna(alone) and pd.isna(value)) or alone == value
+    for value, wanted in zip(together, expected, strict=False):
+        assert (pd.isna(value) and pd.isna(wanted)) or value == wanted
+
+
+def test_whole_numbers_beyond_floats_stay_exact():
+    assert cells_as("int64", ["9007199254740993", "x"])[0] == 9007199254740993
+
+
+def test_columns_of_conditions_need_a_type(tmp_path):
+    long = TRIPS.assign(miles=range(len(TRIPS)))
+    plan = exact(tmp_path, ('by = "zone"', 'by = "zone"\nwhere = "miles < 50"'))
+    long.to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    with pytest.raises(PlanFileError, match=r"data.types.miles = "):
+        preview_job(read_plan(plan, MARCH))
+    text = plan.read_text().replace("[declare]", '[data.types]\nmiles = "int64"\n\n[declare]')
+    plan.write_text(text)
+    assert released(plan)["trips"].tolist() == [30, 10, 10]
+    plan.write_text(text.replace('"int64"', '"integer"'))
+    with pytest.raises(PlanFileError, match="must be one of string, int64"):
+        read_plan(plan, MARCH)
+
+
+def test_separators_and_missing_cells(tmp_path):
+    plan = exact(
+        tmp_path,
+        ('"trips-{month}.csv"', '"trips-{month}.csv"\nseparator = ";"\nmissing = ["NA"]'),
+    )
+    TRIPS.replace({"zone": {"C": "NA"}}).to_csv(tmp_path / "trips-2024-03.csv", sep=";")
+    assert released(plan)["trips"].tolist() == [60, 20, 0]
+
+
+def test_a_text_that_pandas_takes_for_missing_is_a_group(tmp_path):
+    plan = exact(tmp_path, ('["A", "B", "C"]', '["A", "NA", "null"]'))
+    TRIPS.replace({"zone": {"C": "NA"}}).to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    assert released(plan)["trips"].tolist() == [60, 20, 0]
+
+
+def test_groups_are_read_from_a_file(tmp_path):
+    plan = exact(tmp_path, ('["A", "B", "C"]', '{ file = "zones.txt" }'))
+    (tmp_path / "zones.txt").write_text("B\n\nA\n")
+    assert list(released(plan).index) == ["B", "A"]
+    (tmp_path / "zones.txt").unlink()
+    with pytest.raises(PlanFileError, match="there is no file"):
+        read_plan(plan, MARCH)
+
+
+def test_groups_of_a_file_have_a_type(tmp_path):
+    groups = '{ file = "hours.txt", type = "int64" }'
+    plan = exact(tmp_path, ('["A", "B", "C"]', groups))
+    (tmp_path / "hours.txt").write_text("1\n2\n")
+    assert read_plan(plan, MARCH).declared["keys"]["zone"] == [1, 2]
+    (tmp_path / "hours.txt").write_text("1\nx\n")
+    with pytest.raises(PlanFileError, match="is no int64"):
+        read_plan(plan, MARCH)
+
+
+def test_days_are_groups(tmp_path):
+    days = pd.date_range("2024-03-01", periods=5).astype(str)
+    groups = ('["A", "B", "C"]', "[2024-03-02, 2024-03-01, 2024-04-01]")
+    plan = exact(tmp_path, groups, ("{query}-{month}.csv", "{query}-{month}.parquet"))
+    TRIPS.assign(zone=list(days) * 20).to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    assert released(plan)["trips"].tolist() == [20, 20, 0]
+    plan.write_text(plan.read_text().replace("{query}-{month}.parquet", "{query}-{month}.csv"))
+    with pytest.raises(PlanFileError, match="Write Parquet"):  # known before anything is charged
+        preview_job(read_plan(plan, Overrides({"month": "2024-03"}, name="again")))
+
+
+@pytest.mark.parametrize("form", ["csv", "feather", "parquet"])
+def test_damaged_data_are_told_without_a_cell(tmp_path, form):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', f'"trips-{{month}}.{form}"'))
+    path = tmp_path / f"trips-2024-03.{form}"
+    written(path)
+    data = path.read_bytes()
+    path.write_bytes(data + b'1,"secret' if form == "csv" else data[: len(data) // 2])
+    with pytest.raises(DPFrameError) as told:
+        release_job(read_plan(plan, MARCH))
+    assert "secret" not in str(told.value)
+    assert "path" in str(told.value)
+    assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
+
+
+@pytest.mark.parametrize("name", ["none", "folder"])
+def test_data_that_are_not_there_are_told(tmp_path, name):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', '"other.csv"'))
+    if name == "folder":
+        (tmp_path / "other.csv").mkdir()
+    with pytest.raises(PlanFileError, match=r"there is no|is not a file"):
+        preview_job(read_plan(plan, MARCH))

@@ -1,0 +1,198 @@
+"""Plans that are wrong say so with line, key and the way out; nothing is charged."""
+
+import random
+
+import pytest
+from support.planning import PLAN, planned
+
+import dpframe as dpf
+from dpframe.errors import PlanFileError
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.terminal import UNREADABLE
+
+MARCH = Overrides({"month": "2024-03"})
+
+WRONG = {
+    "a table": (("[declare]", "[declared]"), "Did you mean 'declare'?", 4),
+    "a key": (("max_rows", "max_row"), "Did you mean 'max_rows'?", 6),
+    "a key of a query": (("bins = {", "bin = {"), "Did you mean 'bins'?", 19),
+    "a key of an output": (("columns =", "column ="), "Did you mean 'columns'?", 14),
+    "a kind": (('"histogram"', '"histogramm"'), "must be one of count, rate", 17),
+    "no kind": (('kind = "histogram"\n', ""), "kind is missing", 16),
+    "an argument": (('column = "fare"\n', ""), "column is missing", 16),
+    "a type": (("max_rows = 3", 'max_rows = "3"'), "must be a number, got '3'", 6),
+    "a truth": (("max_rows = 3", "max_rows = true"), "must be a number, got True", 6),
+    "bounds": (("[0, 100]", "[0]"), "must be [lower, upper]", 8),
+    "keys": (('keys.zone = ["A", "B", "C"]', 'keys.zone = "A"'), "must be a list", 7),
+    "bins": (("to = 100,", "to = 0,"), "from < to", 19),
+    "many bins": (("bins = 10 }", "bins = 10000000000 }"), "bins >= 1", 19),
+    "an amount": (('"1/12"', '"1/0"'), "must be a number, or a text", 22),
+    "two amounts": (('share = "1/12"', "share = 0.5\nepsilon = 1"), "in exactly one way", 21),
+    "no amount": (('share = "1/12"\n', ""), "in exactly one way", 21),
+    "a share": (('"1/12"', "2"), "must be in (0, 1]", 21),
+    "no name": (('name = "trips {month}"\n', ""), "release.name is missing", 21),
+    "no files": (('files = "{query}-{month}.csv"\n', ""), "release.files is missing", 21),
+    "one file": (("{query}-{month}.csv", "{month}.csv"), "put {query} in its name", 24),
+    "no unit": (('privacy_unit = "driver"\n', ""), "whom a row belongs to", 4),
+    "two units": (("max_rows = 3", "each_row = true"), "whom a row belongs to", 4),
+    "no cap": (("max_rows = 3\n", ""), "needs a cap", 4),
+    "a placeholder": (("trips {month}", "trips {year}"), "{year} has no value", 23),
+    "no ledger": (('path = "trips.ledger"\n', ""), "ledger.path is missing", 26),
+    "no data": (('path = "trips-{month}.csv"\n', ""), "data.path is missing", 1),
+    "another format": (('"trips-{month}.csv"', '"trips-{month}.xls"'), "must name Parquet", 2),
+    "an output": (("{query}-{month}.csv", "{query}-{month}.xls"), "must end in .csv or", 24),
+    "a folder": (("{query}-{month}.csv", "no/{query}.csv"), "there is no folder", 24),
+    "the ledger": (("{query}-{month}.csv", "trips.ledger"), "put {query}", 24),
+    "a column": (('by = "zone"', 'by = "zne"'), "Did you mean 'zone'?", 10),
+    "no groups": (('keys.zone = ["A", "B", "C"]\n', ""), "no public keys for 'zone'", 9),
+    "a condition": (('by = "zone"', 'by = "zone"\nwhere = "fare >"'), "is not a condition", 10),
+    "a mechanism": (('share = "1/12"', 'share = 0.5\nmechanism = "magic"'), "magic", None),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_mistakes_are_told_with_line_and_way_out(tmp_path, capsys, what):
+    change, said, line = WRONG[what]
+    plan = planned(tmp_path, change)
+    assert main(["release", str(plan), "--set", "month=2024-03"]) == UNREADABLE
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"{plan}: ")
+    assert said in told
+    if line is not None:
+        assert f"trips.toml: line {line}, " in told
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[data", "it is no TOML: "),
+        ("a = 1\na = 2", "it is no TOML: "),
+        ("a = " + "[" * 100_000, "it is no TOML: "),
+        ("x = 1" + "#" * (1 << 20), "at most 1 MiB"),
+        ("queries = 3", "must be a table, got 3"),
+        ("[queries]\nx = 3\n[release]\nepsilon=1\nname='x'", "must be a table, got 3"),
+        ("", "there is no query"),
+    ],
+)
+def test_files_that_are_no_plan(tmp_path, text, said):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(PlanFileError, match=said):
+        read_plan(path, Overrides())
+
+
+def test_a_plan_in_another_encoding_is_told(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_bytes(b"[data]\npath = '\xff'")
+    with pytest.raises(PlanFileError, match="a text in UTF-8"):
+        read_plan(path, Overrides())
+
+
+def test_settings_go_before_values_of_the_plan(tmp_path):
+    plan = planned(tmp_path, ("[ledger]", '[values]\nmonth = "2024-03"\n\n[ledger]'))
+    assert read_plan(plan, Overrides()).options["name"] == "trips 2024-03"
+    assert read_plan(plan, Overrides({"month": "4"})).options["name"] == "trips 4"
+    with pytest.raises(PlanFileError, match=r"--set year=...: the plan has no \{year\}"):
+        read_plan(plan, Overrides({"year": "4"}))
+
+
+def test_what_is_given_in_the_call_goes_before_the_plan(tmp_path):
+    plan = planned(tmp_path)
+    given = Overrides({"month": "3"}, (tmp_path / "x.csv",), "other", "why")
+    job = read_plan(plan, given)
+    assert job.data.paths == (tmp_path / "x.csv",)
+    assert (job.options["name"], job.options["note"]) == ("other", "why")
+
+
+def test_placeholders_are_names_and_nothing_else(tmp_path):
+    plan = planned(tmp_path, ("trips {month}", "trips {month.__class__} {0} {month}"))
+    assert read_plan(plan, MARCH).options["name"] == "trips {month.__class__} {0} 2024-03"
+
+
+def test_conditions_have_placeholders_and_groups_have_none(tmp_path):
+    plan = planned(
+        tmp_path,
+        ('by = "zone"', 'by = "zone"\nwhere = "month == \'{month}\'"'),
+        ('["A", "B", "C"]', '["{month}"]'),
+    )
+    job = read_plan(plan, MARCH)
+    assert job.queries["by_zone"].where.text == "month == '2024-03'"
+    assert job.declared["keys"]["zone"] == ["{month}"]
+
+
+def test_every_kind_of_query_is_read_with_its_arguments(tmp_path):
+    more = """
+[queries.rates]
+kind = "rate"
+condition = "fare > 10"
+by = ["zone"]
+keys = ["A", "B"]
+
+[queries.sums]
+kind = "sum"
+columns = ["fare", "tip"]
+bounds = { fare = [0, 10], tip = [0.5, 2] }
+n = [100, 2.5]
+objective = "worst"
+where = "fare > 0"
+max_rows = 2
+
+[queries.units]
+kind = "units"
+by = ["zone", "hour"]
+keys = { zone = ["A"], hour = { range = [0, 24] } }
+max_groups = 2
+
+[queries.spread]
+kind = "std"
+columns = "fare"
+bounds = [0, 10]
+
+[queries.hours]
+kind = "histogram"
+column = "at"
+bins = [2024-03-01, 2024-03-02, 2024-04-01]
+files = ["a.csv", "b.parquet"]
+"""
+    plan = planned(tmp_path, ("[release]", f"{more}\n[release]"))
+    job = read_plan(plan, MARCH)
+    words = {name: query.words for name, query in job.queries.items()}
+    assert words["rates"] == "rate of fare > 10 by zone"
+    assert words["sums"].startswith("sum of fare, tip, given an estimate of the rows, max_rows=2")
+    assert list(job.queries["units"].keys["hour"]) == list(range(24))
+    assert job.queries["units"].limits.groups == 2
+    assert job.queries["spread"].bounds == (0, 10)
+    assert len(job.queries["hours"].bins) == 2
+    assert [path.name for path in job.files["hours"]] == ["a.csv", "b.parquet"]
+
+
+PIECES = [
+    *['"', "{", "}", "[", "]", "=", ".", ",", "\n", "\\", "'", "#", "\x00", "\ud7ff", "\u202e"],
+    *["nan", "inf", "-1", "true", "1e400", "2024-01-01", "[[x]]", "9" * 5000, '""', "{month}"],
+]
+
+
+@pytest.mark.sampled(every=10)
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_plans_are_told_in_one_line(tmp_path, capsys, seed):
+    draw = random.Random(seed)
+    plan = planned(tmp_path)
+    for _ in range(15):
+        text = PLAN
+        for _ in range(draw.choice([1, 1, 2, 5])):
+            at = draw.randrange(len(text))
+            how = draw.randrange(3)
+            more = draw.choice(PIECES) if how < 2 else ""
+            text = text[:at] + more + text[at + (how > 0) * draw.choice([1, 5, 30]) :]
+        plan.write_text(text, encoding="utf-8")
+        code = main(["preview", str(plan), "--set", "month=2024-03"])
+        out, err = capsys.readouterr()
+        assert code in {0, UNREADABLE}
+        assert len(err.splitlines()) == (code > 0)
+        assert (out == "") == (code > 0)
+        assert len(err) < 1500
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["trips.toml", "trips-2024-03.csv", "trips.ledger"]
+    )
