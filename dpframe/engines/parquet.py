@@ -84,7 +84,9 @@ class ParquetFiles:
         spill_folder: str | os.PathLike[str] | None = None,
     ) -> None:
         if pa is None:
-            raise DPFrameError("reading Parquet files needs pyarrow: pip install dpframe[parquet].")
+            raise DPFrameError(
+                "reading Parquet files needs pyarrow: pip install 'dpframe[parquet]'."
+            )
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self.batch_rows = _checked_rows(batch_rows)

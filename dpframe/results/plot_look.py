@@ -78,7 +78,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt  # optional, and slow to import
     except ImportError:
-        raise DPFrameError("drawing needs matplotlib: pip install dpframe[plot].") from None
+        raise DPFrameError("drawing needs matplotlib: pip install 'dpframe[plot]'.") from None
     return plt
 
 

@@ -147,7 +147,7 @@ def _template() -> Any:
     try:
         from jinja2 import Environment, StrictUndefined  # optional
     except ImportError:
-        raise DPFrameError("a report needs Jinja2: pip install dpframe[report].") from None
+        raise DPFrameError("a report needs Jinja2: pip install 'dpframe[report]'.") from None
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,

@@ -1,0 +1,143 @@
+"""Without any extra all else works, and what needs an extra names it."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml"]
+SCRIPT = """
+import importlib.abc, sys
+
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+import pandas as pd
+import dpframe as dpf
+from dpframe.jobs.commands import main
+from dpframe.errors import DPFrameError
+
+trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.0]})
+trips.dp.declare(
+    keys={"zone": ["A", "B"]},
+    bounds={"fare": (0, 100)},
+    privacy_unit=dpf.EACH_ROW,
+    ledger=dpf.Ledger.create("trips.ledger", budget=dpf.Budget(2, 1e-6)),
+)
+released = trips.dp.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"), epsilon=0.5)
+"""
+WORKS = """
+query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"))
+assert trips.dp.preview(query, share=0.5)["fits"].all()
+assert trips.dp.diagnose(query) is not None
+trips.dp.release({"a": query, "b": dpf.histogram("fare", [0, 10, 100])}, share=0.1, denoise="auto")
+released.dp.interval(0.9), released.dp.std_error, released.dp.covariance, released.dp.percent("n")
+trips.dp.count('zone', epsilon=0.1).dp.combine({'A': 1, 'B': -1})
+repr(released.dp.certificate), repr(trips.dp.budget)
+released.dp.schema()
+released.dp.write_csv("trips.csv")
+dpf.verify(dpf.read_csv("trips.csv"), ledger=dpf.Ledger("trips.ledger"))
+trips.to_csv("private.csv", index=False)
+open("trips.toml", "w").write(PLAN)
+assert main(["preview", "trips.toml"]) == 0
+assert main(["release", "trips.toml"]) == 0
+assert main(["verify", "trips.csv", "out.csv", "--ledger", "trips.ledger"]) == 0
+assert main(["show", "out.csv"]) == 0
+assert main(["ledger", "trips.ledger"]) == 0
+"""
+PLAN = """
+[data]
+path = "private.csv"
+[declare]
+each_row = true
+keys.zone = ["A", "B"]
+[queries.zones]
+kind = "count"
+by = "zone"
+[release]
+epsilon = 0.1
+name = "one"
+files = "out.csv"
+[ledger]
+path = "trips.ledger"
+"""
+NEEDS = {
+    "write_parquet": ("released.dp.write_parquet('x.parquet')", "parquet"),
+    "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
+    "plot": ("released.dp.plot(column='n')", "plot"),
+    "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
+    "to_dp_event": ("dpf.Ledger('trips.ledger').to_dp_event()", "accounting"),
+    "dask": ("import dpframe.dask", "dask"),
+}
+FILES = {
+    "verify": ["verify", "x.parquet"],
+    "show": ["show", "x.feather"],
+    "release to Parquet": ["release", "parquet-out.toml"],
+    "preview to Parquet": ["preview", "parquet-out.toml"],
+    "release of Parquet": ["release", "parquet-in.toml"],
+    "preview of Feather": ["preview", "feather-in.toml"],
+}
+
+
+def run(script, folder):
+    """Run a script where no extra is installed."""
+    source = f"HIDDEN = {HIDDEN}\nPLAN = {PLAN!r}\n{SCRIPT}\n{script}"
+    return subprocess.run(
+        [sys.executable, "-c", source],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_everything_else_works_without_extras(tmp_path):
+    done = run(WORKS, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_needs_an_extra_names_it(tmp_path):
+    calls = [
+        f"""
+try:
+    {call}
+except (DPFrameError, ImportError) as error:
+    assert isinstance(error, DPFrameError) or {name!r} == "dask", type(error)
+    assert "pip install 'dpframe[{extra}]'" in str(error), str(error)
+else:
+    raise AssertionError({name!r})
+"""
+        for name, (call, extra) in NEEDS.items()
+    ]
+    done = run("\n".join(calls), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_commands_name_the_extra(tmp_path, what):
+    for name in ("x.parquet", "x.feather"):
+        (tmp_path / name).write_bytes(b"PAR1")
+    (tmp_path / "private.csv").write_text("zone\nA\n")
+    for name, old, new in (
+        ("parquet-out", "out.csv", "out.parquet"),
+        ("parquet-in", "private.csv", "x.parquet"),
+        ("feather-in", "private.csv", "x.feather"),
+    ):
+        (tmp_path / f"{name}.toml").write_text(PLAN.replace(old, new))
+    done = run(f"sys.exit(main({FILES[what]!r}))", tmp_path)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'dpframe[parquet]'" in line
+
+
+def test_extras_that_are_named_are_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {extra for _, extra in NEEDS.values()} <= set(project["optional-dependencies"])
