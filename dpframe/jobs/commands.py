@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dpframe.jobs.answers import Answer, answered, told
-from dpframe.jobs.looking import look_at_ledger, show, verified
+from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.terminal import INTERRUPTED, UNREADABLE, is_written, say
 
@@ -35,17 +36,20 @@ class Command:
     about
         What it does, in a line.
     run
-        Does it for one file.
+        Does it for one file, or for all together.
     options
         Adds its own options.
     several
-        Whether it takes several files.
+        Whether it takes several files, one by one.
+    together
+        Whether it takes several files at once.
     """
 
     about: str
-    run: Callable[[argparse.Namespace, Path], Answer]
+    run: Callable[[argparse.Namespace, Any], Answer]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     several: bool = False
+    together: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,8 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = _parsed(arguments)
         command = COMMANDS[given.command]
-        files: list[Path] = given.files if command.several else [given.file]
-        answers = [answered(str(path), partial(command.run, given, path)) for path in files]
+        if command.together:
+            answers = [answered(str(given.output), partial(command.run, given, given.files))]
+        else:
+            files: list[Path] = given.files if command.several else [given.file]
+            answers = [answered(str(path), partial(command.run, given, path)) for path in files]
         return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
     except KeyboardInterrupt:
         say("interrupted", sys.stderr)
@@ -81,7 +88,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         one = commands.add_parser(
             name, help=command.about, description=command.about, allow_abbrev=False
         )
-        if command.several:
+        if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
         else:
             one.add_argument("file", type=_path, metavar="FILE")
@@ -112,6 +119,17 @@ def _setting(text: str) -> tuple[str, str]:
 def _verify_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
     parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    _verify_options(parser)
+    parser.add_argument(
+        "--output", type=_path, required=True, metavar="PATH", help="the page to write"
+    )
+    parser.add_argument("--title", default="Release report", help="what stands above the page")
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals; 0.95")
+    parser.add_argument("--percent", action="store_true", help="show percentages, too")
+    parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
 
 
 def _ledger_options(parser: argparse.ArgumentParser) -> None:
@@ -165,6 +183,9 @@ COMMANDS: dict[str, Command] = {
         "check a ledger and print what is spent and left; or make one",
         look_at_ledger,
         _ledger_options,
+    ),
+    "report": Command(
+        "write a page about released files, to decide by", reported, _report_options, together=True
     ),
     "preview": Command(
         "check a plan and print cost and errors; reads no rows and spends nothing",

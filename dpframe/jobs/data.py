@@ -70,6 +70,11 @@ class Data:
         shown = ", ".join(map(str, self.paths))
         raise self._error(f"must name {_FORMATS}, all of one kind, got {shown}.")
 
+    @property
+    def _place(self) -> Path | list[Path]:
+        """A file or a folder by itself, or a list of files."""
+        return self.paths[0] if len(self.paths) == 1 else list(self.paths)
+
     def labels(self) -> list[Hashable]:
         """Return the labels of the columns, which are public; no row is read."""
         form = self.form
@@ -79,7 +84,7 @@ class Data:
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
                 raise self._error(f"{path} is not a file.")
         if form == "parquet":
-            return list(self._read(lambda: scan_parquet(list(self.paths)).columns))
+            return list(self._read(lambda: scan_parquet(self._place).columns))
         first, *others = (self._read(partial(_header, self, path)) for path in self.paths)
         if any(set(other) != set(first) for other in others):
             raise self._error("the files must have the same columns.")
@@ -88,7 +93,7 @@ class Data:
     def frame(self, needed: Mapping[str, str | None]) -> Frame:
         """Open the private rows; needed are columns, with what they hold in CSV files."""
         if self.form == "parquet":
-            return self._read(lambda: scan_parquet(list(self.paths)))
+            return self._read(lambda: scan_parquet(self._place))
         read = _csv_rows if self.form == "csv" else _feather_rows
         parts = [self._read(partial(read, self, path, needed)) for path in self.paths]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
@@ -131,7 +136,7 @@ class Data:
                 return self._kind_of(label, values, numbers)
         raise self.section.error(
             f"nothing declared says what {label!r} holds, and CSV files have no types: give "
-            f'data.types.{label} = "string", or one of {", ".join(KINDS)}.'
+            f'data.types.{label} = "int64", or another of {", ".join(KINDS)}.'
         )
 
     def _kind_of(self, label: Hashable, values: Any, numbers: str = "int64") -> str:

@@ -2,17 +2,22 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpframe.jobs.answers import Answer
+import pandas as pd
+
+from dpframe.errors import DPFrameError
+from dpframe.jobs.answers import Answer, answered
 from dpframe.jobs.released_files import opened_ledger, read_released
-from dpframe.jobs.terminal import UNREADABLE
+from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget
 from dpframe.results.certificate import verify
+from dpframe.results.report import report
 
-__all__ = ["look_at_ledger", "show", "state_of", "verified"]
+__all__ = ["look_at_ledger", "reported", "show", "state_of", "verified"]
 
 _MOST_ROWS = 20
 
@@ -38,13 +43,57 @@ def verified(given: argparse.Namespace, path: Path) -> Answer:
     said = f"{path}: {certificate.state}, {certificate.digest}"
     if given.ledger is None:
         return Answer(str(path), said, facts)
-    try:
-        ledger = opened_ledger(given.ledger)
-    except OSError as error:
-        raise OSError(f"the ledger {given.ledger}: {error}") from error
+    ledger = _ledger_of(given.ledger)
     verify(released, ledger=ledger)
     said = f"{said}, in ledger {ledger.ledger_id}"
     return Answer(str(path), said, facts | {"ledger_id": ledger.ledger_id})
+
+
+def _ledger_of(path: Path) -> Ledger:
+    """Open a ledger that is looked at beside other files."""
+    try:
+        return opened_ledger(path)
+    except OSError as error:
+        raise OSError(f"the ledger {path}: {error}") from error
+
+
+def reported(given: argparse.Namespace, paths: list[Path]) -> Answer:
+    """Write a page about released files, by which a person decides whether to publish."""
+    output: Path = given.output
+    if output.resolve() in {path.resolve() for path in (*paths, given.ledger) if path}:
+        own = "--output must be another file than those that are read."
+        return Answer(str(output), code=UNREADABLE, problems=(own,))
+    if output.exists() and not given.overwrite:
+        there = f"there is a file {output} already: give --overwrite to replace it."
+        return Answer(str(output), code=UNREADABLE, problems=(there,))
+    ledger = None if given.ledger is None else _ledger_of(given.ledger)
+    frames = {str(path): _named_read(path) for path in paths}
+    options = {"title": given.title, "level": given.level, "percent": given.percent}
+    page = report(frames, ledger=ledger, **options)
+    output.write_text(page, encoding="utf-8", newline="\n")
+    wrong = [
+        f"{path}: {answer.problems[0]}"
+        for path, frame in frames.items()
+        if (answer := answered(path, partial(_sound, path, frame, ledger))).code
+    ]
+    facts = {"tables": list(frames), "sound": not wrong}
+    code = ALTERED if wrong else SOUND
+    return Answer(str(output), f"{output}: written", facts, code, tuple(wrong))
+
+
+def _named_read(path: Path) -> pd.DataFrame:
+    """Read one of several released files; what is wrong is said with its name."""
+    try:
+        return read_released(path)
+    except DPFrameError as error:
+        raise type(error)(f"{path}: {error}") from None
+    except Exception as error:  # a file from anywhere makes its reader raise anything
+        raise OSError(f"{path}: {error or type(error).__name__}") from None
+
+
+def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
+    verify(frame, ledger=ledger)
+    return Answer(path)
 
 
 def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:

@@ -27,6 +27,7 @@ from dpframe.jobs.plan_file import Job
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
 from dpframe.preview import preview
+from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
 __all__ = ["Done", "Tried", "preview_job", "release_job"]
@@ -207,7 +208,7 @@ def _opened_ledger(job: Job) -> Ledger:
     if not path.exists():
         raise error(
             f"there is no ledger {path}. Make it once, for all runs: dpframe ledger {path} "
-            "--create --epsilon 1 --delta 1e-6, or as large as the budget shall be.",
+            f"--create {_amounts(job.budget)}.",
             "path",
         )
     if not path.is_file() or not is_ledger(path):
@@ -218,6 +219,14 @@ def _opened_ledger(job: Job) -> Ledger:
     if job.budget is not None and job.budget != ledger.budget:
         raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
     return ledger
+
+
+def _amounts(budget: Budget | None) -> str:
+    """Give a budget as options of the command that makes a ledger."""
+    if budget is None:
+        return "--epsilon 1 --delta 1e-6, or as large as the budget shall be"
+    kept = f" --discovery {budget.discovery:g}" if budget.discovery else ""
+    return f"--epsilon {budget.epsilon!r} --delta {budget.delta!r}{kept}"
 
 
 def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:

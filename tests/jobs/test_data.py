@@ -65,6 +65,15 @@ def test_files_are_put_together(tmp_path, form):
     assert released(plan)["trips"].tolist() == [120, 40, 40]
 
 
+def test_a_folder_of_parquet_files_is_read(tmp_path):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', '"rows"'))
+    (tmp_path / "rows").mkdir()
+    for name in ("a", "b", "c"):
+        written(tmp_path / "rows" / f"{name}.parquet")
+    plan.write_text(plan.read_text().replace("max_rows = 100", "max_rows = 200"))
+    assert released(plan)["trips"].tolist() == [180, 60, 60]
+
+
 def test_files_with_other_columns_are_refused(tmp_path):
     plan = exact(tmp_path, ('"trips-{month}.csv"', '["a.csv", "b.csv"]'))
     TRIPS.to_csv(tmp_path / "a.csv", index=False)

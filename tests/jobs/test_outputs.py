@@ -1,0 +1,115 @@
+"""Where jobs write: never over what they read, over links, or half a file."""
+
+import multiprocessing
+import os
+import sys
+
+import pytest
+from support.planning import TRIPS, planned
+
+import dpframe as dpf
+from dpframe.errors import AlreadyReleasedError, PlanFileError
+from dpframe.jobs import outputs
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.running import preview_job, release_job
+
+MARCH = Overrides({"month": "2024-03"})
+
+
+def job_writing(folder, path):
+    """Plan a release of which one query is written to some path."""
+    plan = planned(folder, ('kind = "histogram"', f'kind = "histogram"\nfiles = "{path}"'))
+    return read_plan(plan, MARCH)
+
+
+def test_the_data_are_not_replaced(tmp_path):
+    job = job_writing(tmp_path, "trips-2024-03.csv")
+    before = (tmp_path / "trips-2024-03.csv").read_bytes()
+    with pytest.raises(PlanFileError, match="is a file or a folder that this job reads"):
+        release_job(job, overwrite=True)
+    assert (tmp_path / "trips-2024-03.csv").read_bytes() == before
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+def test_folders_of_data_get_no_other_files(tmp_path):
+    (tmp_path / "rows").mkdir()
+    job = job_writing(tmp_path, "rows/fares.parquet")
+    data = Overrides({"month": "2024-03"}, (tmp_path / "rows",))
+    (tmp_path / "trips-2024-03.csv").unlink()
+    TRIPS.to_parquet(tmp_path / "rows" / "trips.parquet")
+    with pytest.raises(PlanFileError, match="that this job reads"):
+        preview_job(read_plan(job.source.path, data))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_and_devices_are_not_written_through(tmp_path):
+    (tmp_path / "fares.csv").symlink_to(tmp_path / "elsewhere.csv")
+    job = job_writing(tmp_path, "fares.csv")
+    with pytest.raises(PlanFileError, match="is a link, a folder or a device"):
+        preview_job(job, overwrite=True)
+    os.mkfifo(tmp_path / "pipe.csv")
+    job.source.path.write_text(job.source.text.replace("fares.csv", "pipe.csv"))
+    with pytest.raises(PlanFileError, match="is a link, a folder or a device"):
+        preview_job(read_plan(job.source.path, MARCH), overwrite=True)
+
+
+def test_a_folder_that_is_full_is_known_before_the_charge(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    plan = planned(tmp_path)
+    monkeypatch.setitem(outputs.WRITERS, ".csv", full)
+    with pytest.raises(PlanFileError, match="cannot be written: No space left"):
+        release_job(read_plan(plan, MARCH))
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, capsys, monkeypatch):
+    plan = planned(tmp_path)
+    place = tmp_path / "fares-2024-03.csv"
+    write = outputs.write_all
+
+    def late(job, frames, *, overwrite):
+        place.write_text("mine")
+        return write(job, frames, overwrite=overwrite)
+
+    monkeypatch.setattr("dpframe.jobs.running.write_all", late)
+    assert main(["release", str(plan), "--set", "month=2024-03"]) == 5
+    assert place.read_text() == "mine"
+    assert "was made by something else meanwhile" in capsys.readouterr().err
+    (folder,) = tmp_path.glob("dpframe-released-*")
+    assert len(list(folder.glob("*.csv"))) == 2
+
+
+def test_nothing_is_left_beside_the_files(tmp_path):
+    plan = planned(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    release_job(read_plan(plan, MARCH))
+    made = {path.name for path in tmp_path.iterdir()} - before
+    tables = {"by_zone-2024-03.csv", "fares-2024-03.csv"}
+    assert made == tables | {f"{name}.certificate.json" for name in tables}
+
+
+def _released(plan, answers):
+    try:
+        release_job(read_plan(plan, MARCH))
+    except (AlreadyReleasedError, PlanFileError) as error:
+        answers.put(type(error).__name__)
+    else:
+        answers.put("done")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes start otherwise there")
+def test_of_two_runs_at_once_one_releases(tmp_path):
+    plan = planned(tmp_path)
+    processes = multiprocessing.get_context("spawn")
+    answers = processes.Queue()
+    runs = [processes.Process(target=_released, args=(plan, answers)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    said = sorted(answers.get(timeout=120) for _ in runs)
+    for run in runs:
+        run.join()
+    assert said.count("done") == 1
+    assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
