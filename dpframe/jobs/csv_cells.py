@@ -1,22 +1,54 @@
-"""Cells of a CSV file, each read by itself.
+"""Rows and cells of a CSV file, each read by itself.
 
 A reader that guesses what a column holds looks at all of its cells: one odd cell of one person
 would change how the cells of all others are read. Here the type of a column is public, and a cell
 that is not of it is missing.
 """
 
+import csv
+import gzip
+import io
 import math
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["KINDS", "cells_as"]
+__all__ = ["KINDS", "cells_as", "csv_rows"]
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _INT64 = range(-(2**63), 2**63)
+_LONGEST_CELL = 2**31 - 1
+
+
+@contextmanager
+def csv_rows(path: Path, separator: str) -> Iterator[Iterator[list[str]]]:
+    """Open a CSV file, which may be compressed, for its rows; no cell in it is refused."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        with _text_of(path) as lines:
+            yield (row for row in csv.reader(lines, delimiter=separator) if row)
+    finally:
+        csv.field_size_limit(before)
+
+
+@contextmanager
+def _text_of(path: Path) -> Iterator[TextIO]:
+    with ExitStack() as opened:
+        data: IO[bytes]
+        if path.suffix.lower() == ".zip":
+            archive = opened.enter_context(zipfile.ZipFile(path))
+            data = opened.enter_context(archive.open(archive.namelist()[0]))
+        else:
+            data = opened.enter_context(path.open("rb"))
+        if path.suffix.lower() == ".gz":
+            data = cast(IO[bytes], opened.enter_context(gzip.open(data)))
+        yield io.TextIOWrapper(data, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def cells_as(kind: str, texts: Sequence[Any]) -> pd.Series:

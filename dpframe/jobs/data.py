@@ -1,16 +1,11 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
-import csv
-import gzip
-import io
-import zipfile
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TextIO, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +16,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError
-from dpframe.jobs.csv_cells import KINDS, cells_as
+from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows
 from dpframe.jobs.plan_text import Section
 from dpframe.queries.kinds import Query
 
@@ -199,49 +194,31 @@ def _paths(section: Section) -> tuple[Path, ...]:
     return tuple(section.source.folder / section.filled("path", text) for text in texts)
 
 
-def _options(data: Data) -> dict[str, Any]:
-    """Say how CSV files are read: as texts, of which only those named are missing."""
-    return {
-        "sep": data.separator,
-        "dtype": str,
-        "keep_default_na": False,
-        "na_values": ["", *data.missing],
-        "index_col": False,
-        "encoding": "utf-8-sig",
-        "encoding_errors": "replace",
-    }
-
-
 def _header(data: Data, path: Path) -> list[Hashable]:
     """Read the labels of the columns of a file."""
     if data.form == "csv":
-        with _text_of(path) as lines:  # pandas would look at rows, too
-            return next(list(row) for row in csv.reader(lines, delimiter=data.separator) if row)
+        with csv_rows(path, data.separator) as rows:
+            return list(next(rows))
     from pyarrow import ipc  # comes with the extra that reads such files
 
     with ipc.open_file(path) as reader:
         return list(reader.schema.names)
 
 
-@contextmanager
-def _text_of(path: Path) -> Iterator[TextIO]:
-    """Open a CSV file, which may be compressed."""
-    with ExitStack() as opened:
-        data: IO[bytes]
-        if path.suffix.lower() == ".zip":
-            archive = opened.enter_context(zipfile.ZipFile(path))
-            data = opened.enter_context(archive.open(archive.namelist()[0]))
-        else:
-            data = opened.enter_context(path.open("rb"))
-        if path.suffix.lower() == ".gz":
-            data = cast(IO[bytes], opened.enter_context(gzip.open(data)))
-        yield io.TextIOWrapper(data, encoding="utf-8-sig", errors="replace", newline="")
-
-
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
-    texts = pd.read_csv(path, usecols=list(needed), **_options(data))
-    cells = {name: cells_as(kind or "string", texts[name]) for name, kind in needed.items()}
-    return pd.DataFrame(cells, index=texts.index)
+    """Read columns of a CSV file; a row that is too short has missing cells."""
+    absent = {"", *data.missing}
+    with csv_rows(path, data.separator) as rows:
+        header = next(rows)
+        places = [header.index(name) for name in needed]
+        texts: list[list[str | None]] = [[] for _ in places]
+        for row in rows:
+            for cells, at in zip(texts, places, strict=True):
+                cells.append(row[at] if at < len(row) and row[at] not in absent else None)
+    columns = zip(needed.items(), texts, strict=True)
+    return pd.DataFrame(
+        {name: cells_as(kind or "string", cells) for (name, kind), cells in columns}
+    )
 
 
 def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

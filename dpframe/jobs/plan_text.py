@@ -16,7 +16,7 @@ __all__ = ["PlanText", "Section", "read_text"]
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 500  # of a file in which the line of a key is looked for
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 _NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),
@@ -108,7 +108,7 @@ class Section:
             (line for n in range(len(named), 0, -1) if (line := self.source.line_of(named[:n]))),
             None,
         )
-        dotted = ".".join(key if _BARE.fullmatch(key) else repr(key) for key in named)
+        dotted = ".".join(map(_shown_key, named))
         place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
         return PlanFileError(f"{place}: {why}" if place else str(why))
 
@@ -161,6 +161,11 @@ class Section:
         """Return a text with its placeholders filled in; `None` where it is not given."""
         given = self.get(key, str)
         return None if given is None else self.filled(key, given)
+
+
+def _shown_key(key: str) -> str:
+    """Show a key as TOML has it, if it is not too long."""
+    return key if _BARE.fullmatch(key) else f"{key!r:.60}"
 
 
 def kind_words(kind: type) -> str:

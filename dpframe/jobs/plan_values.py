@@ -12,6 +12,7 @@ from dpframe.jobs.plan_text import Section
 __all__ = ["amount_at", "edges_at", "groups_at", "pairs_at"]
 
 _ENDS = 2
+_FAR = 1e300  # edges stay finite
 _SUCH_GROUPS = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
 
 
@@ -88,8 +89,10 @@ def edges_at(section: Section, key: str) -> Any:
         for end in ("from", "to")
     )
     number = table.need("bins", int, such_as="bins = {from = 0, to = 100, bins = 20}")
-    if not 0 < number <= MOST_GROUPS or not low < high:
-        raise section.error(f"must have bins >= 1 and from < to, got {given!r:.200}.", key)
+    if not 0 < number <= MOST_GROUPS or not -_FAR <= low < high <= _FAR:
+        raise section.error(
+            f"must have bins >= 1 and from < to, both finite, got {given!r:.200}.", key
+        )
     edges = np.linspace(low, high, number + 1)
     return edges.astype(np.int64) if _is_whole(edges) else edges
 

@@ -1,5 +1,6 @@
 """Commands on plans: what they print, what they leave behind, and their exit codes."""
 
+import gzip
 import json
 import sys
 
@@ -58,7 +59,10 @@ def test_what_is_released_is_what_the_call_releases(plan):
 
 
 def test_a_preview_reads_no_rows_and_changes_nothing(plan, capsys):
-    (plan.parent / "trips-2024-03.csv").write_text("driver,zone,fare\n" + '"' * 1001)
+    (plan.parent / "trips-2024-03.csv.gz").write_bytes(
+        gzip.compress(b"driver,zone,fare\n") + gzip.compress(b"1,A,5\n" * 20_000)[:-9]
+    )
+    plan.write_text(plan.read_text().replace('{month}.csv"\n\n[decl', '{month}.csv.gz"\n\n[decl'))
     before = {path: path.read_bytes() for path in plan.parent.iterdir()}
     assert run("preview", plan) == SOUND
     out, _ = capsys.readouterr()

@@ -194,17 +194,23 @@ def test_days_are_groups(tmp_path):
         preview_job(read_plan(plan, Overrides({"month": "2024-03"}, name="again")))
 
 
-@pytest.mark.parametrize("form", ["csv", "feather", "parquet"])
-def test_damaged_data_are_told_without_a_cell(tmp_path, form):
+@pytest.mark.parametrize("row", ['7,"A', "7", "7,A,5,5,5", '7,"A"x,5', "\x00", "é" * 200_000])
+def test_an_odd_row_stops_nothing(tmp_path, row):
+    plan = exact(tmp_path)
+    place = tmp_path / "trips-2024-03.csv"
+    place.write_bytes(place.read_bytes() + row.encode("latin-1"))
+    assert abs(released(plan)["trips"] - [60, 20, 20]).sum() <= 1
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "feather", "parquet"])
+def test_damaged_data_are_told(tmp_path, form):
     plan = exact(tmp_path, ('"trips-{month}.csv"', f'"trips-{{month}}.{form}"'))
     path = tmp_path / f"trips-2024-03.{form}"
     written(path)
     data = path.read_bytes()
-    path.write_bytes(data + b'1,"secret' if form == "csv" else data[: len(data) // 2])
-    with pytest.raises(DPFrameError) as told:
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(DPFrameError, match="path"):
         release_job(read_plan(plan, MARCH))
-    assert "secret" not in str(told.value)
-    assert "path" in str(told.value)
     assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
 
 
