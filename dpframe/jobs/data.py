@@ -215,10 +215,8 @@ def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.Da
         for row in rows:
             for cells, at in zip(texts, places, strict=True):
                 cells.append(row[at] if at < len(row) and row[at] not in absent else None)
-    columns = zip(needed.items(), texts, strict=True)
-    return pd.DataFrame(
-        {name: cells_as(kind or "string", cells) for (name, kind), cells in columns}
-    )
+    kinds = [kind or "string" for kind in needed.values()]
+    return pd.DataFrame(dict(zip(needed, map(cells_as, kinds, texts), strict=True)))
 
 
 def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -30,7 +31,7 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
         "columns": sorted(tried.needed),
         "ledger": state_of(tried.ledger),
     }
-    problems = list(tried.warned)
+    problems = _warnings(tried.warned)
     if not tried.fits:
         problems.append("the release does not fit in what is left of the budget")
     code = SOUND if tried.fits else TOO_MUCH
@@ -70,12 +71,16 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     words = [f"{file}: written" for file in done.written]
     words.append(f"{done.ledger.status()}")
     if not done.failed:
-        return Answer(str(path), "\n".join(words), facts, SOUND, done.warned)
-    problems = (*done.warned, *_lost(done))
+        return Answer(str(path), "\n".join(words), facts, SOUND, tuple(_warnings(done.warned)))
+    problems = (*_warnings(done.warned), *_lost(done))
     facts |= {"saved": str(done.saved)} if done.saved else {"tables": _tables(done)}
     if done.saved is None:
         words.append(json.dumps(_tables(done)))
     return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+
+
+def _warnings(warned: Sequence[str]) -> list[str]:
+    return [f"warning: {one}" for one in warned]
 
 
 def _lost(done: Done) -> list[str]:
