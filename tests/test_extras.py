@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml"]
+HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml", "jinja2"]
 SCRIPT = """
 import importlib.abc, sys
 
@@ -73,6 +73,7 @@ NEEDS = {
     "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
     "plot": ("released.dp.plot(column='n')", "plot"),
     "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
+    "report": ("released.dp.report('x.html')", "report"),
     "to_dp_event": ("dpf.Ledger('trips.ledger').to_dp_event()", "accounting"),
     "dask": ("import dpframe.dask", "dask"),
 }

@@ -1,7 +1,6 @@
 """Commands that look at what was released: files and ledgers."""
 
 import argparse
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ def show(_: argparse.Namespace, path: Path) -> Answer:
     facts = {
         "state": certificate.state,
         "certificate": certificate.to_dict(),
-        "table": json.loads(frame.to_json(orient="table", index=True, date_format="iso"))["data"],
+        "table": frame.reset_index().to_dict("records"),
     }
     words = f"{certificate}\n\n{frame.to_string(max_rows=_MOST_ROWS)}"
     return Answer(str(path), words, facts)

@@ -1,0 +1,47 @@
+"""A ledger is tried in memory: what is spent there is not spent in the file."""
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import AlreadyReleasedError, BudgetExceededError
+from dpframe.ledger.ledger import rehearsed
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = dpf.Ledger.create(tmp_path / "trips.ledger", budget=dpf.Budget(1))
+    trips(made).dp.count(epsilon=0.75, name="march")
+    return made
+
+
+def trips(ledger):
+    frame = pd.DataFrame({"x": [1, 2]})
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    return frame
+
+
+def test_what_is_tried_is_judged_as_the_ledger_would(ledger):
+    frame = trips(rehearsed(ledger))
+    with pytest.raises(BudgetExceededError):
+        frame.dp.count(epsilon=0.5)
+    with pytest.raises(AlreadyReleasedError):
+        frame.dp.count(epsilon=0.1, name="march")
+    frame.dp.count(epsilon=0.25)
+    assert frame.dp.budget.remaining_epsilon == 0
+
+
+def test_what_is_tried_does_not_reach_the_file(ledger):
+    before = ledger.path.read_bytes()
+    trips(rehearsed(ledger)).dp.count(epsilon=0.25, name="april")
+    assert ledger.path.read_bytes() == before
+    assert ledger.status().remaining_epsilon == 0.25
+    assert dpf.Ledger(ledger.path).head == ledger.head
+
+
+def test_whom_a_trial_protects_is_not_settled(tmp_path):
+    ledger = dpf.Ledger.create(tmp_path / "new.ledger", budget=dpf.Budget(1))
+    tried = rehearsed(ledger)
+    trips(tried)
+    assert tried.protected is not None
+    assert dpf.Ledger(ledger.path).protected is None
