@@ -1,13 +1,11 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import pandas as pd
 
 from dpframe.accessors.parquet import scan_parquet
@@ -17,6 +15,7 @@ from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows
+from dpframe.jobs.csv_types import kind_from_plan
 from dpframe.jobs.plan_text import Section
 from dpframe.queries.kinds import Query
 
@@ -25,7 +24,6 @@ __all__ = ["Data", "read_data"]
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
 _Read = TypeVar("_Read")
-_Said: TypeAlias = tuple[Hashable, Any, str]  # a column, values of it, and what numbers are in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class Data:
         return frame
 
     def columns_for(
-        self, labels: list[Hashable], declared: Declaration, queries: Iterable[Query]
+        self, labels: list[Hashable], declared: Declaration, queries: Collection[Query]
     ) -> Mapping[str, str | None]:
         """Say which columns a release reads, and what they hold in CSV files."""
         asked = [label for query in queries for label in query.labels]
@@ -109,42 +107,18 @@ class Data:
             raise self._error(str(error)) from None
         if self.form != "csv":
             return {str(label): None for label in needed}
-        said = [one for query in queries for one in _said(query)]
-        known = {str(label): self._kind(label, declared, said) for label in [*asked, *unit]}
+        known = {str(label): self._kind(label, declared, queries) for label in [*asked, *unit]}
         return dict.fromkeys(map(str, needed), "string") | known
 
-    def _kind(self, label: Hashable, declared: Declaration, said: list[_Said]) -> str:
+    def _kind(self, label: Hashable, declared: Declaration, queries: Collection[Query]) -> str:
         """Say what a column of a CSV file holds, from public facts."""
-        if label in self.types:
-            return self.types[str(label)]
-        if label == declared.unit_column:
-            return "string"
-        facts = declared.column(label)
-        if facts.keys is not None:
-            return self._kind_of(label, list(facts.keys))
-        if facts.integer:
-            return "int64"
-        if facts.bounds is not None:
-            return self._kind_of(label, facts.bounds, "float64")
-        for column, values, numbers in said:
-            if column == label:
-                return self._kind_of(label, values, numbers)
-        raise self.section.error(
-            f"nothing declared says what {label!r} holds, and CSV files have no types: give "
-            f'data.types.{label} = "int64", or another of {", ".join(KINDS)}.'
-        )
-
-    def _kind_of(self, label: Hashable, values: Any, numbers: str = "int64") -> str:
-        """Say what holds such values."""
-        found = {_kind_of_value(value, numbers) for value in values}
-        if found == {"int64", "float64"}:
-            return "float64"
-        if len(found) == 1 and None not in found:
-            return str(*found)
-        raise self.section.error(
-            f"what is declared for {label!r} is of several types, or of one that no cell of a CSV "
-            f'file has: give data.types.{label} = "string", or one of {", ".join(KINDS)}.'
-        )
+        found = self.types.get(str(label)) or kind_from_plan(label, declared, queries)
+        if found is None:
+            raise self.section.error(
+                f"what is declared does not say what {label!r} holds, and CSV files have no types: "
+                f'give data.types.{label} = "int64", or another of {", ".join(KINDS)}.'
+            )
+        return found
 
     def _read(self, read: Callable[[], _Read]) -> _Read:
         """Read files; an error of another package may quote private cells."""
@@ -227,32 +201,3 @@ def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.D
     return table.replace_schema_metadata(None).to_pandas(
         types_mapper=pd.ArrowDtype  # dtypes that do not depend on what is missing
     )
-
-
-def _said(query: Query) -> Iterable[_Said]:
-    """Give values that a query itself names for its columns: keys, bins and bounds."""
-    if isinstance(query.keys, Mapping):
-        for label, keys in query.keys.items():
-            yield label, keys, "int64"
-    elif query.keys is not None and len(query.by) == 1:
-        yield query.by[0], query.keys, "int64"
-    if query.bin_axis is not None:
-        yield query.bin_axis.column, query.bin_axis.keys.left[:1], "float64"
-    for asked in query.outputs:
-        for label, bounds in asked.bounds.items():
-            yield label, bounds, "float64"
-
-
-def _kind_of_value(value: object, numbers: str) -> str | None:
-    """Say which kind of cells can equal a value."""
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, datetime):
-        return "datetime" if value.tzinfo is None else "datetime-utc"
-    if isinstance(value, date):
-        return "date"
-    if isinstance(value, int | np.integer):
-        return numbers
-    return "float64" if isinstance(value, float) else None

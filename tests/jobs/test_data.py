@@ -135,14 +135,52 @@ def test_whole_numbers_beyond_floats_stay_exact():
     assert cells_as("int64", ["9007199254740993", "x"])[0] == 9007199254740993
 
 
-def test_columns_of_conditions_need_a_type(tmp_path):
-    long = TRIPS.assign(miles=range(len(TRIPS)))
-    plan = exact(tmp_path, ('by = "zone"', 'by = "zone"\nwhere = "miles < 50"'))
+def with_condition(tmp_path, condition):
+    """Plan a release in which only a condition names some columns."""
+    long = TRIPS.assign(miles=range(len(TRIPS)), day="2024-03-01", paid=["yes", "no"] * 50)
+    plan = exact(tmp_path, ('by = "zone"', f'by = "zone"\nwhere = "{condition}"'))
     long.to_csv(tmp_path / "trips-2024-03.csv", index=False)
-    with pytest.raises(PlanFileError, match=r"data.types.miles = "):
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("condition", "kinds"),
+    [
+        ("miles < 50", {"miles": "float64"}),
+        ("not (-5 < miles) or 3 <= miles / 2 < 4", {"miles": "float64"}),
+        ("-miles > paid", {"miles": "float64", "paid": "float64"}),
+        ("paid == 'yes' and miles in [1, 2]", {"paid": "string", "miles": "float64"}),
+        ("paid not in ['no', 'maybe']", {"paid": "string"}),
+        ("fare > 3 or zone == 'A'", {"fare": "float64", "zone": "string"}),
+    ],
+)
+def test_conditions_say_what_columns_hold(tmp_path, condition, kinds):
+    tried = preview_job(read_plan(with_condition(tmp_path, condition), MARCH))
+    assert {column: tried.needed[column] for column in kinds} == kinds
+
+
+@pytest.mark.parametrize(
+    ("condition", "column"),
+    [
+        ("paid", "paid"),
+        ("paid == miles", "paid"),
+        ("paid == paid", "paid"),
+        ("day >= '2024-03-01'", "day"),
+        ("paid == 'yes' or paid == 1", "paid"),
+        ("paid in ['yes', 1]", "paid"),
+    ],
+)
+def test_columns_of_other_conditions_need_a_type(tmp_path, condition, column):
+    plan = with_condition(tmp_path, condition)
+    with pytest.raises(PlanFileError, match=rf"data.types.{column} = "):
         preview_job(read_plan(plan, MARCH))
+
+
+def test_types_of_the_plan_go_first(tmp_path):
+    plan = with_condition(tmp_path, "miles < 50")
     text = plan.read_text().replace("[declare]", '[data.types]\nmiles = "int64"\n\n[declare]')
     plan.write_text(text)
+    assert preview_job(read_plan(plan, MARCH)).needed["miles"] == "int64"
     assert released(plan)["trips"].tolist() == [30, 10, 10]
     plan.write_text(text.replace('"int64"', '"integer"'))
     with pytest.raises(PlanFileError, match="must be one of string, int64"):
