@@ -8,12 +8,14 @@ __all__ = [
     "AlreadyReleasedError",
     "BudgetExceededError",
     "CalibrationError",
+    "CallError",
     "CertificateError",
     "DPFrameError",
     "DPFrameWarning",
     "DeclarationError",
     "LedgerBusyError",
     "LedgerError",
+    "NoSuchNameError",
     "PlanFileError",
     "QueryError",
     "ReleaseError",
@@ -31,6 +33,14 @@ class DPFrameError(Exception):
 
 class DPFrameWarning(UserWarning):
     """What is asked protects people less than it seems to; judged on public facts alone."""
+
+
+class CallError(DPFrameError, TypeError):
+    """A function or method was called with an argument that it does not have."""
+
+
+class NoSuchNameError(DPFrameError, AttributeError):
+    """An accessor has nothing of this name."""
 
 
 class DeclarationError(DPFrameError, ValueError):

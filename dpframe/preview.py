@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.doors.release import checked_plan
 from dpframe.engines import Frame
@@ -23,7 +24,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.results.intervals import half_width as width_of
-from dpframe.strategies import Prediction
+from dpframe.strategies import MechanismName, Prediction
 
 __all__ = ["Wanted", "preview"]
 
@@ -33,6 +34,7 @@ Wanted: TypeAlias = float | Mapping[Hashable, float]
 _PER_ROWS = "1 / rows"
 
 
+@with_keywords
 def preview(
     frame: Frame,
     queries: Query | Mapping[str, Query],
@@ -42,7 +44,7 @@ def preview(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismName = "auto",
     compare: bool = False,
     std_error: Wanted | None = None,
     half_width: Wanted | None = None,

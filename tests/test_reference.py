@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import dpframe as dpf
+from dpframe.queries.reading import CapOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 PROSE = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
 SECTIONS = re.split(r"^## ", PROSE, flags=re.MULTILINE)
+CAPS = {*CapOptions.__annotations__}  # called `**caps` on the page
 CATCH_ALLS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 FUNCTIONS = sorted(
@@ -35,7 +37,8 @@ def keywords(function):
 def missing(function, called, page):
     """Return the arguments of a function that no call of it on a page names."""
     calls = re.findall(rf"`(?:dpf\.)?{called}\(([^`]*)", page)
-    return sorted(keywords(function) - set(re.findall(r"\w+", " ".join(calls))))
+    named = set(re.findall(r"\w+", " ".join(calls)))
+    return sorted(keywords(function) - named - (CAPS if "caps" in named else set()))
 
 
 @pytest.mark.parametrize("name", dpf.__all__)

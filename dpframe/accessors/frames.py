@@ -7,6 +7,8 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
+from dpframe.calls import with_keywords_of_methods
+from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
 from dpframe.results import intervals, plot, plot_map
 from dpframe.results.certificate import Certificate, certificate_of
@@ -24,6 +26,7 @@ __all__ = ["DPAccessor"]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
+@with_keywords_of_methods()
 class DPAccessor(PrivateAccessor):
     """Differentially private releases of a frame, and what can be done with a released frame.
 
@@ -56,7 +59,7 @@ class DPAccessor(PrivateAccessor):
 
     def denoise(
         self,
-        method: str = "auto",
+        method: DenoiserName = "auto",
         *,
         columns: Hashable | list[Hashable] | None = None,
         graph: object = None,

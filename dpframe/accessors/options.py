@@ -1,24 +1,10 @@
-"""Keywords that methods pass on: how much to spend, what to record, and caps."""
+"""Keywords that methods pass on: those of a release or a preview, and caps."""
 
-from typing import TypedDict
-
+from dpframe.doors.options import ReleaseOptions, SpendOptions
 from dpframe.preview import Wanted
-from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.reading import CapOptions
 
-__all__ = ["CallOptions", "PreviewOptions", "ReleaseOptions", "SpendOptions", "caps_of"]
-
-
-class SpendOptions(TypedDict, total=False):
-    """How much to spend, in exactly one way, and on which mechanism; see `dpframe.release`."""
-
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
-    mechanism: str
-    privacy_unit: EachRow | None
+__all__ = ["CallOptions", "PreviewOptions", "caps_of"]
 
 
 class PreviewOptions(SpendOptions, total=False):
@@ -28,15 +14,6 @@ class PreviewOptions(SpendOptions, total=False):
     std_error: Wanted | None
     half_width: Wanted | None
     rows: float | None
-
-
-class ReleaseOptions(SpendOptions, total=False):
-    """How much to spend, how to denoise, and what to record; see `dpframe.release`."""
-
-    denoise: str | None
-    graph: object
-    name: str | None
-    note: str | None
 
 
 class CallOptions(ReleaseOptions, CapOptions, total=False):

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from dpframe.accessors.private import PrivateAccessor
+from dpframe.calls import with_keywords
 from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Paths
 
 __all__ = ["ParquetScan", "scan_parquet"]
@@ -21,6 +22,7 @@ class ParquetScan(ParquetFiles):
         return PrivateAccessor(self)
 
 
+@with_keywords
 def scan_parquet(
     path: Paths,
     *,

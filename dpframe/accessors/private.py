@@ -1,12 +1,14 @@
 """What `.dp` does with private frames of any kind: one-line delegations, without state."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, overload
 
 import pandas as pd
 
-from dpframe.accessors.options import CallOptions, PreviewOptions, ReleaseOptions, caps_of
+from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
+from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
+from dpframe.denoise.methods import DenoiserName
 from dpframe.doors.declare import declare
 from dpframe.doors.diagnose import diagnose
 from dpframe.doors.discover import (
@@ -15,6 +17,7 @@ from dpframe.doors.discover import (
     discover,
     preview_discover,
 )
+from dpframe.doors.options import ReleaseOptions
 from dpframe.doors.release import release
 from dpframe.doors.suggest import (
     PreviewCapsOptions,
@@ -39,10 +42,12 @@ from dpframe.queries import asking
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
 from dpframe.queries.together import AggregatePart
+from dpframe.strategies import MechanismName
 
 __all__ = ["PrivateAccessor"]
 
 
+@with_keywords_of_methods(release, preview, discover)
 class PrivateAccessor:
     """Differentially private releases of a private frame of any kind that an engine can read.
 
@@ -230,8 +235,8 @@ class PrivateAccessor:
         mu: float | None = None,
         rho: float | None = None,
         share: float | None = None,
-        mechanism: str = "auto",
-        denoise: str | None = None,
+        mechanism: MechanismName = "auto",
+        denoise: DenoiserName | None = None,
         graph: object = None,
         name: str | None = None,
         note: str | None = None,
@@ -266,6 +271,14 @@ class PrivateAccessor:
             "privacy_unit": privacy_unit,
         }
         return self._one(query, spend)
+
+    @overload
+    def release(self, query: Query, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
+
+    @overload
+    def release(
+        self, query: Mapping[str, Query], **spend: Unpack[ReleaseOptions]
+    ) -> dict[str, pd.DataFrame]: ...
 
     def release(self, query: Query | Mapping[str, Query], **spend: Unpack[ReleaseOptions]) -> Any:
         """Release a query, or a dict of them at once; see `dpframe.release`."""
@@ -337,5 +350,4 @@ class PrivateAccessor:
         return self.ledger.status()
 
     def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
-        released: pd.DataFrame = release(self._frame, query, **spend)
-        return released
+        return release(self._frame, query, **spend)

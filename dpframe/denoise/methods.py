@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,25 @@ from dpframe.denoise.wavelets import tree_wavelets
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import Law
 
-__all__ = ["METHODS", "Facts", "Method", "denoise_array"]
+__all__ = ["METHODS", "DenoiserName", "Facts", "Method", "denoise_array"]
+
+
+DenoiserName: TypeAlias = Literal[
+    "auto",
+    "empirical_bayes",
+    "james_stein",
+    "gaussian_prior",
+    "soft_threshold",
+    "tree_wavelets",
+    "trend_filter",
+    "nonnegative",
+    "simplex",
+    "l1_ball",
+    "monotone",
+    "consistent",
+    "whole",
+]
+"""What a column may be denoised with: the best of them, or one of `METHODS`."""
 
 
 class Facts(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from dpframe.arguments import check_text, is_label, shown
+from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.careless import warn_of_budget
 from dpframe.declaration.facts import Declaration
@@ -24,6 +25,7 @@ __all__ = ["declare"]
 _DECLARING = OneAtATime()
 
 
+@with_keywords
 def declare(
     frame: Frame,
     schema: object = None,

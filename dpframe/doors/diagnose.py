@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.columns import values
 from dpframe.columns.describing import in_short, kinds_of
 from dpframe.columns.silence import silent
@@ -48,6 +49,7 @@ class _Line:
     hint: str = ""
 
 
+@with_keywords
 def diagnose(
     frame: Frame,
     queries: Query | Mapping[str, Query] | None = None,

@@ -6,11 +6,12 @@ whose rows are a result, as its counts are: dtype and order of the labels say no
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.doors.release import after_charge, check_recorded, entry_of
@@ -30,6 +31,9 @@ from dpframe.results.certificate import Certificate, attach
 
 __all__ = ["DiscoverOptions", "LookOptions", "discover", "preview_discover"]
 
+DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
+"""The noise that hides numbers of units."""
+
 _CHANCES = (0.05, 0.5, 0.95)
 
 
@@ -46,7 +50,7 @@ class LookOptions(TypedDict, total=False):
     rho: float | None
     share: float | None
     discovery: float | None
-    mechanism: str
+    mechanism: DiscoveryMechanism
     privacy_unit: EachRow | None
 
 
@@ -57,6 +61,7 @@ class DiscoverOptions(LookOptions, total=False):
     note: str | None
 
 
+@with_keywords
 def discover(
     frame: Frame,
     by: Columns,
@@ -71,7 +76,7 @@ def discover(
     rho: float | None = None,
     share: float | None = None,
     discovery: float | None = None,
-    mechanism: str = "auto",
+    mechanism: DiscoveryMechanism = "auto",
     name: str | None = None,
     note: str | None = None,
     privacy_unit: EachRow | None = None,
@@ -159,6 +164,7 @@ def discover(
     return after_charge(measure)
 
 
+@with_keywords
 def preview_discover(
     frame: Frame,
     by: Columns,
@@ -173,7 +179,7 @@ def preview_discover(
     rho: float | None = None,
     share: float | None = None,
     discovery: float | None = None,
-    mechanism: str = "auto",
+    mechanism: DiscoveryMechanism = "auto",
     privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:
     """Show which groups would be found, and at what cost; reads no data and spends nothing.

@@ -8,7 +8,7 @@ import getpass
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, overload
 from uuid import uuid4
 
 import numpy as np
@@ -16,8 +16,11 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import check_note, check_release_name, visible
+from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
+from dpframe.denoise.methods import DenoiserName
+from dpframe.doors.options import ReleaseOptions
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
@@ -39,7 +42,7 @@ from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 from dpframe.results.packed import packed_loadings
 from dpframe.results.read_off import moments_part, ratio_part
-from dpframe.strategies import Estimate
+from dpframe.strategies import Estimate, MechanismName
 from dpframe.strategies.noise import noise_of
 
 __all__ = ["after_charge", "check_recorded", "checked_plan", "entry_of", "release"]
@@ -48,6 +51,17 @@ Made = TypeVar("Made")
 """What is made after a charge."""
 
 
+@overload
+def release(frame: Frame, queries: Query, **options: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
+
+
+@overload
+def release(
+    frame: Frame, queries: Mapping[str, Query], **options: Unpack[ReleaseOptions]
+) -> dict[str, pd.DataFrame]: ...
+
+
+@with_keywords
 def release(
     frame: Frame,
     queries: Query | Mapping[str, Query],
@@ -57,8 +71,8 @@ def release(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
-    denoise: str | None = None,
+    mechanism: MechanismName = "auto",
+    denoise: DenoiserName | None = None,
     graph: object = None,
     name: str | None = None,
     note: str | None = None,

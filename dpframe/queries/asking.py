@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Unpack
 
 from dpframe.arguments import is_label, shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 
+@with_keywords
 def count(
     by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
 ) -> Count:
@@ -77,10 +79,11 @@ def count(
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
     """
-    limits = limits_of("count", caps)
+    limits = limits_of(caps)
     return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
 
 
+@with_keywords
 def rate(
     condition: str,
     by: By = None,
@@ -117,9 +120,10 @@ def rate(
     [0.5, 1.0]
     """
     groups = labels_of("by", by), condition_of(where), kept(keys)
-    return Rate(*groups, met=Condition.parse(condition), limits=limits_of("rate", caps))
+    return Rate(*groups, met=Condition.parse(condition), limits=limits_of(caps))
 
 
+@with_keywords
 def sum(
     columns: Columns,
     by: By = None,
@@ -180,9 +184,10 @@ def sum(
     labels = some(labels_of("columns", columns))
     given = labels_of("by", by), condition_of(where), kept(keys), labels, bounds_of(labels, bounds)
     options = read_options(max_true, n, n_weight, objective)
-    return Sum(*given, options, limits=limits_of("sum", caps))
+    return Sum(*given, options, limits=limits_of(caps))
 
 
+@with_keywords
 def mean(
     columns: Columns,
     by: By = None,
@@ -220,9 +225,10 @@ def mean(
     """
     labels = some(labels_of("columns", columns))
     groups = labels_of("by", by), condition_of(where), kept(keys)
-    return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of("mean", caps))
+    return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
+@with_keywords
 def var(
     columns: Columns,
     by: By = None,
@@ -262,9 +268,10 @@ def var(
     """
     labels = some(labels_of("columns", columns))
     groups = labels_of("by", by), condition_of(where), kept(keys)
-    return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of("var", caps))
+    return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
+@with_keywords
 def std(
     columns: Columns,
     by: By = None,
@@ -293,9 +300,10 @@ def std(
     """
     labels = some(labels_of("columns", columns))
     groups = labels_of("by", by), condition_of(where), kept(keys)
-    return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of("std", caps))
+    return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
+@with_keywords
 def histogram(
     column: Hashable,
     bins: object,
@@ -340,9 +348,10 @@ def histogram(
         )
     groups = labels, condition_of(where), kept(keys)
     bins = check_bins(column, bins)
-    return Histogram(*groups, column=column, bins=bins, limits=limits_of("histogram", caps))
+    return Histogram(*groups, column=column, bins=bins, limits=limits_of(caps))
 
 
+@with_keywords
 def units(
     by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
 ) -> UnitCount:
@@ -376,7 +385,7 @@ def units(
     >>> released["units"].tolist()
     [1, 1]
     """
-    limits = limits_of("units", caps)
+    limits = limits_of(caps)
     if limits.rows_per_group is not None:
         raise QueryError(
             "units counts a unit once in a group, however many rows it has there: "

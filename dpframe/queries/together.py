@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dpframe.arguments import is_unicode
+from dpframe.calls import nearest, no_such_keyword, with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS
 from dpframe.queries.kinds import (
@@ -14,6 +15,7 @@ from dpframe.queries.kinds import (
     Deviation,
     Keys,
     Mean,
+    Query,
     Rate,
     Sum,
     UnitCount,
@@ -54,6 +56,7 @@ NOT_OUTPUTS = (
 _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 
+@with_keywords
 def aggregate(
     by: By = None,
     *,
@@ -103,7 +106,7 @@ def aggregate(
     }
     given = labels, condition_of(where), kept(keys), MappingProxyType(dict(queries))
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*given, options, limits=limits_of("aggregate", caps))
+    return Aggregate(*given, options, limits=limits_of(caps))
 
 
 def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
@@ -112,6 +115,8 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
             f"{name}= cannot name an output of aggregate: {_NOT_NAMES}. Choose another name; "
             "amounts and options go to release(...)."
         )
+    if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
+        raise no_such_keyword("aggregate", name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if isinstance(query, UnitCount):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import pandas as pd
 
 from dpframe.arguments import a_type, visible
+from dpframe.calls import with_keywords
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
 from dpframe.html import pairs, section, titled
 from dpframe.ledger.ledger import Ledger
@@ -185,6 +186,7 @@ class Certificate(Part):
         return section(titled("Privacy certificate"), pairs(rows), columns, *steps)
 
 
+@with_keywords
 def certificate_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 
@@ -264,6 +266,7 @@ def read_certificate(found: object) -> Certificate:
     return read(Certificate, found, "this certificate")
 
 
+@with_keywords
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
@@ -19,6 +20,7 @@ __all__ = ["Weights", "combine"]
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
 
+@with_keywords
 def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd.DataFrame:
     """Return a linear combination of released cells with its standard error and interval.
 

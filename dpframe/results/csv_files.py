@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, UNSEALED, Certificate, verify
 from dpframe.results.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
@@ -78,6 +79,7 @@ def sidecar_of(path: Place) -> Path:
     return Path(place + _SUFFIX)
 
 
+@with_keywords
 def write_csv(released: pd.DataFrame, path: Place) -> None:
     """Write a released frame to a CSV file, and its certificate to a file beside it.
 
@@ -127,6 +129,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     sidecar_of(place).write_bytes(beside)
 
 
+@with_keywords
 def read_csv(path: Place) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.calls import with_keywords
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.means import NoisyRatio, shrunken_means
-from dpframe.denoise.methods import Facts, denoise_array
+from dpframe.denoise.methods import DenoiserName, Facts, denoise_array
 from dpframe.privacy.laws import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.results.certificate import (
@@ -41,9 +42,10 @@ MEANS = "shrunken_means"
 _Made: TypeAlias = tuple[np.ndarray | ExtensionArray, StepPart]
 
 
+@with_keywords
 def denoised(
     released: pd.DataFrame,
-    method: str = "auto",
+    method: DenoiserName = "auto",
     *,
     columns: Hashable | Sequence[Hashable] | None = None,
     graph: object = None,
@@ -116,6 +118,7 @@ def denoised(
     return apply_denoising(released, certificate, how)
 
 
+@with_keywords
 def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
     """Return what the denoised columns were made with, and what was tried.
 

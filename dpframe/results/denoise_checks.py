@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import nearest, no_such_keyword
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
 from dpframe.queries.outputs import Statistic
@@ -19,6 +20,7 @@ __all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "
 Across: TypeAlias = Literal["rows", "columns"]
 
 _SAME = 1e-9
+_KEYWORDS = ("method", "columns", "graph", "across")
 
 
 class Described(NamedTuple):
@@ -200,6 +202,8 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
     required = METHODS[method].required if method != "auto" else frozenset()
     unknown = sorted(options.keys() - allowed)
     if unknown:
+        if nearest(unknown[0], _KEYWORDS):
+            raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
         raise QueryError(
             f"{unknown[0]!r} is not an option of method={method!r}, which takes "
             f"{sorted(allowed)!r}."

@@ -8,6 +8,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
@@ -23,6 +24,7 @@ __all__ = ["covariance", "half_width", "interval", "std_error"]
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
+@with_keywords
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """Return the standard error of every released cell.
 
@@ -58,6 +60,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
+@with_keywords
 def interval(
     released: pd.DataFrame,
     level: float = 0.95,
@@ -180,6 +183,7 @@ def _bars(
     return low, high
 
 
+@with_keywords
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row.
 

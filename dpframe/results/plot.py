@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import verify
 from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
@@ -33,6 +34,7 @@ _MOST_PANELS = 64
 _WIDE = 22  # characters of a title of one line
 
 
+@with_keywords
 def plot(
     released: pd.DataFrame,
     *,

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import certificate_of
 from dpframe.results.plot_cells import Drawn, gather, locate
@@ -23,6 +24,7 @@ _AREA = 42.0  # of a new panel, in square inches
 _LEVEL = 0.95  # of the intervals within which colors are linear
 
 
+@with_keywords
 def plot_map(
     released: pd.DataFrame,
     coords: Coords,

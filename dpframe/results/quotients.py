@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
@@ -56,6 +57,7 @@ class _Quotient:
     noise: _Noise
 
 
+@with_keywords
 def ratio(
     released: pd.DataFrame, numerator: Hashable, denominator: Hashable, level: float = 0.95
 ) -> pd.DataFrame:
@@ -139,6 +141,7 @@ def ratio(
     return _table(released, certificate, quotient, level)
 
 
+@with_keywords
 def percent(
     released: pd.DataFrame, column: Hashable | None = None, level: float = 0.95
 ) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import a_type, visible
+from dpframe.calls import with_keywords
 from dpframe.errors import DPFrameError, QueryError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.privacy.accuracy import check_level
@@ -30,6 +31,7 @@ _CHART = (600.0, 120.0)
 _MOST_POINTS = 1000  # of a chart 600 wide
 
 
+@with_keywords
 def report(
     released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame],
     *,

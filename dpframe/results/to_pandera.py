@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.results.certificate import verify
 from dpframe.results.record_noise import ColumnPart
 
@@ -13,6 +14,7 @@ __all__ = ["schema_of"]
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
 
 
+@with_keywords
 def schema_of(released: pd.DataFrame) -> Any:
     """Return a pandera schema that takes this release, and no table of another shape.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
 from dpframe.strategies import bernstein, box, correlated, independent, pair, sparse, spread
@@ -27,6 +27,7 @@ __all__ = [
     "Domain",
     "Estimate",
     "Mechanism",
+    "MechanismName",
     "Moments",
     "Output",
     "Planner",
@@ -36,6 +37,9 @@ __all__ = [
     "Workload",
     "independently",
 ]
+
+MechanismName: TypeAlias = Literal["auto", "gaussian", "correlated", "laplace", "box", "classical"]
+"""What a release may be asked for: the best of them, or one of `MECHANISMS`."""
 
 Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""

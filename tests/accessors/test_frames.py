@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accessors import options
+from dpframe.doors.options import ReleaseOptions
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.queries import asking
@@ -69,12 +69,10 @@ def test_methods_are_the_public_functions(frame, name):
 def test_methods_take_what_the_descriptions_take(name):
     described = inspect.signature(getattr(asking, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
-    of_query = [
-        p for p in method if p not in {"self", "spend", *options.ReleaseOptions.__annotations__}
-    ]
-    assert of_query[: len(described) - 1] == [p for p in described if p not in {"queries", "caps"}]
+    of_query = [p for p in method if p not in {"self", "named", *ReleaseOptions.__annotations__}]
+    assert of_query == [p for p in described if p != "queries"]
     spends = inspect.signature(dpf.release).parameters
-    assert set(options.ReleaseOptions.__annotations__) == set(spends) - {"frame", "queries"}
+    assert set(ReleaseOptions.__annotations__) == set(spends) - {"frame", "queries"}
 
 
 def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):

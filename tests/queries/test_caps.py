@@ -120,7 +120,7 @@ def test_caps_of_a_part_of_an_aggregate_are_refused():
 
 @pytest.mark.parametrize("function", [dpf.count, dpf.units])
 def test_a_misspelled_keyword_is_a_type_error(function):
-    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got .* 'max_row'"):
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) has no keyword 'max_row'"):
         function(max_row=1)
     with pytest.raises(TypeError, match="max_row"):
         made().dp.count(max_row=1, epsilon=1)

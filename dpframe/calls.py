@@ -1,0 +1,166 @@
+"""How a call shows its keywords, and what it says of those that it does not have."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import Parameter, Signature
+from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
+
+from dpframe.errors import CallError
+
+__all__ = ["nearest", "no_such_keyword", "with_keywords", "with_keywords_of_methods"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_ELSEWHERE = {
+    "alpha": "level",
+    "clip": "bounds",
+    "confidence": "level",
+    "eps": "epsilon",
+    "filter": "where",
+    "group": "by",
+    "group_by": "by",
+    "groupby": "by",
+    "groups": "keys",
+    "limits": "bounds",
+    "noise": "mechanism",
+    "query": "where",
+    "range": "bounds",
+    "unit": "privacy_unit",
+    "user": "privacy_unit",
+    "values": "keys",
+}
+"""What keywords are called in other libraries."""
+
+
+def with_keywords(function: _Function) -> _Function:
+    """Show the keywords that a function passes on in its signature, and refuse all others by name.
+
+    What a type checker sees of the function stays as it is: `**spend: Unpack[SpendOptions]`.
+
+    Parameters
+    ----------
+    function
+        Any function. Keywords that a `TypedDict` lists are shown with the default `None`.
+
+    Raises
+    ------
+    CallError
+        By the function, if it is called with a keyword, or by position with an argument, that it
+        does not have.
+
+    Examples
+    --------
+    >>> @with_keywords
+    ... def count(by=None, *, epsilon=None): ...
+    >>> count(epsilom=1)
+    Traceback (most recent call last):
+        ...
+    dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
+    """
+    return _checked(function, {})
+
+
+def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class], _Class]:
+    """Do the same for all public methods of a class.
+
+    Parameters
+    ----------
+    *like
+        Functions that the methods call: a keyword that is passed on to them has their default.
+    """
+    passed_on = [inspect.signature(one).parameters for one in reversed(like)]
+    defaults = {name: one.default for parameters in passed_on for name, one in parameters.items()}
+
+    def decorated(cls: _Class) -> _Class:
+        for name, method in list(vars(cls).items()):
+            if inspect.isfunction(method) and not name.startswith("_"):
+                setattr(cls, name, _checked(method, defaults))
+        return cls
+
+    return decorated
+
+
+def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
+    """Wrap a function so that it has the whole signature, and checks what it is given."""
+    signature = _whole(inspect.signature(function), defaults)
+    parameters = [one for one in signature.parameters.values() if one.name != "self"]
+    known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
+    by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
+    kinds = {one.kind for one in parameters}
+    taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
+    most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        if taken is not None and not taken.issuperset(keywords):
+            (first, *_) = (name for name in keywords if name not in taken)
+            raise no_such_keyword(function.__name__, first, known)
+        if len(args) > most:
+            raise _too_many(function.__name__, by_position, known)
+        return function(*args, **keywords)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(_Function, checked)
+
+
+def _whole(signature: Signature, defaults: Mapping[str, object]) -> Signature:
+    """Replace the keywords that are passed on in a dict by parameters of their own."""
+    own = signature.parameters.values()
+    return signature.replace(parameters=[made for one in own for made in _listed(one, defaults)])
+
+
+def _listed(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Parameter]:
+    if get_origin(parameter.annotation) is not Unpack:
+        yield parameter
+        return
+    (options,) = get_args(parameter.annotation)
+    for name, kind in get_type_hints(options).items():
+        default = defaults.get(name)
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
+    """Make the error about a keyword that a call does not have.
+
+    Parameters
+    ----------
+    called
+        The function or method called.
+    name
+        The keyword given.
+    known
+        The keywords that there are, in order.
+    """
+    close = nearest(name, known)
+    hint = f"; did you mean {close!r}?" if close else f". It takes {', '.join(known)}."
+    return CallError(f"{called}() has no keyword {name!r}{hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that was most likely meant, if there is one.
+
+    Examples
+    --------
+    >>> nearest("epsilom", ["epsilon", "delta"]), nearest("eps", ["epsilon"]), nearest("a", ["by"])
+    ('epsilon', 'epsilon', None)
+    """
+    names = list(known)
+    elsewhere = _ELSEWHERE.get(name.lower())
+    if elsewhere in names:
+        return elsewhere
+    return next(iter(get_close_matches(name.lower(), names, 1)), None)
+
+
+def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
+    """Make the error about arguments that are not given by keyword."""
+    places = [name for name in order if name != "self"]
+    named = [f"{name}=" for name in known if name not in places]
+    first = f"{' and '.join(places)} alone" if places else "nothing"
+    rest = f": give {', '.join(named)} by keyword" if named else ""
+    return CallError(f"{called}() takes {first} by position{rest}.")

@@ -1,0 +1,163 @@
+"""Every public call shows its keywords, and says of a misspelled one what was meant."""
+
+import inspect
+import pickle
+from inspect import Parameter
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.accessors.private import PrivateAccessor
+from dpframe.calls import with_keywords
+from dpframe.errors import CallError, DPFrameError, QueryError
+from dpframe.queries.together import NOT_OUTPUTS
+
+SPEND = {"epsilon", "delta", "mu", "rho", "share", "mechanism", "privacy_unit"}
+RECORDED = {"name", "note"}
+CAPS = {"max_rows", "max_groups", "max_rows_per_group"}
+QUERIES = {"count", "rate", "sum", "mean", "var", "std", "histogram", "units", "aggregate"}
+CATCH_ALLS = {"aggregate": "queries", "denoised": "options", "denoise": "options"}
+
+FUNCTIONS = {
+    name: getattr(dpf, name) for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))
+}
+METHODS = {
+    f".{name}": method
+    for accessor in (PrivateAccessor, dpf.DPAccessor)
+    for name, method in vars(accessor).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+}
+CALLS = {**FUNCTIONS, **METHODS}
+
+
+def parameters(call):
+    return inspect.signature(call).parameters
+
+
+def required(call):
+    """Return placeholders for the arguments that a call needs."""
+    return [
+        one.name
+        for one in parameters(call).values()
+        if one.default is Parameter.empty and one.kind is Parameter.POSITIONAL_OR_KEYWORD
+    ]
+
+
+def test_all_calls_are_looked_at():
+    assert {*QUERIES, "release", "preview", "discover", "declare", "interval"} <= {*FUNCTIONS}
+    assert {f".{name}" for name in (*QUERIES, "release", "denoise", "plot")} <= {*METHODS}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_call_hides_its_keywords(name):
+    hidden = [one.name for one in parameters(CALLS[name]).values() if one.kind is one.VAR_KEYWORD]
+    called = name.removeprefix(".")
+    assert hidden == ([] if called not in CATCH_ALLS else hidden[:1])
+    assert all("Unpack" not in str(one.annotation) for one in parameters(CALLS[name]).values())
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_methods_of_queries_show_amounts_caps_and_what_is_recorded(name):
+    shown = parameters(METHODS[f".{name}"])
+    assert {*shown} >= SPEND | RECORDED | CAPS | {"denoise", "graph", "by", "where", "keys"}
+    assert shown["mechanism"].default == "auto"
+    assert shown["epsilon"].default is None
+    assert {*parameters(FUNCTIONS[name])} >= CAPS
+
+
+@pytest.mark.parametrize("name", ["release", "preview", "discover", "preview_discover"])
+def test_methods_show_the_keywords_of_their_functions_with_the_same_defaults(name):
+    function, method = parameters(FUNCTIONS[name]), parameters(METHODS[f".{name}"])
+    known = {one: function[one].default for one in function if one not in ("frame", "queries")}
+    assert {one: method[one].default for one in method if one not in ("self", "query")} == known
+
+
+@pytest.mark.parametrize("name", sorted({*CALLS} - {"aggregate", ".aggregate"}))
+def test_a_misspelled_keyword_names_the_call_and_the_keyword_meant(name):
+    call = CALLS[name]
+    known = [p for p, one in parameters(call).items() if one.kind is one.KEYWORD_ONLY]
+    catches = any(one.kind is one.VAR_KEYWORD for one in parameters(call).values())
+    if not known or catches:
+        return
+    words = rf"^{call.__name__}\(\) has no keyword '{known[0]}x'; did you mean '{known[0]}'\?$"
+    with pytest.raises(CallError, match=words) as caught:
+        call(*required(call), **{f"{known[0]}x": 1})
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, DPFrameError)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_keyword_like_no_other_is_answered_with_those_there_are(name):
+    call = CALLS[name]
+    if any(one.kind is one.VAR_KEYWORD for one in parameters(call).values()):
+        return
+    with pytest.raises(CallError, match=rf"^{call.__name__}\(\) has no keyword 'zzzz'\. It takes"):
+        call(*required(call), zzzz=1)
+
+
+@pytest.fixture
+def frame():
+    made = pd.DataFrame({"zone": list("ABA"), "fare": [1.0, 2.0, 3.0]})
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6))
+    made.dp.declare(
+        keys={"zone": ["A", "B"]},
+        bounds={"fare": (0, 9)},
+        privacy_unit=dpf.EACH_ROW,
+        ledger=ledger,
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda dp: dp.count(epsilom=0.5), "'epsilom'; did you mean 'epsilon'"),
+        (lambda dp: dp.count("zone", eps=0.5), "'eps'; did you mean 'epsilon'"),
+        (lambda dp: dp.mean("fare", groupby="zone", epsilon=1), "did you mean 'by'"),
+        (lambda dp: dp.sum("fare", clip=(0, 1), epsilon=1), "did you mean 'bounds'"),
+        (lambda dp: dp.units(filter="fare > 1", epsilon=1), "did you mean 'where'"),
+        (lambda dp: dp.aggregate(n=dpf.count(), epsilom=1), "'epsilom'; did you mean 'epsilon'"),
+        (lambda dp: dp.declare(budgets=1), "did you mean 'budget'"),
+        (lambda dp: dp.count("zone", 0.5), "takes by alone by position: give where="),
+        (lambda dp: dp.preview(dpf.count(), 0.5), "takes query alone by position"),
+    ],
+)
+def test_nothing_is_charged_for_a_call_that_is_wrong(frame, ask, words):
+    with pytest.raises(CallError, match=words):
+        ask(frame.dp)
+    assert frame.dp.ledger.entries == ()
+
+
+def test_outputs_of_aggregate_may_be_called_like_a_keyword_with_a_letter_more(frame):
+    query = dpf.aggregate("zone", keys_=dpf.count(), notes=dpf.sum("fare"))
+    assert list(query.queries) == ["keys_", "notes"]
+    with pytest.raises(QueryError, match=r"visits= must be dpf\.count\(\)"):
+        dpf.aggregate("zone", visits=3)
+    assert "epsilon" in NOT_OUTPUTS
+
+
+def test_options_of_denoising_are_told_from_its_keywords(frame):
+    released = frame.dp.count("zone", epsilon=0.5)
+    with pytest.raises(CallError, match="'colums'; did you mean 'columns'"):
+        released.dp.denoise("simplex", colums=["count"])
+    with pytest.raises(QueryError, match="is not an option of method='simplex'"):
+        released.dp.denoise("simplex", radius=1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_still_found_by_name(name):
+    function = FUNCTIONS[name]
+    assert pickle.loads(pickle.dumps(function)) is function  # noqa: S301
+    assert function.__doc__ and function.__module__.startswith("dpframe.")
+
+
+def test_what_a_wrapped_function_takes_reaches_it():
+    @with_keywords
+    def add(a, b=2, *more, c=3):
+        return a, b, more, c
+
+    assert add(1) == (1, 2, (), 3)
+    assert add(1, 5, 6, 7, c=0) == (1, 5, (6, 7), 0)
+    with pytest.raises(TypeError, match="missing 1 required"):
+        add()
