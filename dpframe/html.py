@@ -11,9 +11,12 @@ from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 __all__ = [
+    "FACTS",
     "bounds_text",
     "budget_html",
     "declaration_html",
+    "declared_columns",
+    "declared_facts",
     "grid",
     "pairs",
     "section",
@@ -21,6 +24,9 @@ __all__ = [
     "titled",
     "unit_lines",
 ]
+
+FACTS = ("column", "bounds", "keys", "whole numbers", "missing values", "from")
+"""What is shown of a declared column."""
 
 _LINE = "1px solid rgba(128, 128, 128, 0.35)"
 _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
@@ -116,6 +122,12 @@ def declaration_html(declaration: Any) -> str:
     declaration
         A `dpframe.declaration.facts.Declaration`.
     """
+    tables = pairs(declared_facts(declaration)), grid(FACTS, declared_columns(declaration))
+    return section(titled("Declared as public"), *tables)
+
+
+def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
+    """Return names and values of what is declared about a frame as a whole."""
     caps, ledger = declaration.caps, declaration.ledger
     named = {
         "max_rows": caps.rows,
@@ -123,14 +135,16 @@ def declaration_html(declaration: Any) -> str:
         "max_rows_per_group": caps.rows_per_group,
     }
     budget = None if ledger is None else ledger.budget
-    rows = [
+    return [
         ("privacy unit", unit_lines(declaration.unit_column, named)),
         ("neighbors", declaration.neighboring),
         ("budget", "none: releases are not added up" if budget is None else _budget(budget)),
     ]
-    header = ["column", "bounds", "keys", "whole numbers", "missing values", "from"]
-    facts = [_facts(label, column) for label, column in declaration.columns.items()]
-    return section(titled("Declared as public"), pairs(rows), grid(header, facts))
+
+
+def declared_columns(declaration: Any) -> list[list[object]]:
+    """Return what is declared about every column, under the names of `FACTS`."""
+    return [_facts(label, column) for label, column in declaration.columns.items()]
 
 
 def _facts(label: object, column: Any) -> list[object]:

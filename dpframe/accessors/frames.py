@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
+from dpframe.accessors.showing import no_dp_of_series
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
@@ -23,6 +24,20 @@ from dpframe.results.to_pandera import schema_of
 from dpframe.results.to_parquet import write_parquet
 
 __all__ = ["DPAccessor"]
+
+
+@pd.api.extensions.register_series_accessor("dp")
+class SeriesAccessor:
+    """No accessor: `.dp` of a series says what to ask of its frame.
+
+    Raises
+    ------
+    NoSuchNameError
+        Always. It is an `AttributeError`, so that `hasattr` and `dir` show no `.dp` of a series.
+    """
+
+    def __init__(self, series: pd.Series) -> None:
+        raise no_dp_of_series(series)
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

@@ -1,11 +1,12 @@
 """What `.dp` does with private frames of any kind: one-line delegations, without state."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 
 import pandas as pd
 
 from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
+from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
@@ -59,6 +60,24 @@ class PrivateAccessor:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
+
+    if not TYPE_CHECKING:  # type checkers know all names
+
+        def __getattr__(self, name: str) -> Never:
+            """Say what to use in place of a name that is not there."""
+            if hasattr(type(self), name):  # a property that has failed
+                return object.__getattribute__(self, name)
+            raise no_such_name(self, name)
+
+    def __dir__(self) -> list[str]:
+        """List what applies to this frame; no row of it is looked at."""
+        private = public_names(PrivateAccessor)
+        names = offered(self._frame, private, public_names(type(self)) - private)
+        return sorted(names.union(name for name in super().__dir__() if name.startswith("_")))
+
+    def __repr__(self) -> str:
+        """Show what is declared, left and possible; no row is looked at, and no file read."""
+        return accessor_text(self._frame, (name for name in dir(self) if name[0] != "_"))
 
     def declare(
         self,

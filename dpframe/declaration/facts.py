@@ -8,6 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import shown
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
+from dpframe.declaration.words import declaration_text
 from dpframe.errors import DeclarationError
 from dpframe.html import declaration_html
 from dpframe.ledger.ledger import Ledger
@@ -136,6 +137,10 @@ class Declaration:
                 "protected together."
             )
         return replace(self, privacy_unit=EACH_ROW)
+
+    def __repr__(self) -> str:
+        """Show what is declared, line by line; all of it is public."""
+        return f"Declared as public\n{declaration_text(self)}"
 
     def _repr_html_(self) -> str:
         """Show what is declared as tables in a notebook; all of it is public."""

@@ -213,18 +213,25 @@ class BudgetStatus:
         """Show the budget in a notebook."""
         return budget_html(self)
 
-    def __repr__(self) -> str:
-        """Show the budget as a short table."""
+    @property
+    def words(self) -> str:
+        """What is spent and left, in three lines."""
         budget = self.budget
         kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
         shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
-        lines = [
-            f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
-            f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-            f"Remaining  {_still_fits(self, 4)} "
-            f"({share_left(self, _floor(self.largest_share, 4))}); "
-            f"{_percent_down(self.remaining_share)} of the budget{self._spare}",
-        ]
+        return "\n".join(
+            [
+                f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
+                f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
+                f"Remaining  {_still_fits(self, 4)} "
+                f"({share_left(self, _floor(self.largest_share, 4))}); "
+                f"{_percent_down(self.remaining_share)} of the budget{self._spare}",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        """Show the budget as a short table."""
+        lines = [self.words]
         hidden = self.log.releases - _MOST_SHOWN
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")

@@ -1,0 +1,176 @@
+"""What `.dp` shows of itself and of its frame: public facts alone, and what can be done with it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from dpframe.arguments import visible
+from dpframe.calls import nearest
+from dpframe.declaration.kept import kept_declaration
+from dpframe.declaration.words import declaration_text
+from dpframe.engines import Frame, engine_for
+from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
+from dpframe.results.certificate import ATTRIBUTE, certificate_of
+from dpframe.results.private import is_private
+
+__all__ = [
+    "accessor_text",
+    "no_dp_of_series",
+    "no_such_name",
+    "offered",
+    "public_names",
+]
+
+Standing: TypeAlias = Literal["undeclared", "declared", "derived", "released", "diagnosis", "none"]
+"""What is known of a frame, and so what can be done with it."""
+
+_HEADINGS: Mapping[Standing, str] = MappingProxyType(
+    {
+        "undeclared": "a private frame, of which nothing is declared",
+        "declared": "a private frame, declared as public:",
+        "derived": "a frame derived from a declared one: declare it, with ledger= of the first",
+        "released": "a released frame; dpf.verify checks it:",
+        "diagnosis": "a diagnosis: exact numbers, not for publication",
+        "none": "what is no frame that dpframe can read",
+    }
+)
+_MOST_COLUMNS = 10
+_OF_BUDGET = {"budget", "ledger"}
+_ELSEWHERE = {
+    name: hint
+    for names, hint in {
+        "size value_counts len n rows": "Use .dp.count(by=..., epsilon=...).",
+        "average avg": "Use .dp.mean(columns, by=..., epsilon=...).",
+        "total": "Use .dp.sum(columns, by=..., epsilon=...).",
+        "nunique distinct unique": "Use .dp.units(by=..., epsilon=...) to count privacy units, or "
+        ".dp.discover(by, epsilon=...) to find groups.",
+        "variance": "Use .dp.var(columns, by=..., epsilon=...).",
+        "stdev stddev": "Use .dp.std(columns, by=..., epsilon=...).",
+        "proportion share": 'Use .dp.rate("fare > 10", by=..., epsilon=...).',
+        "hist cut": "Use .dp.histogram(column, bins=[...], epsilon=...).",
+        "agg describe": "Use .dp.aggregate(by=..., n=dpf.count(), epsilon=...).",
+        "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
+        "query filter loc iloc where": "Use where=, a condition as text, as in "
+        '.dp.count(where="fare > 0", epsilon=...).',
+        "median quantile percentile mode min max": "Such numbers are not released; use "
+        ".dp.histogram(column, bins=[...], epsilon=...).",
+        "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
+        "spent remaining left epsilon": "Use .dp.budget.",
+        "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
+        "to_csv": "Use .dp.write_csv(path).",
+    }.items()
+    for name in names.split()
+}
+"""What to use in place of names that pandas and others have."""
+
+
+def public_names(cls: type) -> set[str]:
+    """Return the names of a class and those that it inherits from, but for private ones."""
+    return {name for one in cls.__mro__ for name in vars(one) if not name.startswith("_")}
+
+
+def _standing(frame: Frame) -> Standing:
+    """Tell what is known of a frame; no row of it is looked at."""
+    try:
+        engine = engine_for(frame)
+    except DeclarationError:
+        return "none"
+    attrs = engine.attrs(frame)
+    known: tuple[tuple[Standing, Callable[[], object]], ...] = (
+        ("diagnosis", lambda: is_private(attrs)),
+        ("released", lambda: ATTRIBUTE in attrs),
+        ("declared", lambda: kept_declaration(frame)),
+        ("derived", lambda: engine.is_derived(frame)),
+    )
+    return next((standing for standing, holds in known if holds()), "undeclared")
+
+
+def offered(frame: Frame, private: Iterable[str], released: Iterable[str]) -> set[str]:
+    """Return what applies to a frame, of what there is for private and for released ones.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    private, released
+        Names of methods and properties for private and for released frames.
+    """
+    standing, declaration = _standing(frame), kept_declaration(frame)
+    if standing == "released":
+        return {*released}
+    if standing == "derived":
+        return {"declare"}
+    if standing in ("diagnosis", "none"):
+        return set()
+    charged = declaration is not None and declaration.ledger is not None
+    return {*private} - (set() if charged else _OF_BUDGET)
+
+
+def accessor_text(frame: Frame, names: Iterable[str]) -> str:
+    """Show what is known of a frame, what is left of its budget, and what can be done.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    names
+        What applies to it.
+    """
+    standing = _standing(frame)
+    details = {"declared": _of_declared, "released": _of_released}.get(standing, lambda _: [])
+    possible = "  ".join(f".{name}" for name in sorted(names))
+    lines = [f".dp of {_HEADINGS[standing]}", *details(frame)]
+    return "\n".join([*lines, f"  possible: {possible}"] if possible else lines)
+
+
+def _of_declared(frame: Frame) -> list[str]:
+    """Show a declaration and its budget as it was last seen: no file is read."""
+    declaration = kept_declaration(frame)
+    ledger = None if declaration is None else declaration.ledger
+    left = [] if ledger is None else ledger.last_status().words.splitlines()[1:]
+    return [declaration_text(declaration, _MOST_COLUMNS), *(f"  {line}" for line in left)]
+
+
+def _of_released(frame: pd.DataFrame) -> list[str]:
+    """Show what was asked; the certificate is not checked."""
+    try:
+        certificate = certificate_of(frame)
+    except CertificateError:
+        return ["  its certificate cannot be read"]
+    noise = f"{certificate.mechanism.title} noise, released at {certificate.released_at}"
+    return [f"  {visible(certificate.query.words)}", f"  {visible(noise)}"]
+
+
+def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
+    """Make the error about a name that an accessor does not have, with the right call."""
+    if name.startswith("_"):  # asked for by programs, which need no advice
+        return NoSuchNameError(f"{type(accessor).__name__!r} object has no attribute {name!r}")
+    names = public_names(type(accessor))
+    close = nearest(name, names)
+    if name.lower() in _ELSEWHERE:
+        hint = _ELSEWHERE[name.lower()]
+    elif close is not None:
+        hint = f"Did you mean .dp.{close}?"
+    else:
+        hint = f"It has {', '.join(sorted(names))}."
+    return _nameless(f".dp has no {name!r}. {hint}")
+
+
+def no_dp_of_series(series: pd.Series) -> NoSuchNameError:
+    """Make the error about `.dp` of a series, with what to use of its frame."""
+    if ATTRIBUTE in series.attrs:
+        return _nameless(
+            "a Series has no .dp: the certificate is about the whole released frame. Keep that, "
+            "and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
+        )
+    return _nameless(
+        "a Series has no .dp: query its frame, and name the column, as in "
+        'df.dp.mean("fare", by="zone", epsilon=...). To use only some rows, say where="fare > 0".'
+    )
+
+
+def _nameless(message: str) -> NoSuchNameError:
+    """Make an error that holds no frame, and that Python adds no advice of its own to."""
+    return NoSuchNameError(message, name=None, obj=None)

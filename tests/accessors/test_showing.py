@@ -1,0 +1,239 @@
+"""What `.dp` shows of itself: public facts, what applies, and the right call for a wrong name."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.accessors.private import PrivateAccessor
+from dpframe.accessors.showing import public_names
+from dpframe.engines.pandas import PandasEngine
+from dpframe.errors import DPFrameError, NoSuchNameError
+from dpframe.privacy import noise
+
+PRIVATE = public_names(PrivateAccessor)
+RELEASED = public_names(dpf.DPAccessor) - PRIVATE
+SECRET = "987654321"  # noqa: S105
+
+
+def made():
+    return pd.DataFrame(
+        {"who": [1, 1, 2], "zone": [SECRET, "B", "A"], "fare": [1.0, 2.5, float(SECRET)]}
+    )
+
+
+@pytest.fixture
+def frame():
+    one = made()
+    one.dp.declare(
+        keys={"zone": ["A", "B", "C"]},
+        bounds={"fare": (0, 30)},
+        missing={"fare": 2.5},
+        privacy_unit="who",
+        max_rows=2,
+        budget=dpf.Budget(epsilon=2, delta=1e-6),
+    )
+    return one
+
+
+def offered(accessor):
+    return {name for name in dir(accessor) if not name.startswith("_")}
+
+
+def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
+    assert offered(frame.dp) == PRIVATE
+    frame = made()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    assert offered(frame.dp) == PRIVATE - {"budget", "ledger"}
+    assert offered(made().dp) == PRIVATE - {"budget", "ledger"}
+
+
+def test_other_frames_offer_what_applies(frame):
+    assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED
+    assert offered(frame[frame["fare"] > 1].dp) == {"declare"}
+    assert offered(frame.dp.diagnose().dp) == set()
+    assert offered(dpf.DPAccessor([1, 2])) == set()
+    assert {"count", "declare"} <= PRIVATE
+    assert {"interval", "certificate"} <= RELEASED
+
+
+def test_all_that_is_offered_is_there(frame):
+    released = frame.dp.count("zone", epsilon=0.5)
+    for one in (frame, released):
+        assert all(getattr(one.dp, name, None) is not None for name in offered(one.dp))
+
+
+def test_a_declared_frame_shows_facts_budget_and_what_is_possible(frame):
+    before = repr(frame.dp)
+    assert before.startswith(
+        ".dp of a private frame, declared as public:\n  privacy unit  all rows"
+    )
+    assert "Remaining  mu=" in before and "epsilon=2 for Laplace noise" in before
+    assert ".aggregate  .budget  .count" in before and ".interval" not in before
+    frame.dp.count("zone", epsilon=0.5)
+    assert "epsilon=1.5 for Laplace noise" in repr(frame.dp)
+
+
+def test_frames_of_all_kinds_say_what_they_are(frame):
+    released = frame.dp.count("zone", epsilon=0.5)
+    assert repr(made().dp).startswith(".dp of a private frame, of which nothing is declared\n")
+    assert repr(frame.copy().dp).endswith(
+        "declare it, with ledger= of the first\n  possible: .declare"
+    )
+    shown = repr(released.dp)
+    assert "a released frame" in shown and "count by zone" in shown and ".interval" in shown
+    assert repr(frame.dp.diagnose().dp).endswith("exact numbers, not for publication")
+    released.attrs["dpframe"] = {"format": "no certificate"}
+    assert "its certificate cannot be read" in repr(released.dp)
+
+
+def test_only_some_columns_are_shown():
+    frame = pd.DataFrame([range(40)], columns=[f"c{i}" for i in range(40)])
+    frame.dp.declare(bounds={f"c{i}": (0, 1) for i in range(40)}, privacy_unit=dpf.EACH_ROW)
+    assert "and 30 more" in repr(frame.dp)
+    assert "c39" in repr(frame.dp.declaration)
+
+
+def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    kept = [frame, made(), frame.copy(), frame.dp.count("zone", epsilon=0.5)]
+    for name in ("totals", "gathered", "labels"):
+        monkeypatch.setattr(PandasEngine, name, never)
+    monkeypatch.setattr(noise, "random_bytes", never)
+    for name in ("__getitem__", "itertuples", "to_numpy", "__repr__", "__len__"):
+        monkeypatch.setattr(pd.DataFrame, name, never)
+    for one in kept:
+        assert SECRET not in repr(one.dp)
+        assert SECRET not in " ".join(dir(one.dp))
+        with pytest.raises(AttributeError) as caught:
+            one.dp.nunique  # noqa: B018
+        assert SECRET not in str(caught.value)
+
+
+def test_a_ledger_file_is_not_read_to_show_a_frame(tmp_path):
+    frame = made()
+    path = tmp_path / "trips.ledger"
+    ledger = dpf.Ledger.create(path, budget=dpf.Budget(epsilon=2))
+    frame.dp.declare(privacy_unit="who", max_rows=2, ledger=ledger)
+    path.unlink()
+    assert "epsilon=2 for Laplace noise" in repr(frame.dp)
+    assert "budget" in dir(frame.dp)
+
+
+def test_a_declaration_reads_as_its_table(frame):
+    lines = repr(frame.dp.declaration).splitlines()
+    assert lines == [
+        "Declared as public",
+        "  privacy unit  all rows of one 'who', max_rows=2",
+        "  neighbors     add_remove",
+        "  budget        epsilon=2, delta=1e-06",
+        "  column  bounds   keys  whole numbers  missing values  from",
+        "  fare    0 to 30                       taken as 2.5    declared",
+        "  zone             3                    left out        declared",
+    ]
+    assert len(repr(made().dp.declaration).splitlines()) == 4
+
+
+def test_labels_cannot_write_to_the_terminal():
+    frame = pd.DataFrame({"\x1b[31mred": [1], "\u202eright": [2]})
+    frame.dp.declare(bounds={label: (0, 1) for label in frame}, privacy_unit=dpf.EACH_ROW)
+    for shown in (repr(frame.dp.declaration), repr(frame.dp)):
+        assert "\x1b" not in shown and "\u202e" not in shown and r"\x1b[31mred" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nunique", r"\.dp\.units\(by=.*\.dp\.discover\("),
+        ("average", r"\.dp\.mean\("),
+        ("value_counts", r"\.dp\.count\("),
+        ("groupby", "by="),
+        ("query", "where="),
+        ("median", r"\.dp\.histogram\("),
+        ("counts", r"Did you mean \.dp\.count\?"),
+        ("intervall", r"Did you mean \.dp\.interval\?"),
+        ("zzz", r"It has aggregate, budget"),
+    ],
+)
+def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
+    with pytest.raises(NoSuchNameError, match=rf"^\.dp has no '{name}'\. .*{words}") as caught:
+        getattr(frame.dp, name)
+    assert isinstance(caught.value, AttributeError)
+    assert isinstance(caught.value, DPFrameError)
+    assert caught.value.obj is None  # no frame in an error
+    assert not hasattr(frame.dp, name)
+
+
+def test_advice_names_what_there_is():
+    from dpframe.accessors.showing import _ELSEWHERE
+
+    names = public_names(dpf.DPAccessor)
+    assert not names & {*_ELSEWHERE}
+    for hint in _ELSEWHERE.values():
+        assert {*re.findall(r"\.dp\.(\w+)", hint)} <= names
+
+
+def test_names_that_programs_ask_for_are_simply_not_there(frame):
+    for name in ("_repr_html_", "__array__", "_ipython_display_", "__len__", "__dataframe__"):
+        assert not hasattr(frame.dp, name)
+    assert isinstance(copy.copy(frame.dp), dpf.DPAccessor)
+    assert copy.deepcopy(made().dp).declaration.ledger is None
+    assert isinstance(pickle.loads(pickle.dumps(made().dp)), dpf.DPAccessor)  # noqa: S301
+
+
+def test_a_property_that_fails_keeps_its_error(frame, monkeypatch):
+    def failing(_):
+        raise AttributeError("of its own")
+
+    monkeypatch.setattr(dpf.DPAccessor, "covariance", property(failing))
+    with pytest.raises(AttributeError, match=r"^of its own$"):
+        frame.dp.covariance  # noqa: B018
+
+
+def test_a_series_says_what_to_ask_of_its_frame(frame):
+    released = frame.dp.count("zone", epsilon=0.5)
+    with pytest.raises(NoSuchNameError, match=r'query its frame.*df\.dp\.mean\("fare"'):
+        frame["fare"].dp  # noqa: B018
+    with pytest.raises(NoSuchNameError, match="the whole released frame"):
+        released["count"].dp  # noqa: B018
+
+
+def test_a_series_is_as_it_was(frame):
+    for series in (frame["fare"], frame.dp.count("zone", epsilon=0.5)["count"]):
+        assert not hasattr(series, "dp")
+        assert "dp" not in dir(series)
+        pd.testing.assert_series_equal(pickle.loads(pickle.dumps(series)), series)  # noqa: S301
+        pd.testing.assert_series_equal(copy.deepcopy(series), series)
+        assert np.isclose((series + 1).sum(), series.sum() + len(series))
+
+
+def test_grouped_frames_are_left_to_pandas(frame):
+    with pytest.raises(AttributeError, match="has no attribute 'dp'"):
+        frame.groupby("zone").dp  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_frames_of_other_engines_show_the_same(kind, tmp_path):
+    pytest.importorskip("pyarrow")
+    made().to_parquet(tmp_path / "trips.parquet")
+    if kind == "parquet":
+        scan = dpf.scan_parquet(tmp_path / "trips.parquet")
+    else:
+        pytest.importorskip("dask.dataframe")
+        import dask.dataframe as dd
+
+        import dpframe.dask  # noqa: F401
+
+        scan = dd.read_parquet(tmp_path)
+    assert offered(scan.dp) == PRIVATE - {"budget", "ledger"}
+    scan.dp.declare(keys={"zone": ["A"]}, privacy_unit="who", max_rows=1, budget=dpf.Budget(1))
+    assert "all rows of one 'who'" in repr(scan.dp) and ".count" in repr(scan.dp)
+    assert SECRET not in repr(scan.dp)
+    with pytest.raises(NoSuchNameError, match=r"\.dp\.mean\("):
+        scan.dp.average  # noqa: B018
