@@ -11,7 +11,16 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-TOOLS = {"hypothesis", "import-linter", "mypy", "pytest", "pytest-xdist", "ruff"}
+TOOLS = {
+    "hypothesis",
+    "import-linter",
+    "mypy",
+    "pandas-stubs",
+    "pyright",
+    "pytest",
+    "pytest-xdist",
+    "ruff",
+}
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,.-]+\])?>=(?P<floor>[\w.]+)")
 
 
