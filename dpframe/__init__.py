@@ -14,6 +14,7 @@ from dpframe.doors.release import release
 from dpframe.doors.suggest import preview_suggest_caps, suggest_caps
 from dpframe.doors.suggest_bounds import preview_suggest_bounds, suggest_bounds
 from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.plan.record import VERSION
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -32,6 +33,8 @@ from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
 from dpframe.results.to_parquet import write_parquet
 
+__version__ = VERSION
+
 __all__ = [
     "EACH_ROW",
     "Budget",
@@ -41,6 +44,7 @@ __all__ = [
     "Ledger",
     "ParquetScan",
     "Query",
+    "__version__",
     "aggregate",
     "best",
     "certificate_schema",

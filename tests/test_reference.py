@@ -75,6 +75,11 @@ def test_every_extra_is_in_the_reference():
     assert unnamed == []
 
 
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert dpf.__version__ == project["version"]
+
+
 def test_a_keyword_that_is_left_out_is_found():
     assert (
         missing(dpf.interval, "interval", "`dpf.interval(released, level, simultaneous, sampling)`")

@@ -29,6 +29,7 @@ def scan_parquet(
     filesystem: Any = None,
     batch_rows: int = BATCH_ROWS,
     spill_folder: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
 ) -> ParquetScan:
     """Open Parquet files as a private frame that may be larger than memory.
 
@@ -46,6 +47,9 @@ def scan_parquet(
     spill_folder
         An existing folder for temporary files with private rows, made if there is a
         `privacy_unit` and more than about 2 million rows; `None`: where the system keeps such.
+    progress
+        Whether to show a bar while rows are read: a part and a time, no numbers. `None`: in a
+        terminal or a notebook, once it takes more than two seconds, if tqdm is installed.
 
     Returns
     -------
@@ -57,7 +61,7 @@ def scan_parquet(
     DeclarationError
         If there are no such files, or their columns cannot be read or differ in type.
     DPFrameError
-        If pyarrow is not installed.
+        If pyarrow is not installed, or tqdm for `progress=True`.
 
     Examples
     --------
@@ -73,5 +77,9 @@ def scan_parquet(
     (['A', 'B', 'C'], ['count'])
     """
     return ParquetScan(
-        path, filesystem=filesystem, batch_rows=batch_rows, spill_folder=spill_folder
+        path,
+        filesystem=filesystem,
+        batch_rows=batch_rows,
+        spill_folder=spill_folder,
+        progress=progress,
     )

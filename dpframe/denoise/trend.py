@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
-from dpframe.denoise.progress import show_progress
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
+from dpframe.progress import show_progress
 
 __all__ = ["trend_filter"]
 
@@ -144,7 +144,9 @@ def _penalty(penalty: object) -> float | None:
 def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:
     """Return the penalty with the smallest estimated risk, all in units of the noise."""
     best, least = 0.0, 1.0
-    for i in show_progress(range(_MOST), "trend filtering", _POINTS, shown=shown):
+    for i in show_progress(
+        range(_MOST), "trend filtering", _POINTS, shown=None if shown else False
+    ):
         penalty = _SMALLEST * _RATIO**i
         fit = _fit(z, graph, penalty, _LOOSE)
         risk = stein_risk(fit.x - z, 1.0, fit.freedom / z.size)

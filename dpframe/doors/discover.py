@@ -14,6 +14,7 @@ import pandas as pd
 from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.log import log_charge, log_release
 from dpframe.doors.release import after_charge, check_recorded, entry_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
@@ -155,13 +156,16 @@ def discover(
     warn_of_release(frame, declaration, spend)
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
+        log_charge(entry, declaration.ledger)
 
     def measure() -> pd.DataFrame:
         ledger = ledger_of(declaration.ledger, entry)
         published = _published(engine.labels(frame, plan.task), plan.threshold)
         return _released(published, plan.wanted.axes, replace(record, ledger=ledger))
 
-    return after_charge(measure)
+    found = after_charge(measure)
+    log_release(entry)
+    return found
 
 
 @with_keywords

@@ -20,6 +20,7 @@ from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
+from dpframe.doors.log import log_charge, log_release
 from dpframe.doors.options import ReleaseOptions
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import SINGLE, checked
@@ -34,6 +35,7 @@ from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
+from dpframe.progress import show_progress
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.timescale import durations, moments
@@ -171,6 +173,7 @@ def release(
     warn_of_release(frame, declaration, spend)
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
+        log_charge(entry, declaration.ledger)
 
     def measure() -> dict[Hashable, pd.DataFrame]:
         ledger = ledger_of(declaration.ledger, entry)
@@ -187,10 +190,11 @@ def release(
                 record=replace(records[key], ledger=ledger),
                 how=denoisings.get(key),
             )
-            for key, planned in plan.tables.items()
+            for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
         }
 
     frames = after_charge(measure)
+    log_release(entry)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 

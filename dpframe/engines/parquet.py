@@ -25,6 +25,7 @@ from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of
 from dpframe.engines.spilling import split_tables
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
+from dpframe.progress import check_progress, show_progress
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
 
@@ -66,6 +67,8 @@ class ParquetFiles:
     spill_folder
         Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
         temporary files.
+    progress
+        Whether to show a bar while rows are read; `None`: where it takes long.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class ParquetFiles:
         filesystem: Any = None,
         batch_rows: int = BATCH_ROWS,
         spill_folder: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
     ) -> None:
         if pa is None:
             raise DPFrameError(
@@ -91,6 +95,8 @@ class ParquetFiles:
         self._asked = filesystem
         self.batch_rows = _checked_rows(batch_rows)
         self.spill_folder = _checked_folder(spill_folder)
+        check_progress(progress)
+        self.progress = progress
         self.refresh()
 
     def refresh(self) -> None:
@@ -161,6 +167,7 @@ class ParquetFiles:
             "filesystem": self._asked,
             "batch_rows": self.batch_rows,
             "spill_folder": self.spill_folder,
+            "progress": self.progress,
         }
         return partial(type(self), **options), (self._path,)
 
@@ -173,7 +180,14 @@ class ParquetFiles:
         return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
 
     def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
-        """Read every file, in batches of no more than so many rows."""
+        """Read every file, in batches of no more than so many rows, and show how far that is."""
+        rows = sum(file.rows for file in self._files)
+        batches = self._read(labels)
+        yield from show_progress(
+            batches, "reading", rows, shown=self.progress, size=lambda batch: int(batch.num_rows)
+        )
+
+    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq  # slow to import, and not always needed
 
         wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
@@ -263,7 +277,8 @@ def _added_up_by_unit(
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
     parts = _bucketed(frame, tasks, where, _texts_of(remaining), count)
     with split_tables(parts, count, frame.spill_folder) as tables_of_units:
-        return add(map(frame.view, tables_of_units), remaining)
+        shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
+        return add(map(frame.view, shown), remaining)
 
 
 def _bucketed(

@@ -214,6 +214,14 @@ class BudgetStatus:
         return budget_html(self)
 
     @property
+    def left(self) -> str:
+        """What still fits, in words, rounded down."""
+        return (
+            f"{_still_fits(self, 4)} ({share_left(self, _floor(self.largest_share, 4))}); "
+            f"{_percent_down(self.remaining_share)} of the budget{self._spare}"
+        )
+
+    @property
     def words(self) -> str:
         """What is spent and left, in three lines."""
         budget = self.budget
@@ -223,9 +231,7 @@ class BudgetStatus:
             [
                 f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
                 f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-                f"Remaining  {_still_fits(self, 4)} "
-                f"({share_left(self, _floor(self.largest_share, 4))}); "
-                f"{_percent_down(self.remaining_share)} of the budget{self._spare}",
+                f"Remaining  {self.left}",
             ]
         )
 

@@ -38,6 +38,7 @@ from dpframe.strategies.noise import members_of
 
 __all__ = [
     "LIBRARY",
+    "VERSION",
     "Cost",
     "cost",
     "ledger_of",
@@ -48,9 +49,10 @@ __all__ = [
 ]
 
 try:  # once, at import: nothing may fail between charge and release
-    LIBRARY = f"dpframe {version('dpframe')}"
+    VERSION = version("dpframe")
+    LIBRARY = f"dpframe {VERSION}"
 except PackageNotFoundError:  # a source tree that is not installed
-    LIBRARY = "dpframe"
+    VERSION, LIBRARY = "0+unknown", "dpframe"
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, sparse
 from scipy.sparse.csgraph import connected_components
 
-from dpframe.denoise import progress, trend
+from dpframe import progress
 from dpframe.denoise.trend import trend_filter
 from dpframe.errors import QueryError
 
@@ -293,22 +293,6 @@ def test_a_bar_appears_only_where_it_takes_long_and_is_wanted(monkeypatch, capsy
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     trend_filter(noisy(9), 1.0, line(9))
     assert "trend filtering" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "tqdm", None)  # as if it was not installed
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if it was not installed
     assert trend_filter(noisy(9), 1.0, line(9)).values.tolist() == shown.values.tolist()
     assert capsys.readouterr().err == ""
-
-
-def test_bars_know_what_they_count(monkeypatch):
-    seen = {}
-
-    class Bars:
-        @staticmethod
-        def tqdm(items, description, total, **options):
-            seen.update(options, description=description, total=total)
-            return items
-
-    monkeypatch.setitem(sys.modules, "tqdm", Bars)
-    assert list(progress.show_progress([5, 7], "doing", 2, shown=True)) == [5, 7]
-    shown = {"leave": False, "delay": 2.0, "disable": None}
-    assert seen == {"description": "doing", "total": 2, **shown}
-    assert trend._POINTS == 24
