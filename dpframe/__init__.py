@@ -8,6 +8,7 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.doors.declare import declare
+from dpframe.doors.declares import declares
 from dpframe.doors.diagnose import diagnose
 from dpframe.doors.discover import discover, preview_discover
 from dpframe.doors.release import release
@@ -52,6 +53,7 @@ __all__ = [
     "count",
     "covariance",
     "declare",
+    "declares",
     "denoised",
     "denoising_report",
     "diagnose",

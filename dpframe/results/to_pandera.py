@@ -23,8 +23,11 @@ def schema_of(released: pd.DataFrame) -> Any:
     with means within their bounds. Values are not compared: `dpframe.verify` does that. A schema
     can be kept without the release, to check a table of the same query that is released later.
 
-    Texts may come in any dtype for texts, and categories may come as what they are categories of,
-    since files keep one or the other.
+    A schema of one key with texts or numbers is kept whole in files, `schema.to_yaml()` of pandera;
+    of several keys, or others, pandera warns of the checks that it leaves out.
+
+    Texts may come in any dtype for texts, or as categories, and categories as what they are
+    categories of, since files keep one or the other.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ def schema_of(released: pd.DataFrame) -> Any:
         index=_index(pa, released.index),
         checks=[
             pa.Check(holds, name=name, error=error)
-            for name, (holds, error) in _whole(released.index).items()
+            for name, (holds, error) in _beyond_levels(released.index).items()
         ],
         strict=True,
         ordered=True,
@@ -85,25 +88,36 @@ def _column(pandera: Any, dtype: object, described: ColumnPart | None) -> Any:
 
 def _index(pandera: Any, index: pd.Index) -> Any:
     """Describe the levels of an index; `None` if pandera cannot tell them apart by name."""
+    if index.nlevels == 1:
+        return _level(pandera, index, index.name, alone=True)
     levels = [
         _level(pandera, index.get_level_values(level).unique(), name)
         for level, name in enumerate(index.names)
     ]
-    if len(levels) == 1:
-        return levels[0]
     # it takes a number for a position
     return pandera.MultiIndex(levels) if all(isinstance(n, str) for n in index.names) else None
 
 
-def _level(pandera: Any, keys: pd.Index, name: object) -> Any:
-    """Describe the keys of one level."""
-    dtype = keys.dtype
-    kind = pandera.Check(
-        lambda level: _fits(level.dtype, dtype), name="kind", error=f"keys are not {dtype!r}"
-    )
+def _level(pandera: Any, keys: pd.Index, name: object, *, alone: bool = False) -> Any:
+    """Describe the keys of one level: texts and numbers by what pandera writes to files."""
+    dtype, known = keys.dtype, list(keys)
+    checks = [pandera.Check.isin(known)]
+    if alone:  # all keys, each once
+        checks.append(pandera.Check.unique_values_eq(known))
     several = isinstance(dtype, pd.CategoricalDtype) or _is_object(dtype)
-    checks = [kind, pandera.Check.isin(list(keys))]
-    return pandera.Index(None if several else dtype, checks, name=name)
+    if several and not _are_texts(keys):
+        checks.append(
+            pandera.Check(
+                lambda level: _fits(level.dtype, dtype),
+                name="kind",
+                error=f"keys are not {dtype!r}",
+            )
+        )
+    return pandera.Index(None if several else dtype, checks, unique=alone, name=name)
+
+
+def _are_texts(keys: pd.Index) -> bool:
+    return _is_object(keys.dtype) and all(isinstance(key, str) for key in keys)
 
 
 def _fits(dtype: Any, released: Any) -> bool:
@@ -120,26 +134,24 @@ def _is_object(dtype: Any) -> bool:
     )
 
 
-def _whole(index: pd.Index) -> dict[str, tuple[Holds, str]]:
-    """Say what must hold of the index as a whole, with what is wrong otherwise."""
+def _beyond_levels(index: pd.Index) -> dict[str, tuple[Holds, str]]:
+    """Say what must hold of the index that its levels do not say, with what is wrong otherwise."""
     names, size = list(index.names), len(index)
-    found: dict[str, tuple[Holds, str]] = {
+    named: dict[str, tuple[Holds, str]] = {
         "names": (
             lambda frame: list(frame.index.names) == names,
             f"the levels of the index are not {names!r}",
-        ),
+        )
+    }
+    if index.nlevels == 1:
+        return {} if isinstance(index.name, str) else named
+    dtypes = [index.get_level_values(level).dtype for level in range(index.nlevels)]
+    return {
+        **named,
         "rows": (
             lambda frame: len(frame) == size and frame.index.is_unique,
             f"not the {size} released rows, each once",
         ),
-    }
-    return found if index.nlevels == 1 else {**found, **_combined(index)}
-
-
-def _combined(index: pd.Index) -> dict[str, tuple[Holds, str]]:
-    """Say what must hold of several levels together."""
-    dtypes = [index.get_level_values(level).dtype for level in range(index.nlevels)]
-    return {
         # each level has known keys, but not every combination need be one
         "keys": (
             lambda frame: bool(frame.index.isin(index).all()),

@@ -29,6 +29,14 @@ def publish(frame: pd.DataFrame, ledger: dpf.Ledger) -> dict[str, pd.DataFrame]:
 
 assert_type(publish(trips, dpf.Ledger(budget=BUDGET))["n"], pd.DataFrame)
 
+
+@dpf.declares(bounds={"fare": (0, 100)}, privacy_unit=dpf.EACH_ROW, max_rows=None)
+def load(rows: int) -> pd.DataFrame:
+    return trips.head(rows)
+
+
+assert_type(load(2), pd.DataFrame)
+
 private = dpf.DPAccessor(trips)
 by_zone = private.count("zone", epsilon=0.5, mechanism="laplace", max_rows=None)
 assert_type(by_zone, pd.DataFrame)
