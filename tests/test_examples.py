@@ -5,6 +5,7 @@ alarm in fewer than one run in 100,000.
 """
 
 import importlib.util
+import logging
 import os
 import re
 import subprocess
@@ -217,7 +218,18 @@ def test_purchases_are_published_with_a_suggested_cap(tmp_path):
     assert {file.name for file in (tmp_path / "made").iterdir()} >= {"caps.png", "months.csv"}
 
 
+@pytest.fixture
+def logs_as_they_were():
+    """Undo what a page sets up for logs."""
+    ours, root = logging.getLogger("dpframe"), logging.getLogger()
+    level, handlers = ours.level, [*root.handlers]
+    yield
+    ours.setLevel(level)
+    root.handlers[:] = handlers
+
+
 @pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning")
+@pytest.mark.usefixtures("logs_as_they_were")
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
