@@ -16,6 +16,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ELSEWHERE = {
     "alpha": "level",
@@ -89,24 +90,32 @@ def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class],
 def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
     """Wrap a function so that it has the whole signature, and checks what it is given."""
     signature = _whole(inspect.signature(function), defaults)
-    parameters = [one for one in signature.parameters.values() if one.name != "self"]
+    parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
     known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
+    called = _name_of(function)
     most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
         if taken is not None and not taken.issuperset(keywords):
             (first, *_) = (name for name in keywords if name not in taken)
-            raise no_such_keyword(function.__name__, first, known)
+            raise no_such_keyword(called, first, known)
         if len(args) > most:
-            raise _too_many(function.__name__, by_position, known)
+            raise _too_many(called, by_position, known)
         return function(*args, **keywords)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    """Return what is written to call a function: a class for its `__init__`."""
+    if function.__name__ != "__init__":
+        return function.__name__
+    return function.__qualname__.split(".")[-2]
 
 
 def _whole(signature: Signature, defaults: Mapping[str, object]) -> Signature:
@@ -159,7 +168,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
     """Make the error about arguments that are not given by keyword."""
-    places = [name for name in order if name != "self"]
+    places = [name for name in order if name not in _OWNERS]
     named = [f"{name}=" for name in known if name not in places]
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""

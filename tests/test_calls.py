@@ -145,6 +145,19 @@ def test_options_of_denoising_are_told_from_its_keywords(frame):
         released.dp.denoise("simplex", radius=1)
 
 
+def test_ledgers_answer_too(tmp_path):
+    budget = dpf.Budget(epsilon=1)
+    with pytest.raises(
+        CallError, match=r"^Ledger\(\) has no keyword 'budgt'; did you mean 'budget'"
+    ):
+        dpf.Ledger(budgt=budget)
+    with pytest.raises(CallError, match=r"^create\(\) has no keyword 'bugdet'; did you mean"):
+        dpf.Ledger.create(tmp_path / "a.ledger", bugdet=budget)
+    with pytest.raises(CallError, match=r"^Ledger\(\) takes path alone by position: give budget="):
+        dpf.Ledger(tmp_path / "a.ledger", budget)
+    assert list(parameters(dpf.Ledger)) == ["path", "budget"]
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_still_found_by_name(name):
     function = FUNCTIONS[name]

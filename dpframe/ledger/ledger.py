@@ -14,6 +14,7 @@ from uuid import uuid4
 import pandas as pd
 
 from dpframe.arguments import a_type
+from dpframe.calls import with_keywords
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -70,6 +71,7 @@ class Ledger:
     1.0
     """
 
+    @with_keywords
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, budget: Budget | None = None
     ) -> None:
@@ -89,6 +91,7 @@ class Ledger:
             )
 
     @classmethod
+    @with_keywords
     def create(cls, path: str | os.PathLike[str], *, budget: Budget) -> "Ledger":
         """Make a ledger in a new file: all at once, or not at all.
 
