@@ -16,7 +16,6 @@ from dpframe.queries.kinds import (
     Histogram,
     Keys,
     Mean,
-    Query,
     Rate,
     Sum,
     UnitCount,
@@ -38,7 +37,6 @@ from dpframe.queries.where import Condition
 
 __all__ = [
     "aggregate",
-    "check_query",
     "count",
     "histogram",
     "mean",
@@ -79,8 +77,7 @@ def count(
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
     """
-    limits = limits_of(caps)
-    return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
+    return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits_of(caps))
 
 
 @with_keywords
@@ -393,15 +390,3 @@ def units(
             "max_groups= says in how many groups a unit counts."
         )
     return UnitCount(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
-
-
-def check_query(query: object, called: str = "") -> Query:
-    """Return what is asked for, if it is a query; it may be called something in the error."""
-    if isinstance(query, Query):
-        return query
-    raise QueryError(
-        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), "
-        "dpf.histogram(...), "
-        f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
-    )

@@ -32,6 +32,7 @@ __all__ = [
     "Sum",
     "UnitCount",
     "Variance",
+    "check_query",
 ]
 
 By: TypeAlias = Hashable | Iterable[Hashable] | None
@@ -373,3 +374,14 @@ class Joint(Query):
 
 def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(str(label) for label in labels)
+
+
+def check_query(query: object, called: str = "") -> Query:
+    """Return what is asked for, if it is a query; it may be called something in the error."""
+    if isinstance(query, Query):
+        return query
+    raise QueryError(
+        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
+        "dpf.std(...), dpf.histogram(...), "
+        f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
+    )
