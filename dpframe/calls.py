@@ -73,18 +73,23 @@ def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class],
     Parameters
     ----------
     *like
-        Functions that the methods call: a keyword that is passed on to them has their default.
+        Functions that the methods call: a keyword that is passed on to them has their default, that
+        of the function of the same name if there is one.
     """
-    passed_on = [inspect.signature(one).parameters for one in reversed(like)]
-    defaults = {name: one.default for parameters in passed_on for name, one in parameters.items()}
+    by_name = {one.__name__: _defaults(one) for one in like}
+    defaults = {key: value for one in reversed(like) for key, value in _defaults(one).items()}
 
     def decorated(cls: _Class) -> _Class:
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(cls, name, _checked(method, defaults))
+                setattr(cls, name, _checked(method, by_name.get(name, defaults)))
         return cls
 
     return decorated
+
+
+def _defaults(function: Callable[..., object]) -> dict[str, object]:
+    return {name: one.default for name, one in inspect.signature(function).parameters.items()}
 
 
 def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:

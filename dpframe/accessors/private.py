@@ -48,7 +48,16 @@ from dpframe.strategies import MechanismName
 __all__ = ["PrivateAccessor"]
 
 
-@with_keywords_of_methods(release, preview, discover)
+@with_keywords_of_methods(
+    release,
+    preview,
+    discover,
+    preview_discover,
+    suggest_caps,
+    preview_suggest_caps,
+    suggest_bounds,
+    preview_suggest_bounds,
+)
 class PrivateAccessor:
     """Differentially private releases of a private frame of any kind that an engine can read.
 

@@ -14,6 +14,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
 from dpframe.results.certificate import ATTRIBUTE, certificate_of
 from dpframe.results.private import is_private
+from dpframe.results.suggested import suggested
 
 __all__ = [
     "accessor_text",
@@ -38,6 +39,7 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
 )
 _MOST_COLUMNS = 10
 _OF_BUDGET = {"budget", "ledger"}
+_OF_SUGGESTIONS = {"best"}
 _ELSEWHERE = {
     name: hint
     for names, hint in {
@@ -99,13 +101,20 @@ def offered(frame: Frame, private: Iterable[str], released: Iterable[str]) -> se
     """
     standing, declaration = _standing(frame), kept_declaration(frame)
     if standing == "released":
-        return {*released}
+        return {*released} - (set() if _suggests(frame) else _OF_SUGGESTIONS)
     if standing == "derived":
         return {"declare"}
     if standing in ("diagnosis", "none"):
         return set()
     charged = declaration is not None and declaration.ledger is not None
     return {*private} - (set() if charged else _OF_BUDGET)
+
+
+def _suggests(frame: Frame) -> bool:
+    try:
+        return bool(suggested(frame))
+    except CertificateError:
+        return False
 
 
 def accessor_text(frame: Frame, names: Iterable[str]) -> str:

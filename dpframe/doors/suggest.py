@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.doors.release import after_charge, checked_plan, release
 from dpframe.engines import Frame
 from dpframe.engines.asked import SINGLE, checked
@@ -20,6 +21,7 @@ from dpframe.queries import asking
 from dpframe.queries.kinds import By, Query
 from dpframe.queries.sizes import UnitSizes
 from dpframe.results.suggested import CapErrors, add_cap_errors
+from dpframe.strategies import MechanismName
 
 __all__ = [
     "PreviewCapsOptions",
@@ -41,7 +43,7 @@ class PreviewCapsOptions(TypedDict, total=False):
     mu: float | None
     rho: float | None
     share: float | None
-    mechanism: str
+    mechanism: MechanismName
 
 
 class SuggestCapsOptions(PreviewCapsOptions, total=False):
@@ -51,6 +53,7 @@ class SuggestCapsOptions(PreviewCapsOptions, total=False):
     note: str | None
 
 
+@with_keywords
 def suggest_caps(
     frame: Frame,
     by: By = None,
@@ -64,7 +67,7 @@ def suggest_caps(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismName = "auto",
     name: str | None = None,
     note: str | None = None,
 ) -> pd.DataFrame:
@@ -153,6 +156,7 @@ def suggest_caps(
     return after_charge(lambda: add_cap_errors(released, facts))
 
 
+@with_keywords
 def preview_suggest_caps(
     frame: Frame,
     by: By = None,
@@ -166,7 +170,7 @@ def preview_suggest_caps(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismName = "auto",
 ) -> pd.DataFrame:
     """Show the noise that each cap needs, and that of the histogram; reads no data.
 

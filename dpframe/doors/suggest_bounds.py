@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.doors.release import after_charge, checked_plan, release
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.asked import SINGLE
@@ -17,6 +18,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import By, Histogram, Keys
 from dpframe.results.suggested_bounds import BoundErrors, add_bound_errors
+from dpframe.strategies import MechanismName
 
 __all__ = [
     "PreviewBoundsOptions",
@@ -42,7 +44,7 @@ class PreviewBoundsOptions(TypedDict, total=False):
     mu: float | None
     rho: float | None
     share: float | None
-    mechanism: str
+    mechanism: MechanismName
     privacy_unit: EachRow | None
 
 
@@ -53,6 +55,7 @@ class SuggestBoundsOptions(PreviewBoundsOptions, total=False):
     note: str | None
 
 
+@with_keywords
 def suggest_bounds(
     frame: Frame,
     column: Hashable,
@@ -71,7 +74,7 @@ def suggest_bounds(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismName = "auto",
     name: str | None = None,
     note: str | None = None,
     privacy_unit: EachRow | None = None,
@@ -152,6 +155,7 @@ def suggest_bounds(
     return after_charge(lambda: add_bound_errors(released, facts))
 
 
+@with_keywords
 def preview_suggest_bounds(
     frame: Frame,
     column: Hashable,
@@ -170,7 +174,7 @@ def preview_suggest_bounds(
     mu: float | None = None,
     rho: float | None = None,
     share: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismName = "auto",
     privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:
     """Show the noise that bounds need, and that of the histogram; reads no data.

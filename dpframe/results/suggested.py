@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from dpframe.calls import with_keywords
 from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 from dpframe.results.certificate import Certificate, attach, certificate_of
@@ -55,6 +56,7 @@ class CapErrors:
     lost: float
 
 
+@with_keywords
 def best(released: pd.DataFrame) -> dict[str, Suggested]:
     """Return what a suggestion found best, by keyword of the query that it is for.
 

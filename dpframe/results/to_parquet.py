@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, DPFrameError, QueryError
 from dpframe.results.certificate import verify
 
 __all__ = ["write_parquet"]
 
 
+@with_keywords
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a released frame to a Parquet file, its certificate in it.
 

@@ -158,7 +158,7 @@ def test_labels_cannot_write_to_the_terminal():
         ("median", r"\.dp\.histogram\("),
         ("counts", r"Did you mean \.dp\.count\?"),
         ("intervall", r"Did you mean \.dp\.interval\?"),
-        ("zzz", r"It has aggregate, budget"),
+        ("zzz", r"It has aggregate, best, budget"),
     ],
 )
 def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
