@@ -11,6 +11,7 @@ from dpframe.results.suggested import best, suggested
 
 __all__ = ["draw_errors"]
 
+_LEAST = 1e-9
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
 
 
@@ -39,7 +40,6 @@ def draw_errors(
         _draw_bounds(axes, released, found)
     else:
         _draw_caps(axes, released, name, found)
-    axes.set_yscale("log")
     axes.set_ylabel("predicted mean absolute error of a group")
     axes.set_title(title or suggested(released)[-1].query, fontsize="medium", **PLAIN)
     axes.legend(loc="best")
@@ -53,6 +53,8 @@ def _draw_caps(axes: Any, released: pd.DataFrame, name: str, found: int) -> None
     mark = {"marker": "o", "color": "C1", "ls": "", "label": f"best: {name}={found}"}
     axes.plot([found], [released["error"].loc[found]], **mark)
     axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=max(released["noise"].min(), _LEAST) / 4)  # less is lost in the noise
     axes.set_xlabel(name)
 
 
@@ -68,4 +70,5 @@ def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) 
         axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
     sizes = np.abs(bins.left[1:])
     axes.set_xscale("symlog", linthresh=float(sizes[sizes > 0].min()))
+    axes.set_yscale("log")
     axes.set_xlabel(str(released.index.name), **PLAIN)
