@@ -53,7 +53,8 @@ def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
 
 
 def test_other_frames_offer_what_applies(frame):
-    assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED
+    assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED - {"best"}
+    assert offered(frame.dp.suggest_caps("zone", epsilon=0.5).dp) == RELEASED
     assert offered(frame[frame["fare"] > 1].dp) == {"declare"}
     assert offered(frame.dp.diagnose().dp) == set()
     assert offered(dpf.DPAccessor([1, 2])) == set()
