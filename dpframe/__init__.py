@@ -21,18 +21,22 @@ from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
-from dpframe.results.certificate import Certificate, certificate_schema, verify
+from dpframe.results.certificate import certificate_schema, verify
+from dpframe.results.choosing import head, select, sort_values, tail
 from dpframe.results.combine import combine
 from dpframe.results.csv_files import read_csv, write_csv
 from dpframe.results.denoise import denoised, denoising_report
+from dpframe.results.editing import rename, replay, round, suppress, unstack
 from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
+from dpframe.results.promise import Certificate, Concatenation
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of
 from dpframe.results.to_parquet import write_parquet
+from dpframe.results.together import concat
 
 __version__ = VERSION
 
@@ -41,6 +45,7 @@ __all__ = [
     "Budget",
     "BudgetStatus",
     "Certificate",
+    "Concatenation",
     "DPAccessor",
     "Ledger",
     "ParquetScan",
@@ -50,6 +55,7 @@ __all__ = [
     "best",
     "certificate_schema",
     "combine",
+    "concat",
     "count",
     "covariance",
     "declare",
@@ -59,6 +65,7 @@ __all__ = [
     "diagnose",
     "discover",
     "errors",
+    "head",
     "histogram",
     "interval",
     "mean",
@@ -73,15 +80,23 @@ __all__ = [
     "ratio",
     "read_csv",
     "release",
+    "rename",
+    "replay",
     "report",
+    "round",
     "scan_parquet",
     "schema_of",
+    "select",
+    "sort_values",
     "std",
     "std_error",
     "suggest_bounds",
     "suggest_caps",
     "sum",
+    "suppress",
+    "tail",
     "units",
+    "unstack",
     "var",
     "verify",
     "write_csv",

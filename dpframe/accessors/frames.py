@@ -1,6 +1,6 @@
 """The `.dp` accessor: one-line delegations to public functions, without state of its own."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -11,12 +11,13 @@ from dpframe.accessors.showing import no_dp_of_series
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
-from dpframe.results import intervals, plot, plot_map
-from dpframe.results.certificate import Certificate, certificate_of
+from dpframe.results import choosing, editing, intervals, plot, plot_map
+from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
+from dpframe.results.promise import Certificate, Concatenation
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
@@ -52,7 +53,7 @@ class DPAccessor(PrivateAccessor):
     """
 
     @property
-    def certificate(self) -> Certificate:
+    def certificate(self) -> Certificate | Concatenation:
         """The certificate that this released frame carries; `dpframe.verify` checks it."""
         return certificate_of(self._frame)
 
@@ -119,6 +120,61 @@ class DPAccessor(PrivateAccessor):
     ) -> None:
         """Write one page to decide by whether to publish the release; see `dpframe.report`."""
         report(self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent)
+
+    def sort_values(
+        self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True
+    ) -> pd.DataFrame:
+        """Sort the rows of the release; see `dpframe.sort_values`."""
+        return choosing.sort_values(self._frame, by, ascending=ascending)
+
+    def head(self, n: int = 5) -> pd.DataFrame:
+        """Keep the first rows of the release; see `dpframe.head`."""
+        return choosing.head(self._frame, n)
+
+    def tail(self, n: int = 5) -> pd.DataFrame:
+        """Keep the last rows of the release; see `dpframe.tail`."""
+        return choosing.tail(self._frame, n)
+
+    def select(
+        self,
+        where: str | None = None,
+        *,
+        keys: Mapping[Hashable, Sequence[object]] | Sequence[object] | None = None,
+        columns: Hashable | list[Hashable] | None = None,
+    ) -> pd.DataFrame:
+        """Keep some rows and columns of the release; see `dpframe.select`."""
+        return choosing.select(self._frame, where, keys=keys, columns=columns)
+
+    def round(self, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
+        """Round the release, and its intervals to the outside; see `dpframe.round`."""
+        return editing.round(self._frame, decimals)
+
+    def suppress(
+        self,
+        *,
+        below: float | None = None,
+        relative_error: float | None = None,
+        by: Hashable | None = None,
+    ) -> pd.DataFrame:
+        """Make cells missing that say too little; see `dpframe.suppress`."""
+        return editing.suppress(self._frame, below=below, relative_error=relative_error, by=by)
+
+    def rename(
+        self,
+        columns: Mapping[Hashable, str] | None = None,
+        *,
+        levels: Mapping[Hashable, str] | None = None,
+    ) -> pd.DataFrame:
+        """Rename columns and levels of the release; see `dpframe.rename`."""
+        return editing.rename(self._frame, columns, levels=levels)
+
+    def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
+        """Make columns of the keys of a level; see `dpframe.unstack`."""
+        return editing.unstack(self._frame, level, column=column)
+
+    def replay(self, released: pd.DataFrame) -> pd.DataFrame:
+        """Do the steps again that lead from a release to this table; see `dpframe.replay`."""
+        return editing.replay(self._frame, released)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""

@@ -13,6 +13,7 @@ from dpframe.jobs.plan_file import Job, Overrides, read_plan
 from dpframe.jobs.running import Done, Tried, preview_job, release_job
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
 from dpframe.results.certificate import certificate_of
+from dpframe.results.promise import first_of
 
 __all__ = ["preview_plan", "release_plan"]
 
@@ -63,7 +64,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     facts = {
         "name": job.options["name"],
-        "release_id": next(iter(certificates.values())).release_id,
+        "release_id": first_of(next(iter(certificates.values()))).release_id,
         "digests": {name: one.digest for name, one in certificates.items()},
         "files": list(map(str, done.written)),
         "ledger": state_of(done.ledger),

@@ -9,6 +9,7 @@ from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.record import LIBRARY, Cost, cost, unit_of
 from dpframe.privacy.rounding import round_up
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
+from dpframe.results.content import NOTHING
 from dpframe.results.record import (
     DiscoveryPart,
     GroupingPart,
@@ -54,6 +55,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             words=plan.words,
             by=tuple(GroupingPart(str(axis.column), 0, "discovered") for axis in axes),
             cells=0,
+            outputs=1,
             where=None if plan.wanted.where is None else plan.wanted.where.text,
             options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
@@ -82,6 +84,8 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             axes[0].longest,
         ),
         steps=(),
+        unstacked=None,
+        content=NOTHING,
         digest=UNSEALED,
     )
 
@@ -103,4 +107,5 @@ def _column(plan: DiscoveryPlan) -> ColumnPart:
         loadings={_BLOCK: deviation},
         ratio=None,
         moments=None,
+        rounded=None,
     )

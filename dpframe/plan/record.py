@@ -20,6 +20,7 @@ from dpframe.queries.grid import Ticks
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
+from dpframe.results.content import NOTHING
 from dpframe.results.packed import pack
 from dpframe.results.record import (
     BudgetPart,
@@ -104,7 +105,7 @@ def record_of(
         released_at=entry.released_at,
         privacy_unit=unit_of(declaration.unit_column, planned.table.caps),
         neighboring=declaration.neighboring,
-        query=_query(name, planned.table, declaration),
+        query=_query(name, planned, declaration),
         columns=tuple(
             _column(column, prediction, planned)
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
@@ -121,6 +122,8 @@ def record_of(
         ledger=None,
         discovery=None,
         steps=(),
+        unstacked=None,
+        content=NOTHING,
         digest=UNSEALED,
     )
 
@@ -131,8 +134,9 @@ def unit_of(unit: Hashable | None, caps: Caps) -> UnitPart:
     return UnitPart(None if unit is None else str(unit), limits)
 
 
-def _query(name: Hashable, table: Table, declaration: Declaration) -> QueryPart:
+def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> QueryPart:
     """Say what was asked."""
+    table = planned.table
     return QueryPart(
         name=None if name is None else str(name),
         words=table.query.words,
@@ -141,6 +145,7 @@ def _query(name: Hashable, table: Table, declaration: Declaration) -> QueryPart:
             for axis in table.cells.axes
         ),
         cells=table.cells.size,
+        outputs=len(planned.outputs),
         where=_text(table.where),
         options=_options(table.workload),
     )
@@ -216,6 +221,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         loadings={},
         ratio=None,
         moments=None,
+        rounded=None,
     )
 
 

@@ -112,7 +112,7 @@ def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
     The origin is in microseconds since 1970, and `None` for a column of numbers.
     """
     if origin is None:
-        numbers: np.ndarray = column.to_numpy(np.float64)
+        numbers: np.ndarray = column.to_numpy(np.float64, na_value=np.nan)
         return numbers
     counted, per_second = _counted(column)
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0

@@ -1,10 +1,22 @@
 """Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from dpframe.html import bounds_text, grid, unit_lines
 from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart, UnitPart
-from dpframe.results.record_noise import ColumnPart, StepPart, SuggestionPart
+from dpframe.results.record_noise import ColumnPart
+from dpframe.results.record_steps import (
+    ConcatStep,
+    DenoiseStep,
+    RenameStep,
+    RoundStep,
+    SelectStep,
+    SortStep,
+    StepPart,
+    SuggestionPart,
+    SuppressStep,
+)
 
 __all__ = [
     "SOURCES",
@@ -18,7 +30,7 @@ __all__ = [
     "discovery_rows",
     "ledger_lines",
     "loss_lines",
-    "steps_table",
+    "steps_tables",
     "unit_in_lines",
 ]
 
@@ -130,10 +142,78 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     return grid(header, rows)
 
 
-def about_step(step: StepPart | SuggestionPart) -> str:
-    """Say how a column was computed."""
-    if isinstance(step, SuggestionPart):
-        return f"{step.into}: {_predicted(step)}; best {_named(step)}"
+def about_step(step: StepPart) -> str:
+    """Say what was done."""
+    if isinstance(step, DenoiseStep):
+        return _about_denoising(step)
+    return _WORDS[step.step](step)
+
+
+def _about_sorting(step: SortStep) -> str:
+    by = zip(step.by, step.ascending, strict=True)
+    return f"sorted by {', '.join(name + ('' if up else ', largest first') for name, up in by)}"
+
+
+def _about_choice(step: SelectStep) -> str:
+    """Say which rows and columns were kept."""
+    rows = (
+        ""
+        if step.rows is None
+        else "the rows with some keys"
+        if step.where is None
+        else f"the rows where {step.where}"
+    )
+    columns = "" if step.columns is None else f"the columns {', '.join(step.columns)}"
+    return f"kept {' and '.join(filter(None, [rows, columns]))}"
+
+
+def _about_rounding(step: RoundStep) -> str:
+    decimals = ", ".join(f"{name} to {count}" for name, count in step.decimals.items())
+    return f"rounded, decimals: {decimals}"
+
+
+def _about_suppression(step: SuppressStep) -> str:
+    """Say which cells were left out."""
+    below = "" if step.below is None else f"below {step.below:g}"
+    error = step.relative_error
+    wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
+    what = "cells" if step.by is None else f"rows, judged by {step.by},"
+    return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
+
+
+def _about_names(step: RenameStep) -> str:
+    names = {**step.levels, **step.columns}
+    return f"renamed {', '.join(f'{old} to {new}' for old, new in names.items())}"
+
+
+def _about_tables(step: ConcatStep) -> str:
+    keys = "" if step.keys is None else f" by {step.name}: {', '.join(step.keys)}"
+    return f"{len(step.of):,} tables in one{keys}"
+
+
+def _about_suggestion(step: SuggestionPart) -> str:
+    """Say whose errors are predicted, and what is suggested."""
+    planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
+    best = ", ".join(f"{name}={found}" for name, found in step.best.items())
+    return f"{step.into}: predicted from {step.column} for {step.query} with {planned}; best {best}"
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "sort_values": _about_sorting,
+    "head": lambda step: f"kept the first {step.rows:,} rows",
+    "tail": lambda step: f"kept the last {step.rows:,} rows",
+    "select": _about_choice,
+    "round": _about_rounding,
+    "suppress": _about_suppression,
+    "rename": _about_names,
+    "concat": _about_tables,
+    "suggest": _about_suggestion,
+    "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
+}
+
+
+def _about_denoising(step: DenoiseStep) -> str:
+    """Say how a column was denoised."""
     if step.method == "none":
         return f"{step.into}: no denoiser is expected to help, values as released"
     gain = step.tried.get(step.method)
@@ -144,29 +224,23 @@ def about_step(step: StepPart | SuggestionPart) -> str:
     return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}{raised}"
 
 
-def _how(step: StepPart) -> str:
+def _how(step: DenoiseStep) -> str:
     return " (chosen automatically)" if step.asked == "auto" else ""
 
 
-def _predicted(step: SuggestionPart) -> str:
-    """Say whose errors are predicted."""
-    planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
-    return f"predicted from {step.column} for {step.query} with {planned}"
+def steps_tables(steps: Iterable[StepPart]) -> list[str]:
+    """Show what was denoised, and what else was done after the release."""
+    denoised = [step for step in steps if isinstance(step, DenoiseStep)]
+    others = [[about_step(step)] for step in steps if not isinstance(step, DenoiseStep)]
+    table = [_denoised_table(denoised)] if denoised else []
+    return [*table, grid(["done afterwards"], others)] if others else table
 
 
-def _named(step: SuggestionPart) -> str:
-    """Say what is suggested."""
-    return ", ".join(f"{name}={found}" for name, found in step.best.items())
-
-
-def steps_table(steps: Iterable[StepPart | SuggestionPart]) -> str:
-    """Show what was computed after the release."""
+def _denoised_table(steps: Iterable[DenoiseStep]) -> str:
+    """Show which columns were denoised."""
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
     rows: list[list[str | list[str]]] = []
     for step in steps:
-        if isinstance(step, SuggestionPart):
-            rows.append([step.into, step.column, _predicted(step), f"best {_named(step)}"])
-            continue
         gain = step.tried.get(step.method)
         several = list(step.members) if len(step.members) > 1 else []
         removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"

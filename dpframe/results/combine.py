@@ -14,6 +14,7 @@ from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.selected import check_not_selected
+from dpframe.results.taken import CELLS_AS_RELEASED, check_before
 
 __all__ = ["Weights", "combine"]
 
@@ -61,7 +62,7 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     [1.919]
     """
     level = check_level(level)
-    certificate = verify(released)
+    certificate = check_before(verify(released), "combine", allowed=CELLS_AS_RELEASED)
     check_not_selected(certificate.discovery, "combine")
     released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
     numbers = _aligned(released, weights)

@@ -22,8 +22,9 @@ import pandas as pd
 from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.results.certificate import ATTRIBUTE, UNSEALED, Certificate, verify
+from dpframe.results.certificate import ATTRIBUTE, UNSEALED, verify
 from dpframe.results.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
+from dpframe.results.promise import Certified
 from dpframe.results.reading import Digest, Part, plain, read
 
 __all__ = ["read_csv", "sidecar_of", "write_csv"]
@@ -32,7 +33,7 @@ Place: TypeAlias = str | PathLike[str]
 TextRows: TypeAlias = list[list[str]]
 Label: TypeAlias = str | bool | int | float | None
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SUFFIX = ".certificate.json"
 _ANEW = "Write both files anew from the released frame with dpf.write_csv."
 _BROKEN = (  # what parsing a file that somebody changed can end in
@@ -48,17 +49,18 @@ _BROKEN = (  # what parsing a file that somebody changed can end in
 
 @dataclass(frozen=True)
 class Sidecar(Part):
-    """What CSV loses: labels, dtypes of keys and columns, and the certificate.
+    """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
     The digest covers the rest of it: that of the certificate takes kinds that files may exchange
     for one, such as int64 and int64[pyarrow].
     """
 
-    format: Literal[1]
+    format: Literal[2]
     levels: tuple[Label, ...]
     columns: tuple[Label, ...]
+    heading: Label
     kinds: tuple[LevelKind, ...]
-    certificate: Certificate
+    certificate: Certified
     digest: Digest
 
     def sealed(self) -> "Sidecar":
@@ -234,12 +236,13 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
+def _shape_of(released: pd.DataFrame, certificate: Certified) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
     shape = Sidecar(
         format=_FORMAT,
         levels=tuple(_plain_label(name) for name in released.index.names),
         columns=tuple(_plain_label(name) for name in released.columns),
+        heading=_plain_label(released.columns.name),
         kinds=tuple(kind_of(part) for part in _parts(released)),
         certificate=certificate,
         digest=UNSEALED,
@@ -316,5 +319,6 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
         if len(keys) == 1
         else pd.MultiIndex.from_arrays(keys, names=levels)
     )
-    frame = pd.DataFrame({at: part.to_numpy() for at, part in enumerate(values)}, index=index)
-    return frame.set_axis(pd.Index(list(columns), tupleize_cols=False), axis=1)
+    frame = pd.DataFrame({at: part.array for at, part in enumerate(values)}, index=index)
+    labels = pd.Index(list(columns), tupleize_cols=False, name=shape.heading)
+    return frame.set_axis(labels, axis=1)

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from dpframe.errors import CertificateError
@@ -101,9 +102,12 @@ def texts_of(values: pd.Index) -> list[str]:
         closing = "]" if values.closed in ("right", "both") else ")"
         ends = zip(texts_of(values.left), texts_of(values.right), strict=True)
         return [f"{opening}{low}, {high}{closing}" for low, high in ends]
-    if dtype.kind == "f":
-        return [repr(float(value)) for value in values]
-    return [str(value) for value in values]
+    gone = (
+        values.isna() if values.hasnans and dtype.kind in "iufmM" else np.zeros(len(values), bool)
+    )
+    shown: Callable[[Any], str] = (lambda value: repr(float(value))) if dtype.kind == "f" else str
+    # what was suppressed is an empty cell
+    return ["" if empty else shown(value) for value, empty in zip(values, gone, strict=True)]
 
 
 def parsed(texts: Sequence[str], kind: LevelKind) -> pd.Index:
@@ -135,13 +139,15 @@ _NUMBERS: Mapping[str, Callable[[str], object]] = {
 
 def _parsed_plain(texts: Sequence[str], dtype: str) -> pd.Index:
     if dtype in _NUMBERS:
-        return pd.Index([_NUMBERS[dtype](text) for text in texts], dtype=dtype)
+        absent = np.nan if dtype.startswith("float") else pd.NA
+        numbers = [_NUMBERS[dtype](text) if text else absent for text in texts]
+        return pd.Index(numbers, dtype=dtype)
     if dtype.startswith("datetime64"):
         zone = dtype.partition(", ")[2].rstrip("]")
-        times = pd.to_datetime(list(texts), format="ISO8601", utc=bool(zone))
+        times = pd.to_datetime([text or None for text in texts], format="ISO8601", utc=bool(zone))
         return (times.tz_convert(zone) if zone else times).astype(dtype)
     if dtype.startswith("timedelta64"):
-        return pd.to_timedelta(list(texts)).astype(dtype)
+        return pd.to_timedelta([text or None for text in texts]).astype(dtype)
     if dtype.startswith("period"):
         return pd.PeriodIndex(texts, dtype=dtype)
     # texts of the dtype of pandas itself, which has another name in other versions

@@ -23,23 +23,25 @@ from dpframe.privacy.laws import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.results.certificate import (
     UNSEALED,
-    Certificate,
     attach,
     certificate_of,
     verify,
 )
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
 from dpframe.results.packed import unpack
+from dpframe.results.promise import Certificate
 from dpframe.results.read_off import RatioPart
-from dpframe.results.record_noise import ColumnPart, GraphPart, Setting, StepPart
+from dpframe.results.record_noise import ColumnPart
+from dpframe.results.record_steps import DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.results.selected import check_not_selected
+from dpframe.results.taken import check_before
 
 __all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
 
 MEANS = "shrunken_means"
 """What "auto" does to means."""
 
-_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, StepPart]
+_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseStep]
 
 
 @with_keywords
@@ -103,7 +105,7 @@ def denoised(
     >>> list(denoised(released, "nonnegative").columns)
     ['count', 'count_denoised']
     """
-    certificate = verify(released)
+    certificate = check_before(verify(released), "denoise", allowed={"denoise", "suggest"})
     check_not_selected(certificate.discovery, "denoising")
     columns_released = described(certificate.columns, released.columns)
     how = check_denoising(
@@ -157,7 +159,7 @@ def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
             method in step.members or method == step.method,
         )
         for step in certificate_of(released).steps
-        if isinstance(step, StepPart)
+        if isinstance(step, DenoiseStep)
         for method, gain in step.tried.items()
     ]
     table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
@@ -173,8 +175,12 @@ def apply_denoising(
     }
     frame = released.copy()
     frame.attrs = {}
-    done = {step.into: step for step in certificate.steps}
-    origin = certificate.steps[0].of if certificate.steps else certificate.digest
+    done = {
+        step.into: step
+        for step in certificate.steps
+        if isinstance(step, DenoiseStep | SuggestionPart)
+    }
+    origin = next((step.of for step in done.values()), certificate.digest)
     for at, (numbers, step) in sorted(made.items()):
         label = label_of(released.columns[at])
         frame[label] = numbers
@@ -237,7 +243,7 @@ def _noisy_ratio(ratio: RatioPart, column: ColumnPart, rows: int) -> NoisyRatio:
 
 def _along(
     table: np.ndarray, facts: Sequence[Facts], how: Denoising
-) -> tuple[np.ndarray, list[StepPart]]:
+) -> tuple[np.ndarray, list[DenoiseStep]]:
     """Denoise a table line by line, along the axis asked for; return also a step by column."""
     if how.across == "columns":
         results = [_denoise(row, facts[0], how) for row in table]
@@ -316,11 +322,11 @@ def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
     }
 
 
-def _step(results: Sequence[Choice], noise: float, how: Denoising) -> StepPart:
+def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseStep:
     """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
     chosen = _chosen(results[0]) if len(results) == 1 else {}
-    return StepPart(
+    return DenoiseStep(
         step="denoise",
         column="",
         into="",

@@ -8,13 +8,17 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["digest"]
+__all__ = ["digest", "fingerprint", "parts_of"]
+
+_SHORT = 16
+_TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
 def digest(frame: pd.DataFrame, promise: str) -> str:
@@ -43,11 +47,46 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     several = isinstance(index, pd.MultiIndex)
     # keys that are tuples of one part are not the keys that were released
     _feed(seen, b"tuples" if several and index.nlevels == 1 else b"levels", _names(index.names))
-    for position in range(index.nlevels):
-        _feed_values(seen, index.get_level_values(position) if several else index)
-    for position in range(frame.shape[1]):
-        _feed_values(seen, frame.iloc[:, position])
+    for values in parts_of(frame):
+        _feed(seen, *_kind_and_data(values))
     return f"sha256:{seen.hexdigest()}"
+
+
+def parts_of(frame: pd.DataFrame) -> list[Any]:
+    """Return the levels of the index of a frame, and its columns."""
+    index = frame.index
+    several = isinstance(index, pd.MultiIndex)
+    levels = [index.get_level_values(at) if several else index for at in range(index.nlevels)]
+    return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+
+
+def fingerprint(values: Any) -> tuple[str, str, str]:
+    """Return the kind of the values of a column, a short digest, and one that forgets their order.
+
+    Two digests are the same if the values are; for other values they differ by all odds.
+    """
+    kind, data = _kind_and_data(values)
+    seen = hashlib.sha256()
+    _feed(seen, kind, data)
+    short = seen.hexdigest()[:_SHORT]
+    return kind.decode(), short, f"{_sum_of(_words(data)):0{_SHORT}x}"
+
+
+def _words(data: bytes | np.ndarray) -> np.ndarray:
+    """Return a number for each value, the same for the same values."""
+    if isinstance(data, np.ndarray):
+        size = min(data.dtype.itemsize, 8)  # longer ones count in parts
+        return data.view(f"u{size}").astype(np.uint64)
+    rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
+    numbers = (zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in rows)
+    return np.fromiter(numbers, np.uint64, len(rows))
+
+
+def _sum_of(words: np.ndarray) -> int:
+    """Add up numbers that were stirred, so that others hardly have the same sum."""
+    for turn in _TURNS:
+        words = (words ^ (words >> np.uint64(31))) * turn
+    return int(words.sum(dtype=np.uint64))
 
 
 def _is_mixed(dtype: Any) -> bool:
@@ -63,12 +102,14 @@ def _names(labels: Iterable[object]) -> bytes:
 
 def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
     """Add a piece with its kind and length, so that no two sequences of pieces look the same."""
+    if isinstance(data, np.ndarray):
+        data = data.view(np.uint8)
     seen.update(kind + str(len(data)).encode() + b":")
     seen.update(data)
 
 
-def _feed_values(seen: Any, values: Any) -> None:
-    """Add kind and values, the same before and after a file."""
+def _kind_and_data(values: Any) -> tuple[bytes, bytes | np.ndarray]:
+    """Return kind and values, the same before and after a file."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
@@ -76,14 +117,13 @@ def _feed_values(seen: Any, values: Any) -> None:
     if kind in "iuf":
         plain = _plain(dtype)
         data = np.ascontiguousarray(values, dtype=plain)
-        _feed(seen, plain.newbyteorder("<").str.encode(), data.view(np.uint8))
-    elif kind == "b":
-        _feed(seen, b"booleans", np.ascontiguousarray(values, dtype=bool).tobytes())
-    else:
-        # a file may keep times in another unit, and intervals with it
-        name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
-        name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
-        _feed(seen, name.encode(), _texts(_listed(values)))
+        return plain.newbyteorder("<").str.encode(), data
+    if kind == "b":
+        return b"booleans", np.ascontiguousarray(values, dtype=bool)
+    # a file may keep times in another unit, and intervals with it
+    name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
+    name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
+    return name.encode(), _texts(_listed(values))
 
 
 def _plain(dtype: Any) -> np.dtype[Any]:

@@ -15,11 +15,15 @@ from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.results.certificate import verify
 from dpframe.results.dispersions import dispersion_interval
+from dpframe.results.ends import Ends, known, rounding, shown_ends
+from dpframe.results.promise import Certificate, parts_of
 from dpframe.results.rates import rate_interval
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
 from dpframe.results.selected import selected_ends
+from dpframe.results.taken import ROW_BY_ROW, by_release, check_before
+from dpframe.results.wide import spread, stacked
 
-__all__ = ["covariance", "half_width", "interval", "std_error"]
+__all__ = ["covariance", "error_of", "half_width", "interval", "std_error"]
 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
@@ -56,7 +60,15 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     [2.799, 2.799]
     """
     certificate = verify(released)
-    columns = [_shown_error(column, len(released)) for column in certificate.columns]
+    errors = by_release(stacked(released, certificate), certificate, _errors)
+    return spread(errors, released, certificate)
+
+
+def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
+    """Return the standard errors of the cells of one release."""
+    columns = [
+        _shown_error(column, released.iloc[:, at]) for at, column in enumerate(certificate.columns)
+    ]
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
@@ -116,33 +128,46 @@ def interval(
     _check_flag("simultaneous", simultaneous)
     _check_flag("sampling", sampling)
     certificate = verify(released)
-    if sampling and all(column.kind != "rate" for column in certificate.columns):
+    releases = parts_of(certificate)
+    columns = [column for one in releases for column in one.columns]
+    if sampling and all(column.kind != "rate" for column in columns):
         raise QueryError(
             "sampling=True is for rates, and there are none in this release: for counts, sums and "
             "means the error of rows that were sampled is not known. Leave it out."
         )
+    # rows and columns may have been left out since
+    cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
+
+    def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
+        law = one.mechanism.distribution
+        each = law.level_of_each(level, cells) if simultaneous else level
+        return _bars_of(long, one, each, sampling=bool(sampling))
+
+    long = by_release(stacked(released, certificate), certificate, bars)
+    return spread(long, released, certificate, ("_low", "_high"))
+
+
+def _bars_of(
+    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
+) -> pd.DataFrame:
+    """Return the intervals of the cells of one release."""
     mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(len(released), certificate.common_blocks)
-    if simultaneous:
-        cells = len(released) * len(certificate.columns)
-        level = mechanism.distribution.level_of_each(level, cells)
+    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(certificate.columns):
         values = released.iloc[:, position]
         if certificate.discovery is not None:
-            columns += _selected(values, column, mechanism, certificate.discovery.threshold, level)
+            ends = _selected(values, column, mechanism, certificate.discovery.threshold, level)
         elif column.ratio is not None and column.kind == "rate":
-            sampled = {"sampling": bool(sampling)}
-            columns += rate_interval(
-                column.ratio, len(released), mechanism, groups, level, **sampled
-            )
+            sampled = {"sampling": sampling}
+            ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
         elif column.moments is not None:
-            columns += dispersion_interval(
-                column.moments, mechanism, groups, level, root=column.kind == "std"
-            )
+            root = column.kind == "std"
+            ends = dispersion_interval(column.moments, mechanism, groups, level, root=root)
         else:
-            columns += _bars(values, column, mechanism, groups, level)
+            ends = _bars(values, column, mechanism, groups, level)
+        columns += shown_ends(ends, values, column)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
 
@@ -154,10 +179,13 @@ def _check_flag(name: str, given: object) -> None:
 
 def _selected(
     column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Ends:
     """Return the ends of the intervals of counts that were published for their size."""
     scale = 0.0 if described.noise is None else described.noise.scale
-    return selected_ends(column.to_numpy(), mechanism.distribution, scale, least, level)
+    law, noisy, off = mechanism.distribution, known(column), int(rounding(described))
+    low, _ = selected_ends(np.maximum(noisy - off, least), law, scale, least, level)
+    _, high = selected_ends(np.maximum(noisy + off, least), law, scale, least, level)
+    return low, high
 
 
 def _bars(
@@ -166,17 +194,18 @@ def _bars(
     mechanism: MechanismPart,
     groups: Groups,
     level: float,
-) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+) -> Ends:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
         noise, loadings, whole = described.noise, described.deviations, described.integer
         width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
+        width = width + rounding(described)
         if isinstance(width, float) and whole and width.is_integer():
             width = int(width)
         if described.times is not None:
             span = described.times.bounds if described.is_mean else None
             return times_around(column, width, span)
-        values = column.to_numpy()
+        values = known(column)
         low, high = values - width, values + width
     if described.is_mean:
         low, high = np.clip(low, *described.span), np.clip(high, *described.span)
@@ -225,7 +254,8 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
       milk    2.44  5.85  4.87
       n       4.87  4.87  9.74
     """
-    loadings = [column.deviations for column in verify(released).columns]
+    certificate = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
+    loadings = [column.deviations for column in certificate.columns]
     n = len(released)
     products = np.zeros((n, len(loadings), len(loadings)))
     for i, one in enumerate(loadings):
@@ -244,13 +274,13 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _shown_error(column: ColumnPart, rows: int) -> np.ndarray:
+def _shown_error(column: ColumnPart, values: pd.Series) -> np.ndarray:
     """Return the standard errors of a column, durations if it is one of times."""
-    errors = np.broadcast_to(_std_error(column), rows)
+    errors = np.where(values.isna(), np.nan, error_of(column))
     return errors if column.times is None else seconds(errors)
 
 
-def _std_error(column: ColumnPart) -> np.ndarray:
+def error_of(column: ColumnPart) -> np.ndarray:
     """Return the standard error of a column, one number or one per row."""
     error = np.zeros(())
     with np.errstate(over="ignore"):  # bounds can be near the largest float

@@ -9,8 +9,9 @@ import numpy as np
 
 from dpframe.results.reading import Limits, Part
 
-__all__ = ["BlockName", "Packed", "pack", "packed_loadings", "unpack"]
+__all__ = ["BlockName", "Packed", "pack", "packed_loadings", "places_of", "unpack"]
 
+_MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
 Base64: TypeAlias = Annotated[
     str, Limits(pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
@@ -47,6 +48,21 @@ def unpack(packed: float | Packed) -> float | np.ndarray:
     if isinstance(packed, Packed):
         return np.frombuffer(base64.b64decode(packed.float64), "<f8")
     return packed
+
+
+def places_of(packed: Packed) -> np.ndarray:
+    """Read positions: whole numbers from 0, no two the same.
+
+    Raises
+    ------
+    ValueError
+        If they are something else; they may come from a file.
+    """
+    numbers = np.asarray(unpack(packed))
+    whole = bool((numbers == np.floor(numbers)).all()) and len(np.unique(numbers)) == len(numbers)
+    if not whole or numbers.min(initial=0) < 0 or numbers.max(initial=0) > _MOST_PLACES:
+        raise ValueError("positions are whole numbers from 0, each once")
+    return numbers.astype(np.intp)
 
 
 def packed_loadings(

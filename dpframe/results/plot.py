@@ -17,7 +17,9 @@ from dpframe.results.plot_figure import Figure, Panel, draw_figure, is_crowded
 from dpframe.results.plot_look import Look, looks, pyplot
 from dpframe.results.plot_marks import Series
 from dpframe.results.plot_places import Places, bins_along, names_of, one_by_one, scaled, text
+from dpframe.results.promise import first_of
 from dpframe.results.suggested import suggested
+from dpframe.results.wide import in_rows
 
 __all__ = ["Kind", "plot"]
 
@@ -144,7 +146,7 @@ def plot(
         )
     if panels is not None:
         _check_flags(panels=panels)
-    drawn = _gather(released, column, level, per, percent=percent)
+    drawn = _gather(in_rows(released), column, level, per, percent=percent)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
         drawn = [together(drawn)]
@@ -180,7 +182,7 @@ def _gather(
     released: pd.DataFrame, column: Any, level: float, per: Hashable | None, *, percent: bool
 ) -> list[Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
-    size = len(verify(released).columns)
+    size = len(first_of(verify(released)).columns)
     if per is None and not percent:
         several = column if isinstance(column, list) else [column]
         if column is None:
@@ -202,6 +204,10 @@ def _gather(
 
 def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
     """Put the cells of a column in series, and these in panels."""
+    if one.parts.empty:  # there are no groups, whatever their keys would be
+        above = list(range(one.parts.index.nlevels - 1))
+        bare = one.parts.droplevel(above).drop(columns="denoised", errors="ignore")
+        one = replace(one, parts=bare)
     if kind in ("auto", "line"):
         one = replace(one, parts=_time_last(one.parts))
     index = one.parts.index

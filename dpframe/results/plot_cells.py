@@ -9,12 +9,12 @@ import pandas as pd
 from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.timescale import in_seconds
-from dpframe.results.certificate import Certificate, certificate_of, verify
+from dpframe.results.certificate import certificate_of, verify
 from dpframe.results.intervals import interval
 from dpframe.results.plot_places import text
 from dpframe.results.plot_scale import NUMBERS, Scale, duration_scale, seconds_along
+from dpframe.results.promise import Certified, first_of, parts_of
 from dpframe.results.quotients import percent, ratio
-from dpframe.results.record_noise import ColumnPart
 
 __all__ = ["Drawn", "gather", "gather_percent", "gather_ratio", "locate", "together"]
 
@@ -57,7 +57,7 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     UnknownColumnError
         If there is no such released column.
     """
-    size = len(verify(released).columns)
+    size = len(first_of(verify(released)).columns)
     raw, derived = list(released.columns[:size]), list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
         raise UnknownColumnError(
@@ -78,7 +78,7 @@ def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> lis
 def _of_column(
     released: pd.DataFrame,
     bars: pd.DataFrame,
-    certificate: Certificate,
+    certificate: Certified,
     place: int,
     partner: int | None,
 ) -> Drawn:
@@ -86,7 +86,7 @@ def _of_column(
     parts = dict(zip(_ENDS, found, strict=True))
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    described = certificate.columns[place]
+    described = first_of(certificate).columns[place]
     numbers = {name: in_seconds(part, described.origin) for name, part in parts.items()}
     scale = _scale(released.iloc[:, place], numbers)
     if described.origin is not None:
@@ -98,7 +98,7 @@ def _of_column(
         scale.named(text(label)),
         _drawable(numbers, released.index),
         scale,
-        _caption(certificate, [described]),
+        _caption(certificate, [place]),
     )
 
 
@@ -109,7 +109,7 @@ def gather_ratio(
     label = released.columns[locate(released, column)[0]]
     table = ratio(released, label, per, level)
     certificate = certificate_of(released)
-    both = [certificate.columns[locate(released, one)[0]] for one in (label, per)]
+    both = [locate(released, one)[0] for one in (label, per)]
     return [_of_table(table, label, f"{text(label)} / {text(per)}", _caption(certificate, both))]
 
 
@@ -118,7 +118,7 @@ def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float
     table = percent(released, column, level)
     place = locate(released, column)[0]
     label, certificate = released.columns[place], certificate_of(released)
-    caption = _caption(certificate, [certificate.columns[place]])
+    caption = _caption(certificate, [place])
     return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
 
 
@@ -182,13 +182,16 @@ def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
     return table
 
 
-def _caption(certificate: Certificate, columns: list[ColumnPart]) -> str:
+def _caption(certificate: Certified, places: list[int]) -> str:
     """Say what intervals are about, and what they leave out."""
+    releases = parts_of(certificate)
+    columns = [one.columns[place] for one in releases for place in places]
     left_out = ["sampling"]
     if any(column.bounds is not None for column in columns):
         left_out.append("clipping")
-    if certificate.privacy_unit.column is not None:
+    if any(one.privacy_unit.column is not None for one in releases):
         left_out.append("rows beyond caps")
-    about = "noise only" if certificate.discovery is None else "noise of groups that were found"
+    found = any(one.discovery is not None for one in releases)
+    about = "noise of groups that were found" if found else "noise only"
     listed = ", ".join(left_out[:-1]) + " or " * (len(left_out) > 1) + left_out[-1]
     return f"{about}, not {listed}"

@@ -9,11 +9,13 @@ import pandas as pd
 from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
-from dpframe.results.certificate import certificate_of
+from dpframe.results.certificate import certificate_of, verify
 from dpframe.results.plot_cells import Drawn, gather, locate
 from dpframe.results.plot_look import PLAIN, pyplot
 from dpframe.results.plot_places import text
 from dpframe.results.plot_scale import Scale
+from dpframe.results.promise import first_of
+from dpframe.results.taken import ROW_BY_ROW, check_before
 
 __all__ = ["Coords", "plot_map"]
 
@@ -84,6 +86,7 @@ def plot_map(
     >>> axes.collections[0].get_offsets().tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
+    check_before(verify(released), "plot_map", allowed=ROW_BY_ROW)
     raw, places = _positions(released, column, denoised)
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release")
@@ -93,7 +96,9 @@ def plot_map(
     values = [drawn.parts[part].to_numpy() for part in parts]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
     panels = _panels(ax, len(places), spots * [1, stretch])
-    norm = _norm(drawn, np.concatenate(values), linear=not _is_total(released, raw))
+    known = np.concatenate(values)
+    known = known[~np.isnan(known)]
+    norm = _norm(drawn, known, linear=not _is_total(released, raw))
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)
         axes.set_aspect(stretch)
@@ -175,13 +180,15 @@ def _stretch(latitudes: np.ndarray) -> float:
 
 
 def _is_total(released: pd.DataFrame, place: int) -> bool:
-    return certificate_of(released).columns[place].is_total
+    return first_of(certificate_of(released)).columns[place].is_total
 
 
 def _norm(drawn: Drawn, values: np.ndarray, *, linear: bool) -> Any:
     """Return the scale of colors, linear within the noise and logarithmic beyond it."""
     from matplotlib import colors  # optional, and slow to import
 
+    if not values.size:
+        raise QueryError("there are no cells to draw: all were suppressed, or no row was kept.")
     ends = {"vmin": values.min(), "vmax": values.max()}
     if linear:
         return colors.Normalize(**ends)

@@ -21,6 +21,7 @@ from dpframe.queries.timescale import in_seconds
 from dpframe.results.border import border
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.record_noise import ColumnPart
+from dpframe.results.taken import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 
 __all__ = ["percent", "ratio"]
 
@@ -109,7 +110,7 @@ def ratio(
     0       0.5        0.0  0.5   0.5
     """
     level = check_level(level)
-    certificate = verify(released)
+    certificate = check_before(verify(released), "ratio", allowed=CELLS_AS_RELEASED)
     above, below = (
         _place(released, certificate, label, called)
         for label, called in ((numerator, "numerator"), (denominator, "denominator"))
@@ -181,7 +182,7 @@ def percent(
     {'A': 75.0, 'B': 25.0}
     """
     level = check_level(level)
-    certificate = verify(released)
+    certificate = check_before(verify(released), "percent", allowed=CELLS_AS_RELEASED - FEWER_ROWS)
     place = _place(released, certificate, _only(released, certificate, column), "column")
     described = certificate.columns[place]
     values = _numbers(released, certificate, place)

@@ -6,7 +6,7 @@ readers of the code and in the JSON Schema.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
@@ -126,13 +126,24 @@ def _fault(error: Exception) -> str:
     from pydantic import ValidationError  # loaded by now
 
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        first = _first(error.errors(include_url=False, include_context=False, include_input=False))
         place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE]
         rule = first["msg"]
         return f"{place}: {rule}" if place else rule[:1].lower() + rule[1:]
     return (
         "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
     )
+
+
+def _first(errors: Sequence[Any]) -> Any:
+    """Return the first error, but not of a kind of step that it is not."""
+    others = [
+        found["loc"][:-1]
+        for found in errors
+        if found["type"] == "literal_error" and found["loc"][-1:] == ("step",)
+    ]
+    own = [found for found in errors if not any(found["loc"][: len(at)] == at for at in others)]
+    return (own or errors)[0]
 
 
 _adapters: dict[type[Part], "TypeAdapter[Any]"] = {}

@@ -161,6 +161,8 @@ class QueryPart(Part):
     cells
         Number of rows of the release. It does not depend on the data, but where groups were
         discovered: then it is a result as the counts are.
+    outputs
+        Number of columns of the release.
     where
         Which rows were looked at: a condition on each row alone.
     options
@@ -171,6 +173,7 @@ class QueryPart(Part):
     words: Text
     by: tuple[GroupingPart, ...]
     cells: AtLeastNone
+    outputs: AtLeastOne
     where: str | None
     options: OptionsPart
 

@@ -1,4 +1,4 @@
-"""The parts of a certificate about noise: columns, mechanism, and what was done afterwards.
+"""The parts of a certificate about noise: columns and mechanism.
 
 As in `record`, docstrings are the descriptions of the JSON Schema.
 """
@@ -10,31 +10,25 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.methods import METHODS
 from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.queries.outputs import Statistic
 from dpframe.results.packed import BlockName, Packed, unpack
 from dpframe.results.read_off import MomentsPart, RatioPart
-from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.results.reading import Limits, NotNegative, OneOf, Part, Text, require
 from dpframe.strategies import MECHANISMS
 
 __all__ = [
+    "MOST_DECIMALS",
     "ColumnPart",
-    "GraphPart",
     "MechanismPart",
     "NoisePart",
-    "Setting",
-    "StepPart",
-    "Suggested",
-    "SuggestionPart",
+    "RoundedPart",
     "TimesPart",
 ]
 
 Bound: TypeAlias = int | float | str
+MOST_DECIMALS = 15  # floats have no more
 Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
-Setting: TypeAlias = str | bool | int | float | None
-Suggested: TypeAlias = int | tuple[float, float]
-"""What is suggested for a keyword: a cap, or bounds."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +71,22 @@ class NoisePart(Part):
     scale: NotNegative
     step: Annotated[float, Limits(gt=0)]
     members: Annotated[int, Limits(ge=1)]
+
+
+@dataclass(frozen=True)
+class RoundedPart(Part):
+    """How the values of a column were rounded after the release.
+
+    Parameters
+    ----------
+    decimals
+        Number of decimals; -2: to hundreds.
+    most
+        By how much a value may differ from the one released.
+    """
+
+    decimals: Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
+    most: NotNegative
 
 
 def _is_in_range(bound: Bound) -> bool:
@@ -124,6 +134,8 @@ class ColumnPart(Part):
         What a mean or a rate was read off; null for other columns.
     moments
         What a variance or a standard deviation was read off; null for other columns.
+    rounded
+        How the values were rounded after the release; null: they were not.
     """
 
     name: str
@@ -139,6 +151,7 @@ class ColumnPart(Part):
     loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
     ratio: RatioPart | None
     moments: MomentsPart | None
+    rounded: RoundedPart | None
 
     def __post_init__(self) -> None:
         counts = self.kind in ("count", "rate")
@@ -246,104 +259,3 @@ class MechanismPart(Part):
     def distribution(self) -> Law:
         """The law of the noise, by which intervals are made."""
         return law_named(self.law)
-
-
-@dataclass(frozen=True)
-class GraphPart(Part):
-    """Which rows were taken for neighbors.
-
-    Parameters
-    ----------
-    edges
-        Number of pairs of neighbors.
-    digest
-        SHA-256 over the positions of the rows that are neighbors, pairs of little-endian int64 in
-        increasing order.
-    """
-
-    edges: Annotated[int, Limits(ge=0)]
-    digest: Digest
-
-
-@dataclass(frozen=True)
-class StepPart(Part):
-    """One column that was computed after the release.
-
-    Parameters
-    ----------
-    step
-        What kind of step it was. Post-processing of a release costs no privacy, SP 800-226 reminds,
-        as long as it sees nothing but the release.
-    column
-        The released column it was computed from.
-    into
-        The column it was written to, beside the released one.
-    method
-        The method used: its name, "average" of several, "none" where the values were left alone;
-        several names where rows were denoised apart.
-    members
-        The methods that were used, or averaged.
-    asked
-        The method asked for.
-    options
-        Options of the method; "given" stands for a table or a graph.
-    across
-        What was denoised together: the rows of a column, or the columns of a row.
-    graph
-        Which rows were taken for neighbors; null where the method was given no graph.
-    noise_variance
-        Variance of the noise that was to be removed; null if it has no finite one.
-    chosen
-        What the method chose from the released values, such as a threshold.
-    tried
-        Utility: by method, the part of the squared error that was expected to go; null where that
-        is not estimated. A choice made by looking at the release is post-processing, too.
-    of
-        Digest of the release before the step.
-    """
-
-    step: Literal["denoise"]
-    column: str
-    into: str
-    method: Text
-    members: Annotated[tuple[Text, ...], Limits(min_length=1)]
-    asked: Annotated[str, OneOf(["auto", *METHODS])]
-    options: Mapping[str, Setting]
-    across: Literal["rows", "columns"]
-    graph: GraphPart | None
-    noise_variance: NotNegative | None
-    chosen: Mapping[str, float | None]
-    tried: Mapping[str, float | None]
-    of: Digest
-
-
-@dataclass(frozen=True)
-class SuggestionPart(Part):
-    """One column that predicts errors of a later release, by candidates for its caps or bounds.
-
-    Parameters
-    ----------
-    step
-        What kind of step it was. It saw nothing but the release, so that it cost no privacy.
-    column
-        The released column it was computed from.
-    into
-        The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
-        a unit under it; error: both together.
-    query
-        The query whose errors are predicted.
-    planned
-        How much that query is to spend.
-    best
-        The candidate with the smallest error, by the keyword that it is for.
-    of
-        Digest of the release before the step.
-    """
-
-    step: Literal["suggest"]
-    column: str
-    into: str
-    query: Text
-    planned: Annotated[Mapping[str, float], Limits(min_length=1)]
-    best: Annotated[Mapping[str, Suggested], Limits(min_length=1)]
-    of: Digest

@@ -19,8 +19,8 @@ from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.odds import Guarantee
 from dpframe.results import certificate_words as words
-from dpframe.results.certificate import Certificate
-from dpframe.results.report_tables import TableView, table_of
+from dpframe.results.promise import Certificate
+from dpframe.results.report_tables import TableView, tables_of
 
 __all__ = ["report"]
 
@@ -107,7 +107,9 @@ def report(
     if not isinstance(percent, bool):
         raise QueryError(f"percent must be True or False, got percent={percent!r}.")
     template = _template()
-    tables = [table_of(name, frame, ledger, level, percent) for name, frame in named]
+    tables = [
+        table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
+    ]
     status = None if ledger is None else ledger.status()
     page: str = template.render(
         title=title,

@@ -3,21 +3,23 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from dpframe.errors import CertificateError, QueryError
-from dpframe.html import bounds_text
 from dpframe.ledger.ledger import Ledger
 from dpframe.queries.timescale import in_seconds
 from dpframe.results import certificate_words as words
-from dpframe.results.certificate import Certificate, certificate_of, verify
+from dpframe.results.certificate import attach, certificate_of, verify
 from dpframe.results.intervals import interval
+from dpframe.results.promise import Certificate, Certified, Concatenation, parts_of
 from dpframe.results.quotients import percent
+from dpframe.results.report_facts import facts_of
+from dpframe.results.wide import in_rows
 
-__all__ = ["Bar", "CellView", "ColumnView", "RowView", "Stamp", "TableView", "table_of"]
+__all__ = ["Bar", "CellView", "ColumnView", "RowView", "Stamp", "TableView", "tables_of"]
 
 _MOST_ROWS = 200
 _PLACES = 6  # digits after the point, at most
@@ -134,7 +136,9 @@ class TableView:
     name
         What it is called on the page.
     certificate
-        The certificate it carries.
+        The certificate of its release.
+    carried
+        The certificate it carries: of several releases, if it is a part of such a table.
     stamp
         Whether the table is what it was given for. Of one that is not, nothing else is shown.
     keys
@@ -149,6 +153,7 @@ class TableView:
 
     name: str
     certificate: Certificate
+    carried: Certified
     stamp: Stamp
     keys: Sequence[str] = ()
     columns: Sequence[ColumnView] = ()
@@ -159,7 +164,7 @@ class TableView:
     @property
     def record(self) -> str:
         """The certificate as JSON, in ASCII."""
-        return json.dumps(self.certificate.to_dict(), indent=1)
+        return json.dumps(self.carried.to_dict(), indent=1)
 
     @property
     def has_drowned(self) -> bool:
@@ -167,10 +172,10 @@ class TableView:
         return any(cell.drowned for row in self.rows for cell in row.cells)
 
 
-def table_of(
+def tables_of(
     name: str | None, released: pd.DataFrame, ledger: Ledger | None, level: float, shares: bool
-) -> TableView:
-    """Gather what is shown of a table.
+) -> list[TableView]:
+    """Gather what is shown of a table, apart for each of several releases in it.
 
     Parameters
     ----------
@@ -190,26 +195,51 @@ def table_of(
     CertificateError
         If it carries no certificate that can be read.
     """
-    certificate = certificate_of(released)
-    name = name or certificate.query.name or certificate.query.words
+    carried = certificate_of(released)
+    names = [name or part.query.name or part.query.words for part in parts_of(carried)]
     try:
         verify(released, ledger=ledger)
     except CertificateError as error:
-        return TableView(name, certificate, Stamp(False, str(error)))
+        return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
-    stamp = Stamp(True, f"{certificate.state}: the numbers are those of the certificate{kept}.")
+    stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
+    views = zip(_views(names, carried, stamp), _releases(in_rows(released)), strict=True)
+    return [_filled(view, table, level, shares) for view, table in views]
+
+
+def _views(names: Sequence[str], carried: Certified, stamp: Stamp) -> list[TableView]:
+    """Return views without numbers of the releases of a table."""
+    parts = zip(names, parts_of(carried), strict=True)
+    return [TableView(name, part, carried, stamp) for name, part in parts]
+
+
+def _releases(released: pd.DataFrame) -> list[pd.DataFrame]:
+    """Take a table of several releases apart; what was done with all is said of each."""
+    carried = certificate_of(released)
+    if not isinstance(carried, Concatenation):
+        return [released]
+    tables = []
+    for part in carried.parts:
+        table = released.iloc[part.places]
+        table.attrs = {}
+        attach(table, replace(part.certificate, steps=part.certificate.steps + carried.steps))
+        tables.append(table)
+    return tables
+
+
+def _filled(view: TableView, released: pd.DataFrame, level: float, shares: bool) -> TableView:
+    """Put the numbers of a release on its view."""
+    (certificate,) = parts_of(certificate_of(released))
     shown = _columns(released, certificate, level, shares)
     labels = [_texts(_level(released.index, i)) for i in range(released.index.nlevels)]
     rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, _by_row(shown), strict=True)]
-    return TableView(
-        name,
-        certificate,
-        stamp,
+    return replace(
+        view,
         keys=["" if key is None else str(key) for key in released.index.names],
         columns=[column for column, _ in shown],
         rows=rows,
         hidden=len(released) - len(rows),
-        facts=_facts(certificate),
+        facts=facts_of(certificate),
     )
 
 
@@ -326,43 +356,3 @@ def _number(value: object, half_width: float | None) -> str:
         return f"{number:,.6g}"
     places = min(max(1 - math.floor(math.log10(half_width)), 0), _PLACES)
     return f"{number:,.{places}f}"
-
-
-def _facts(certificate: Certificate) -> list[tuple[str, list[str]]]:
-    """Say what was declared, and what it leaves out of the numbers."""
-    query, caps = certificate.query, certificate.privacy_unit.caps
-    groups = [
-        f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
-        for grouping in query.by
-    ]
-    limits = [
-        (caps.max_rows, "row", " in all"),
-        (caps.max_groups, "group", ""),
-        (caps.max_rows_per_group, "row", " in each group"),
-    ]
-    capped = [
-        f"{most:,} {what}{'' if most == 1 else 's'}{where}"
-        for most, what, where in limits
-        if most is not None
-    ]
-    facts = [("question", [query.words]), ("groups", groups)]
-    if query.where is not None:
-        facts.append(("rows looked at", [f"those with {query.where}"]))
-    if certificate.privacy_unit.column is not None:
-        cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
-        facts.append(("rows of one unit", [cut]))
-    clipped = [
-        f"{part.column}: what lies outside of {bounds_text(part.bounds)} counts as the nearer end"
-        for part in certificate.columns
-        if part.bounds is not None
-    ]
-    facts.append(("clipped values", list(dict.fromkeys(clipped))))
-    if certificate.discovery is not None:
-        facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
-    left_out = [f"{grouping.column} is none of the groups" for grouping in query.by]
-    if certificate.privacy_unit.column is not None:
-        left_out.append(f"{certificate.privacy_unit.column} is missing")
-    facts.append(("rows left out where", left_out))
-    afterwards = [words.about_step(step) for step in certificate.steps]
-    facts.append(("computed afterwards", afterwards))
-    return [(name, lines) for name, lines in facts if lines]

@@ -13,9 +13,10 @@ import pandas as pd
 from dpframe.calls import with_keywords
 from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
-from dpframe.results.certificate import Certificate, attach, certificate_of
+from dpframe.results.certificate import attach, certificate_of
 from dpframe.results.intervals import std_error
-from dpframe.results.record_noise import Suggested, SuggestionPart
+from dpframe.results.record_steps import Suggested, SuggestionPart
+from dpframe.results.taken import check_before
 
 __all__ = [
     "CapErrors",
@@ -151,7 +152,7 @@ def with_errors(
     found
         What is best for it, by keyword.
     """
-    certificate: Certificate = certificate_of(released)
+    certificate = check_before(certificate_of(released), "suggest", allowed=())
     frame = released.copy()
     frame.attrs = {}
     for name, values in errors.items():

@@ -7,6 +7,7 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.results.certificate import verify
+from dpframe.results.promise import Certificate, first_of
 from dpframe.results.record_noise import ColumnPart
 
 __all__ = ["schema_of"]
@@ -19,9 +20,10 @@ def schema_of(released: pd.DataFrame) -> Any:
     """Return a pandera schema that takes this release, and no table of another shape.
 
     A table fits if it has the released keys, each once and in any order, under the released names
-    and dtypes; and the released columns, in order, with their dtypes, without missing values, and
-    with means within their bounds. Values are not compared: `dpframe.verify` does that. A schema
-    can be kept without the release, to check a table of the same query that is released later.
+    and dtypes; and the released columns, in order, with their dtypes, without missing values where
+    none were suppressed, and with means within their bounds. Values are not compared:
+    `dpframe.verify` does that. A schema can be kept without the release, to check a table of the
+    same query that is released later.
 
     A schema of one key with texts or numbers is kept whole in files, `schema.to_yaml()` of pandera;
     of several keys, or others, pandera warns of the checks that it leaves out.
@@ -56,10 +58,12 @@ def schema_of(released: pd.DataFrame) -> Any:
     certificate = verify(released)
     import pandera.pandas as pa  # slow to import, and not always needed
 
-    described = [*certificate.columns, *(None for _ in certificate.steps)]
+    single = isinstance(certificate, Certificate) and certificate.unstacked is None
+    own = first_of(certificate).columns if single else ()
+    described = [*own, *[None] * (released.shape[1] - len(own))]
     return pa.DataFrameSchema(
         {
-            label: _column(pa, released.dtypes.iloc[at], described[at])
+            label: _column(pa, released.iloc[:, at], described[at])
             for at, label in enumerate(released.columns)
         },
         index=_index(pa, released.index),
@@ -71,19 +75,21 @@ def schema_of(released: pd.DataFrame) -> Any:
         ordered=True,
         coerce=False,
         unique_column_names=True,
-        title=certificate.query.words,
+        title=first_of(certificate).query.words,
     )
 
 
-def _column(pandera: Any, dtype: object, described: ColumnPart | None) -> Any:
+def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
+    if described is not None and described.rounded is not None:
+        described = None  # rounding may go beyond a bound
     if described is not None and described.moments is not None:
         half = described.moments.half_width
         checks.append(pandera.Check.in_range(0, half if described.kind == "std" else half**2))
     if described is not None and described.is_mean:
         checks.append(pandera.Check.in_range(*(described.bounds or described.span)))
-    return pandera.Column(dtype, checks, nullable=False)
+    return pandera.Column(values.dtype, checks, nullable=bool(values.isna().any()))
 
 
 def _index(pandera: Any, index: pd.Index) -> Any:

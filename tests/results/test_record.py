@@ -189,7 +189,7 @@ def test_names_of_the_schema_are_those_of_the_library():
     schema = certificate_schema()
     mechanism = schema["$defs"]["MechanismPart"]["properties"]["name"]["enum"]
     assert mechanism == list(MECHANISMS)
-    asked = schema["$defs"]["StepPart"]["properties"]["asked"]["enum"]
+    asked = schema["$defs"]["DenoiseStep"]["properties"]["asked"]["enum"]
     assert asked == ["auto", *METHODS]
 
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from support import publishing
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DPFrameError, QueryError
@@ -238,3 +239,41 @@ def test_missing_jinja_is_named(declared, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(DPFrameError, match=r"pip install 'dpframe\[report\]'"):
         dpf.report(released)
+
+
+STEPS = {
+    "rounded": lambda frame: frame.dp.round(-1),
+    "cut": lambda frame: frame.dp.sort_values(frame.columns[0]).dp.head(2),
+    "suppressed": lambda frame: frame.dp.suppress(below=1e9, by=frame.columns[0]),
+    "renamed": lambda frame: frame.dp.rename({frame.columns[0]: "renamed"}),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", ["several", "two keys", "rate", "denoised"])
+def test_tables_made_of_a_release_are_shown_as_they_are(kind, step):
+    table = STEPS[step](publishing.released(kind))
+    page = dpf.report(table, percent=True)
+    assert "post-processed: the numbers are those of the certificate" in page
+    assert Page(page).records == [table.dp.certificate.to_dict()]
+    number = table.iloc[0, 0]
+    assert pd.isna(number) or kind == "rate" or f"{number:,}" in page
+
+
+def test_columns_of_keys_are_shown_as_rows():
+    frame = publishing.released("two keys")
+    wide = frame.dp.unstack()
+    page = dpf.report(wide)
+    assert all(f"{number:,}" in page for number in frame["count"])
+    assert Page(page).records == [wide.dp.certificate.to_dict()]
+
+
+def test_each_of_several_releases_is_shown_with_its_promise():
+    tables = {year: publishing.released("one key") for year in (2025, 2026)}
+    both = dpf.concat(tables, name="year").dp.round(-1)
+    page = dpf.report(both)
+    assert page.count("2 tables in one by year") >= 2
+    assert all(f"{number:,}" in page for number in both["count"])
+    spoiled = both + 0.5
+    spoiled.attrs = both.attrs
+    assert "is not what its certificate was given for" in dpf.report(spoiled)

@@ -1,0 +1,331 @@
+"""Releases rounded, suppressed in part and renamed, for those who read them.
+
+As in `choosing`, each call writes down a step. `replay` does all of them again.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+
+import pandas as pd
+
+from dpframe.arguments import is_unicode, shown
+from dpframe.errors import CertificateError, QueryError
+from dpframe.privacy.amounts import as_number
+from dpframe.results.actions import after, place_of
+from dpframe.results.certificate import verify
+from dpframe.results.promise import Certified, first_of
+from dpframe.results.record_noise import MOST_DECIMALS
+from dpframe.results.record_steps import (
+    ConcatStep,
+    DenoiseStep,
+    RenameStep,
+    RoundStep,
+    SuppressStep,
+    UnstackStep,
+)
+from dpframe.results.wide import is_wide, stacked
+
+__all__ = ["rename", "replay", "round", "suppress", "unstack"]
+
+
+def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
+    """Round the numbers of a release, halves to even, and keep its certificate.
+
+    Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
+    rounded to the outside. Those of rates and variances stay where they were, and are rounded.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    decimals
+        Number of decimals, -2 for hundreds; or a dict by column. Whole numbers stay whole, and
+        times are not rounded.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If decimals are not whole numbers from -15 to 15, or name no column of numbers.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A"] * 147})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A"]), epsilon=1e6)
+    >>> tens = round(released, -1)
+    >>> tens.join(tens.dp.interval()).loc["A"].tolist()
+    [150, 140, 160]
+    """
+    certificate = verify(released)
+    cells = stacked(released, certificate)
+    kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
+    numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
+    if isinstance(decimals, Mapping):
+        given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
+    else:
+        given = dict.fromkeys(numbers, decimals)
+    for at, count in given.items():
+        if type(count) is not int or abs(count) > MOST_DECIMALS:
+            raise QueryError(
+                f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
+                f"{shown(count)}."
+            )
+        if at not in numbers:
+            raise QueryError(
+                f"decimals name {cells.columns[at]!r}, which is no column of numbers. Leave it out."
+            )
+    if not given:
+        raise QueryError("there are no numbers to round in this release, or decimals name none.")
+    by_name = {str(cells.columns[at]): count for at, count in given.items()}
+    return after(released, certificate, RoundStep("round", by_name, certificate.digest))
+
+
+def suppress(
+    released: pd.DataFrame,
+    *,
+    below: float | None = None,
+    relative_error: float | None = None,
+    by: Hashable | None = None,
+) -> pd.DataFrame:
+    """Make cells of a release missing that say too little, and keep its certificate.
+
+    This is for readers, who take a number for what it says: nobody's privacy needs it. Columns of
+    whole numbers become `Int64`, which has missing values. What was denoised goes with what it was
+    computed from. Intervals and errors of suppressed cells are missing, too.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    below
+        Suppress what is smaller.
+    relative_error
+        Suppress where the standard error is a larger part of the value than this: 0.3 for 30 %.
+    by
+        The column that decides for all cells of a row; by default, each cell decides for itself.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If neither limit is given, or one is not a number; or if means, rates or times would be
+        judged by their own size, in place of a count's.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A"] * 147 + ["B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
+    >>> suppress(released, below=10)["count"].tolist()
+    [147, <NA>]
+    """
+    certificate = verify(released)
+    least = None if below is None else _limit("below", below)
+    most = None if relative_error is None else _limit("relative_error", relative_error)
+    if least is None and most is None:
+        raise QueryError("suppress needs below= or relative_error=, and got none of them.")
+    if most is not None and most < 0:
+        raise QueryError(f"relative_error must be 0 or more, got {shown(relative_error)}.")
+    cells = stacked(released, certificate)
+    _check_judges(cells, certificate, by, least, most)
+    name = None if by is None else str(by)
+    step = SuppressStep("suppress", least, most, name, certificate.digest)
+    return after(released, certificate, step)
+
+
+def rename(
+    released: pd.DataFrame,
+    columns: Mapping[Hashable, str] | None = None,
+    *,
+    levels: Mapping[Hashable, str] | None = None,
+) -> pd.DataFrame:
+    """Rename columns and levels of the index of a release, and keep its certificate.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    columns
+        New labels by old ones. Denoised columns follow those that they were computed from.
+    levels
+        New names of levels by old ones.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is no such column or level, or a new label is no text, or taken.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> list(rename(released, {"count": "trips"}).dp.interval().columns)
+    ['trips_low', 'trips_high']
+    """
+    certificate = verify(released)
+    renamed, relabeled = dict(columns or {}), dict(levels or {})
+    for new in [*renamed.values(), *relabeled.values()]:
+        if not isinstance(new, str) or not new or not is_unicode(new):
+            raise QueryError(f"a new label must be a text that is not empty, got {shown(new)}.")
+    for label in renamed:
+        place = place_of(released, label, "columns")
+        if certificate.unstacked is None and place >= len(first_of(certificate).columns):
+            raise QueryError(
+                f"column {label!r} has the label of what it was computed from. Rename that."
+            )
+    for level in relabeled:
+        if level is None or level not in list(released.index.names):
+            raise QueryError(
+                f"levels must be among {list(released.index.names)!r}, got {shown(level)}."
+            )
+    step = RenameStep(
+        "rename",
+        {str(old): new for old, new in renamed.items()},
+        {str(old): new for old, new in relabeled.items()},
+        certificate.digest,
+    )
+    return after(released, certificate, step)
+
+
+def unstack(
+    released: pd.DataFrame, level: Hashable = -1, *, column: Hashable | None = None
+) -> pd.DataFrame:
+    """Make columns of the keys of a level of a release, and keep its certificate.
+
+    Cells keep their errors and intervals, `<key>_low` and `<key>_high`. Keys that are neither texts
+    nor numbers, such as bins, become texts, so that files keep them.
+
+    Parameters
+    ----------
+    released
+        A released frame with two levels of keys or more.
+    level
+        The level, by name or position.
+    column
+        The released column whose cells are shown; `None`: the only one there is.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is one level alone, no such level or column, or keys that read alike.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"], "day": [0, 1, 1]})
+    >>> query = dpf.count(by=["zone", "day"], keys={"zone": ["A", "B"], "day": [0, 1]})
+    >>> unstack(dpf.release(trips, query, epsilon=1e6))
+    day   0  1
+    zone
+    A     1  0
+    B     0  2
+    """
+    certificate = verify(released)
+    if is_wide(certificate):
+        raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
+    names = list(released.index.names)
+    if len(names) == 1:
+        raise QueryError(f"unstack needs two levels of keys or more, and there is {names!r}.")
+    position = names.index(level) if level in names else level
+    if type(position) is not int or not -len(names) <= position < len(names):
+        raise QueryError(f"level must be among {names!r}, or a position, got {shown(level)}.")
+    if list(map(str, names)).count(str(names[position])) > 1:
+        raise QueryError(
+            f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
+        )
+    own = list(released.columns[: len(first_of(certificate).columns)])
+    if column is None and len(own) == 1:
+        column = own[0]
+    if column not in own:
+        raise QueryError(
+            f"column must be one of the columns released, {own!r}, got {shown(column)}."
+        )
+    step = UnstackStep("unstack", str(names[position]), str(column), certificate.digest)
+    return after(released, certificate, step)
+
+
+def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
+    """Do again, from a release, what the certificate of a published table lists, and compare.
+
+    Parameters
+    ----------
+    published
+        A table that was made from the release by steps of this library.
+    released
+        The release, or a table between the two.
+
+    Returns
+    -------
+    DataFrame
+        The published table, made anew.
+
+    Raises
+    ------
+    CertificateError
+        If one of them is not what its certificate was given for, or the steps make another table of
+        the release.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> published = released.dp.round(-1).dp.head(1)
+    >>> replay(published, released).equals(published)
+    True
+    """
+    wanted, frame = verify(published), released
+    certificate = verify(frame)
+    for step in wanted.steps[len(certificate.steps) :]:
+        if isinstance(step, DenoiseStep | ConcatStep) or step.of != certificate.digest:
+            break
+        frame = after(frame, certificate, step)
+        certificate = verify(frame)
+    if certificate != wanted:
+        raise CertificateError(
+            "the steps in the certificate do not lead from this release to this table. Give the "
+            "release that it was made from, with its denoised columns if there are any."
+        )
+    return frame
+
+
+def _check_judges(
+    cells: pd.DataFrame,
+    certificate: Certified,
+    by: Hashable | None,
+    least: float | None,
+    most: float | None,
+) -> None:
+    """Check that the columns that decide which cells are suppressed can."""
+    known = first_of(certificate).columns
+    places = range(len(known)) if by is None else [place_of(cells, by, "by")]
+    if most is not None and max(places) >= len(known):
+        raise QueryError(
+            f"by={by!r} was denoised, and has no standard error. Take the released column."
+        )
+    for place in (place for place in places if place < len(known)):
+        own = least is not None and by is None and not known[place].is_total
+        if own or known[place].times is not None:
+            raise QueryError(
+                f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
+                "suppressed. Give the column that can, a count: by=..."
+            )
+
+
+def _limit(name: str, given: object) -> float:
+    """Read a limit."""
+    try:
+        limit = float(as_number(given))
+    except (TypeError, ValueError, OverflowError):
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise QueryError(f"{name} must be a finite number, got {shown(given)}.")
+    return limit

@@ -1,0 +1,47 @@
+"""What a report says was declared about a release, and done with it."""
+
+from dpframe.html import bounds_text
+from dpframe.results import certificate_words as words
+from dpframe.results.promise import Certificate
+
+__all__ = ["facts_of"]
+
+
+def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
+    """Say what was declared, and what it leaves out of the numbers."""
+    query, caps = certificate.query, certificate.privacy_unit.caps
+    groups = [
+        f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
+        for grouping in query.by
+    ]
+    limits = [
+        (caps.max_rows, "row", " in all"),
+        (caps.max_groups, "group", ""),
+        (caps.max_rows_per_group, "row", " in each group"),
+    ]
+    capped = [
+        f"{most:,} {what}{'' if most == 1 else 's'}{where}"
+        for most, what, where in limits
+        if most is not None
+    ]
+    facts = [("question", [query.words]), ("groups", groups)]
+    if query.where is not None:
+        facts.append(("rows looked at", [f"those with {query.where}"]))
+    if certificate.privacy_unit.column is not None:
+        cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
+        facts.append(("rows of one unit", [cut]))
+    clipped = [
+        f"{part.column}: what lies outside of {bounds_text(part.bounds)} counts as the nearer end"
+        for part in certificate.columns
+        if part.bounds is not None
+    ]
+    facts.append(("clipped values", list(dict.fromkeys(clipped))))
+    if certificate.discovery is not None:
+        facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
+    left_out = [f"{grouping.column} is none of the groups" for grouping in query.by]
+    if certificate.privacy_unit.column is not None:
+        left_out.append(f"{certificate.privacy_unit.column} is missing")
+    facts.append(("rows left out where", left_out))
+    afterwards = [words.about_step(step) for step in certificate.steps]
+    facts.append(("computed afterwards", afterwards))
+    return [(name, lines) for name, lines in facts if lines]

@@ -1,0 +1,92 @@
+"""Steps with keys of every kind that can be released."""
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.publishing import STEPS, made
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+
+DAYS = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"])
+KEYS = {
+    "tuples": [("a", 1), ("b", 2), ("a", 2)],
+    "decimals": [Decimal("1.50"), Decimal(2), Decimal("-0.1")],
+    "fractions": [Fraction(1, 3), Fraction(2), Fraction(-1, 7)],
+    "dates": [datetime.date(2020, 1, day) for day in (1, 2, 3)],
+    "times of day": [datetime.time(hour) for hour in (1, 2, 3)],
+    "bytes": [b"a", b"\xff", b""],
+    "long integers": [10**30, -(10**30), 1],
+    "numbers and texts": [1, "1", "x"],
+    "booleans": [True, False],
+    "floats": [0.5, -0.0, np.inf],
+    "categories": pd.Categorical(["B", "A"], ["B", "A", "C"], ordered=True),
+    "times": DAYS,
+    "zoned times": DAYS.tz_localize("Asia/Tokyo"),
+    "months": pd.period_range("2020-01", periods=3, freq="M"),
+    "durations": pd.to_timedelta(["1D", "2D", "3s"]),
+    "nullable": pd.array([1, 2, 3], dtype="Int64"),
+    "texts that a terminal obeys": ["\x1b[31m", "\u202e", "a\nb", "", "<b>"],
+}
+
+
+@pytest.fixture(params=KEYS)
+def kind(request):
+    return request.param
+
+
+def release(kind):
+    keys = pd.Index(KEYS[kind], tupleize_cols=False)
+    return made(
+        dpf.aggregate("zone", keys=keys, n=dpf.count(), m=dpf.mean("fare", bounds=(0, 9)))
+    )()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("step", STEPS)
+def test_steps_take_keys_of_every_kind(kind, step):
+    frame = release(kind)
+    table = STEPS[step](frame)
+    assert dpf.verify(table).state == "post-processed" and table.dp.interval().shape[1] == 4
+    assert dpf.replay(table, frame).equals(table)
+    assert repr(dpf.verify(table)).replace("\n", "").isprintable()
+
+
+@pytest.mark.full
+def test_keys_of_every_kind_are_sorted_or_refused(kind):
+    frame = release(kind)
+    if kind == "numbers and texts":
+        with pytest.raises(QueryError, match="have no order"):
+            frame.dp.sort_values("zone")
+        return
+    wanted = frame.sort_index(kind="stable")
+    assert list(frame.dp.sort_values("zone").index) == list(wanted.index)
+
+
+@pytest.mark.full
+def test_keys_of_every_kind_become_columns_or_are_refused(kind):
+    keys = {"zone": pd.Index(KEYS[kind], tupleize_cols=False), "day": [0, 1]}
+    frame = made(dpf.count(["zone", "day"], keys=keys))()
+    if kind == "numbers and texts":
+        with pytest.raises(QueryError, match="read alike"):
+            frame.dp.unstack("zone")
+        return
+    wide = frame.dp.unstack("zone")
+    assert dpf.replay(wide, frame).equals(wide)
+    ends = wide.dp.interval().to_numpy()
+    before = frame.dp.interval()
+    assert sorted(ends[:, ::2].ravel()) == sorted(before["count_low"])
+    assert list(frame.dp.unstack("day").index) == list(KEYS[kind])
+
+
+@pytest.mark.full
+def test_releases_with_keys_of_every_kind_are_put_together(kind):
+    tables = {"one": release(kind), "other": release(kind)}
+    both = dpf.concat(tables, name="year")
+    bars = both.dp.interval()
+    for key, table in tables.items():
+        assert bars.loc[key].to_numpy().tolist() == table.dp.interval().to_numpy().tolist()

@@ -1,0 +1,234 @@
+"""Several releases in one table: each keeps its intervals, and the table its certificates."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from jsonschema import Draft202012Validator
+from matplotlib.figure import Figure
+from support.publishing import KINDS, STEPS, ZONES, is_refused, made, released
+
+import dpframe as dpf
+from dpframe.errors import CertificateError, QueryError
+
+YEARS = {2025: {"epsilon": 2}, 2026: {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian"}}
+QUERY = dpf.aggregate("zone", keys=ZONES, n=dpf.count(), fare=dpf.mean("fare", bounds=(0, 25)))
+
+
+def years(query=QUERY):
+    return {year: made(query, **spend)() for year, spend in YEARS.items()}
+
+
+def joined(tables):
+    return dpf.concat(tables, name="year")
+
+
+def expected(tables, make):
+    return pd.concat({year: make(table) for year, table in tables.items()}, names=["year"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_releases_of_every_kind_keep_their_intervals(kind):
+    tables = {"one": released(kind), "other": released(kind)}
+    both = joined(tables)
+    certificate = dpf.verify(both)
+    assert certificate.state == "post-processed" and len(certificate.parts) == 2
+    for make in (lambda f: f.dp.interval(0.9), lambda f: f.dp.std_error, pd.DataFrame):
+        wanted = expected(tables, make)
+        if both.index.nlevels == 1:  # totals
+            wanted = wanted.droplevel(1)
+        pd.testing.assert_frame_equal(make(both), wanted, check_index_type=False)
+    both.dp.schema().validate(both)
+    both.dp.plot(column=both.columns[0], ax=Figure().add_subplot())
+
+
+@pytest.mark.parametrize("steps", list(product(STEPS, STEPS)), ids="-".join)
+@pytest.mark.sampled(every=4)
+def test_steps_follow(steps):
+    tables = years()
+    both = joined(tables)
+    between = STEPS[steps[0]](both)
+    table = STEPS[steps[1]](between)
+    kinds = [step.step for step in dpf.verify(table).steps]
+    assert kinds == ["concat", *steps]
+    assert dpf.replay(table, both).equals(table)
+    bars = expected(tables, lambda f: f.dp.interval()).loc[table.index].to_numpy(float)
+    ends = table.dp.interval().to_numpy(float, na_value=np.nan)
+    here = table.notna().to_numpy().repeat(2, axis=1)
+    assert (np.isnan(ends) == ~here).all()
+    assert (ends[:, ::2] <= bars[:, ::2] + 1e-9)[here[:, ::2]].all()
+    assert (ends[:, 1::2] >= bars[:, 1::2] - 1e-9)[here[:, 1::2]].all()
+
+
+def test_years_become_columns():
+    tables = years()
+    wide = joined(tables).dp.unstack("year", column="n")
+    for year, table in tables.items():
+        assert wide[year].equals(table["n"].rename(year))
+        bars = wide.dp.interval()[[f"{year}_low", f"{year}_high"]]
+        assert (bars.to_numpy() == table.dp.interval()[["n_low", "n_high"]].to_numpy()).all()
+    cut = wide.dp.sort_values(2026).dp.head(2).dp.round(-1).dp.suppress(below=300)
+    assert dpf.verify(cut).state == "post-processed"
+    assert dpf.replay(cut, joined_from(wide, tables)).equals(cut)
+
+
+def joined_from(wide, tables):
+    """Return the long table again: the release ids are those of the wide one."""
+    ids = [part.certificate.release_id for part in wide.dp.certificate.parts]
+    assert ids == [table.dp.certificate.release_id for table in tables.values()]
+    return joined(tables)
+
+
+def test_rows_of_one_release_may_be_cut_before():
+    table = released("several")
+    some = dpf.concat([table.dp.tail(1), table.dp.head(2)])
+    assert list(some.index) == ["D", "A", "B"]
+    assert some.dp.interval().equals(table.dp.interval().loc[["D", "A", "B"]])
+    assert dpf.verify(some).steps[0].of == tuple(
+        part.certificate.digest for part in dpf.verify(some).parts
+    )
+
+
+def test_intervals_that_hold_at_once_count_all_releases():
+    tables = {"a": released("one key"), "b": released("one key")}
+    both = joined(tables)
+    cells = sum(map(len, tables.values()))
+    each = 1 - (1 - 0.95) / cells
+    wanted = tables["a"].dp.interval(each)
+    assert (both.dp.interval(simultaneous=True).loc["a"] == wanted).all(axis=None)
+
+
+def test_the_ledger_must_hold_every_release():
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=3))
+    frame = pd.DataFrame({"zone": ["A"]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    one, other = (frame.dp.count("zone", epsilon=1) for _ in range(2))
+    both = joined({1: one, 2: other})
+    assert dpf.verify(both, ledger=ledger) == both.dp.certificate
+    foreign = joined(
+        {
+            1: one,
+            2: dpf.release(
+                pd.DataFrame({"zone": ["A"]}),
+                dpf.count("zone", keys=["A", "B"]),
+                epsilon=1,
+                privacy_unit=dpf.EACH_ROW,
+            ),
+        }
+    )
+    with pytest.raises(CertificateError, match="charged to no ledger"):
+        dpf.verify(foreign, ledger=ledger)
+
+
+def from_csv(frame, folder):
+    frame.dp.write_csv(folder / "made.csv")
+    return dpf.read_csv(folder / "made.csv")
+
+
+def from_parquet(frame, folder):
+    frame.to_parquet(folder / "made.parquet")
+    return pd.read_parquet(folder / "made.parquet")
+
+
+@pytest.mark.parametrize("travel", [from_csv, from_parquet])
+@pytest.mark.parametrize("kind", ["several", "two keys", "denoised", "rate", "times"])
+def test_tables_of_several_releases_travel_in_files(kind, travel, tmp_path):
+    both = joined({"one": released(kind), "other": released(kind)})
+    back = travel(both, tmp_path)
+    assert dpf.verify(back) == both.dp.certificate
+    again = back.dp.interval().reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, both.dp.interval().reset_index(drop=True))
+    if not is_refused(kind, "round"):
+        assert dpf.verify(back.dp.round(-1).dp.head(1)).state == "post-processed"
+
+
+def test_certificates_fit_their_schema_and_others_do_not():
+    validator = Draft202012Validator(dpf.certificate_schema(several=True))
+    record = joined(years()).dp.unstack(column="n").attrs["dpframe"]
+    validator.validate(record)
+    assert not validator.is_valid({**record, "parts": []})
+    assert not validator.is_valid(released("one key").attrs["dpframe"])
+
+
+def test_changes_are_found_in_table_and_parts():
+    both = joined(years())
+    with pytest.raises(CertificateError, match="the rows are in another order"):
+        dpf.verify(both[::-1])
+    both.attrs["dpframe"]["parts"][0]["certificate"]["privacy_loss"]["mu"] = 0.0
+    with pytest.raises(CertificateError, match="the certificate itself was changed"):
+        dpf.verify(both)
+
+
+def test_the_certificate_says_what_is_in_the_table():
+    both = joined(years())
+    certificate = both.dp.certificate
+    said = repr(certificate)
+    assert "Table of 2 releases" in said and "2 tables in one by year: 2025, 2026" in said
+    assert said.count("privacy unit") == 2 and certificate._repr_html_().count("ledger") == 2
+    assert not hasattr(certificate, "privacy_loss")  # one of them would be too small
+    assert certificate == replace(certificate)
+
+
+@pytest.mark.parametrize(
+    "call", ["combine", "ratio", "percent", "denoise", "covariance", "plot_map"]
+)
+def test_what_is_about_one_release_is_refused(call):
+    both = joined(years())
+    arguments = {"combine": [{}], "ratio": ["n", "n"], "plot_map": [{}]}.get(call, [])
+    with pytest.raises(QueryError, match=f"{call} takes the table as it was before concat"):
+        found = getattr(both.dp, call)
+        found(*arguments)
+
+
+def other(query):
+    return made(query)()
+
+
+WRONG = {
+    "nothing": (lambda one, two: dpf.concat([]), "must be a list or a dict"),
+    "a frame": (lambda one, two: dpf.concat(one), "must be a list or a dict"),
+    "rows twice": (lambda one, two: dpf.concat([one, two]), "keys come twice"),
+    "keys without a name": (lambda one, two: dpf.concat({1: one, 2: two}), "keys need the name"),
+    "a name without keys": (lambda one, two: dpf.concat([one], name="year"), "give keys="),
+    "the name of a column": (lambda one, two: dpf.concat({1: one}, name="n"), "keys need the name"),
+    "keys of a dict": (lambda one, two: dpf.concat({1: one}, keys=[1], name="y"), "of the dict"),
+    "a key less": (lambda one, two: dpf.concat([one, two], keys=[1], name="y"), "keys must be 2"),
+    "a key twice": (
+        lambda one, two: dpf.concat([one, two], keys=[1, "1"], name="y"),
+        "no two of them may read alike",
+    ),
+    "half a letter": (lambda one, two: dpf.concat([one], keys=["\ud800"], name="y"), "Unicode"),
+    "other columns": (
+        lambda one, two: joined({1: one, 2: two.dp.select(columns="n")}),
+        "the same columns and levels",
+    ),
+    "other kinds": (
+        lambda one, two: joined(
+            {1: one, 2: two.dp.rename({"n": "fare", "fare": "n"}).dp.select(columns=["n", "fare"])}
+        ),
+        "columns of the same kinds",
+    ),
+    "a table of several": (lambda one, two: joined({1: joined({1: one}), 2: two}), "in one call"),
+    "columns of keys": (
+        lambda one, two: joined({1: released("two keys").dp.unstack()}),
+        "before unstack",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_go_together_is_refused(name):
+    call, message = WRONG[name]
+    one, two = years().values()
+    with pytest.raises(QueryError, match=message):
+        call(one, two)
+
+
+def test_private_and_changed_frames_are_refused():
+    one = released("one key")
+    with pytest.raises(CertificateError, match="carries no certificate"):
+        dpf.concat([one, pd.DataFrame({"count": [1]})])
+    with pytest.raises(CertificateError, match="is not what its certificate was given for"):
+        dpf.concat([one + 1])
