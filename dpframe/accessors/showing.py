@@ -14,6 +14,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
 from dpframe.results.certificate import ATTRIBUTE, certificate_of
 from dpframe.results.private import is_private
+from dpframe.results.promise import Certificate, parts_of
 from dpframe.results.suggested import suggested
 
 __all__ = [
@@ -145,11 +146,15 @@ def _of_declared(frame: Frame) -> list[str]:
 def _of_released(frame: pd.DataFrame) -> list[str]:
     """Show what was asked; the certificate is not checked."""
     try:
-        certificate = certificate_of(frame)
+        parts = parts_of(certificate_of(frame))
     except CertificateError:
         return ["  its certificate cannot be read"]
+    return [f"  {visible(line)}" for part in parts for line in _of_release(part)]
+
+
+def _of_release(certificate: Certificate) -> tuple[str, str]:
     noise = f"{certificate.mechanism.title} noise, released at {certificate.released_at}"
-    return [f"  {visible(certificate.query.words)}", f"  {visible(noise)}"]
+    return certificate.query.words, noise
 
 
 def no_such_name(accessor: Any, name: str) -> NoSuchNameError:

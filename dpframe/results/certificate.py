@@ -46,12 +46,8 @@ UNSEALED = ""
 C = TypeVar("C", bound=Certified)
 
 
-<<<<<<< HEAD
 @with_keywords
-def certificate_schema() -> dict[str, Any]:
-=======
 def certificate_schema(*, several: bool = False) -> dict[str, Any]:
->>>>>>> 58b6b6e (Keep certificate and intervals through what people do with a release)
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 
     Each field says which question about a guarantee it answers; the questions are those of NIST SP
@@ -137,12 +133,8 @@ def read_certificate(found: object) -> Certified:
     return read(Certificate, found, "this certificate")
 
 
-<<<<<<< HEAD
 @with_keywords
-def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
-=======
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
->>>>>>> 58b6b6e (Keep certificate and intervals through what people do with a release)
     """Check that a frame is what was released or made from it here, and return its certificate.
 
     The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate

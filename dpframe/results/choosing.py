@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import shown
+from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.where import Condition
@@ -23,6 +24,7 @@ from dpframe.results.wide import is_wide
 __all__ = ["head", "select", "sort_values", "tail"]
 
 
+@with_keywords
 def sort_values(
     released: pd.DataFrame,
     by: Hashable | Sequence[Hashable],
@@ -75,6 +77,7 @@ def sort_values(
     )
 
 
+@with_keywords
 def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     """Keep the first rows of a release, and its certificate.
 
@@ -104,6 +107,7 @@ def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     return after(released, certificate, HeadStep("head", _number_of_rows(n), certificate.digest))
 
 
+@with_keywords
 def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     """Keep the last rows of a release, and its certificate; see `head`.
 
@@ -125,6 +129,7 @@ def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     return after(released, certificate, HeadStep("tail", _number_of_rows(n), certificate.digest))
 
 
+@with_keywords
 def select(
     released: pd.DataFrame,
     where: str | None = None,

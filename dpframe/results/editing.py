@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 import pandas as pd
 
 from dpframe.arguments import is_unicode, shown
+from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.results.actions import after, place_of
@@ -28,6 +29,7 @@ from dpframe.results.wide import is_wide, stacked
 __all__ = ["rename", "replay", "round", "suppress", "unstack"]
 
 
+@with_keywords
 def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
     """Round the numbers of a release, halves to even, and keep its certificate.
 
@@ -82,6 +84,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     return after(released, certificate, RoundStep("round", by_name, certificate.digest))
 
 
+@with_keywords
 def suppress(
     released: pd.DataFrame,
     *,
@@ -136,6 +139,7 @@ def suppress(
     return after(released, certificate, step)
 
 
+@with_keywords
 def rename(
     released: pd.DataFrame,
     columns: Mapping[Hashable, str] | None = None,
@@ -193,6 +197,7 @@ def rename(
     return after(released, certificate, step)
 
 
+@with_keywords
 def unstack(
     released: pd.DataFrame, level: Hashable = -1, *, column: Hashable | None = None
 ) -> pd.DataFrame:
@@ -252,6 +257,7 @@ def unstack(
     return after(released, certificate, step)
 
 
+@with_keywords
 def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     """Do again, from a release, what the certificate of a published table lists, and compare.
 

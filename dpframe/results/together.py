@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode, shown
+from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import UNSEALED, attach, verify
 from dpframe.results.content import NOTHING
@@ -16,6 +17,7 @@ from dpframe.results.record_steps import ConcatStep
 __all__ = ["concat"]
 
 
+@with_keywords
 def concat(
     releases: Sequence[pd.DataFrame] | Mapping[Hashable, pd.DataFrame],
     *,
