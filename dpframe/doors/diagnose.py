@@ -97,8 +97,7 @@ def diagnose(
     --------
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A", "Z"], "rider": [1, 1, 1, 2]})
-    >>> trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=2)
-    <dpframe.accessors.frames.DPAccessor object at ...>
+    >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=2)
     >>> trips.dp.diagnose(dpf.count(by="zone"))[["rows", "left"]]
     Not for publication: exact numbers of the private frame, without noise. Nothing was charged.
                                         rows  left

@@ -131,8 +131,7 @@ def suggest_caps(
     --------
     >>> import dpframe as dpf
     >>> rides = pd.DataFrame({"rider": [r for r in range(3000) for _ in range(1 + r % 4)]})
-    >>> rides.dp.declare(privacy_unit="rider", max_rows=20)
-    <dpframe.accessors.frames.DPAccessor object at ...>
+    >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
     >>> found = dpf.suggest_caps(rides, largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
@@ -194,8 +193,7 @@ def preview_suggest_caps(
     --------
     >>> import dpframe as dpf
     >>> rides = pd.DataFrame({"rider": [1, 1, 2]})
-    >>> rides.dp.declare(privacy_unit="rider", max_rows=20)
-    <dpframe.accessors.frames.DPAccessor object at ...>
+    >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
     >>> dpf.preview_suggest_caps(rides, largest=3, epsilon=0.1).round(2)
               std_error  noise
     max_rows

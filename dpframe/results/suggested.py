@@ -80,8 +80,7 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
     --------
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
-    >>> trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
-    <dpframe.accessors.frames.DPAccessor object at ...>
+    >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
     >>> best(dpf.suggest_caps(trips, by="zone", largest=1, epsilon=1))
     {'max_rows': 1}
     """
