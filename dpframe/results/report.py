@@ -3,8 +3,10 @@
 The page is a single file of HTML. It needs no network and no script, in no browser.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -14,7 +16,7 @@ import pandas as pd
 
 from dpframe.arguments import a_type, visible
 from dpframe.calls import with_keywords
-from dpframe.errors import DPFrameError, QueryError
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.odds import Guarantee
@@ -74,6 +76,11 @@ def report(
     str
         The page, as HTML.
 
+    Warns
+    -----
+    DPFrameWarning
+        If a table is not what its certificate says, or not in the ledger.
+
     Raises
     ------
     CertificateError
@@ -111,11 +118,13 @@ def report(
         table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
     ]
     status = None if ledger is None else ledger.status()
+    sound = all(table.stamp.sound for table in tables)
     page: str = template.render(
         title=title,
         level=f"{100 * level:g} %",
         tables=tables,
-        sound=all(table.stamp.sound for table in tables),
+        sound=sound,
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables),
         guarantees=_guarantees(tables, status),
         priors=_PRIORS,
@@ -125,6 +134,13 @@ def report(
     )
     if path is not None:
         Path(path).write_text(page, encoding="utf-8", newline="\n")
+    if not sound:
+        wrong = ", ".join(table.name for table in tables if not table.stamp.sound)
+        warnings.warn(
+            f"the report says not to publish as it is: see the stamps of {visible(wrong)}.",
+            DPFrameWarning,
+            stacklevel=3,  # past the wrapper of its keywords
+        )
     return page
 
 
@@ -257,6 +273,8 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             "ours": row.Index in ours,
             "when": row.released_at.replace("T", " ").replace("+00:00", " UTC"),
             "name": row.name or "",
+            "note": row.note or "",
+            "frame": row.frame or "",
             "what": row.what,
             "mechanism": row.mechanism,
             "part": f"{row.part:.2%}",

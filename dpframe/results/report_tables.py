@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ _MOST_ROWS = 200
 _PLACES = 6  # digits after the point, at most
 _HUGE = 1e15  # numbers from here on are shown with an exponent
 _WIDTH = 100.0
+_ALL = 100  # an interval of percentages that says nothing
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,8 @@ class TableView:
         How many rows are not shown.
     facts
         What was declared about it: pairs of a name and lines.
+    notes
+        What was asked for and is not shown, and why.
     """
 
     name: str
@@ -160,6 +163,7 @@ class TableView:
     rows: Sequence[RowView] = ()
     hidden: int = 0
     facts: Sequence[tuple[str, list[str]]] = ()
+    notes: Sequence[str] = ()
 
     @property
     def record(self) -> str:
@@ -230,7 +234,8 @@ def _releases(released: pd.DataFrame) -> list[pd.DataFrame]:
 def _filled(view: TableView, released: pd.DataFrame, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     (certificate,) = parts_of(certificate_of(released))
-    shown = _columns(released, certificate, level, shares)
+    of_total, notes = _percentages(released, certificate, level) if shares else ({}, [])
+    shown = _columns(released, certificate, level, of_total)
     labels = [_texts(_level(released.index, i)) for i in range(released.index.nlevels)]
     rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, _by_row(shown), strict=True)]
     return replace(
@@ -240,6 +245,7 @@ def _filled(view: TableView, released: pd.DataFrame, level: float, shares: bool)
         rows=rows,
         hidden=len(released) - len(rows),
         facts=facts_of(certificate),
+        notes=notes,
     )
 
 
@@ -256,7 +262,10 @@ def _by_row(columns: Sequence[tuple[ColumnView, list[CellView]]]) -> list[tuple[
 
 
 def _columns(
-    released: pd.DataFrame, certificate: Certificate, level: float, shares: bool
+    released: pd.DataFrame,
+    certificate: Certificate,
+    level: float,
+    of_total: Mapping[int, pd.DataFrame],
 ) -> list[tuple[ColumnView, list[CellView]]]:
     """Return all columns with the cells that are shown; those computed afterwards have no bars."""
     parts = certificate.columns
@@ -270,10 +279,9 @@ def _columns(
             continue
         ends = None if bars is None else bars.iloc[:, 2 * place : 2 * place + 2]
         part = parts[place]
-        of_total = _percentages(released, label, level) if shares and part.is_total else None
-        cells = _cells(values, ends, part.origin, of_total)
+        cells = _cells(values, ends, part.origin, of_total.get(place))
         about = words.about_kind(part)
-        shown.append((ColumnView(str(label), about, ends is not None, of_total is not None), cells))
+        shown.append((ColumnView(str(label), about, ends is not None, place in of_total), cells))
     return shown
 
 
@@ -285,11 +293,20 @@ def _intervals(released: pd.DataFrame, level: float) -> pd.DataFrame | None:
         return None
 
 
-def _percentages(released: pd.DataFrame, label: object, level: float) -> pd.DataFrame | None:
-    try:
-        return percent(released, label, level)
-    except QueryError:
-        return None
+def _percentages(
+    released: pd.DataFrame, certificate: Certificate, level: float
+) -> tuple[dict[int, pd.DataFrame], list[str]]:
+    """Return percentages of the totals of columns, and why there are none of others."""
+    found, notes = {}, []
+    for place, part in enumerate(certificate.columns):
+        if not part.is_total:
+            continue
+        label = released.columns[place]
+        try:
+            found[place] = percent(released, label, level)
+        except QueryError as error:
+            notes.append(f"No percentages of {label}: {error}")
+    return found, notes
 
 
 def _cells(
@@ -326,6 +343,8 @@ def _cells(
 def _percent_texts(of_total: pd.DataFrame) -> list[str]:
     return [
         f"{row.estimate:.1f} % ({row.low:.1f} to {row.high:.1f})"
+        if row.high - row.low < _ALL
+        else "unknown"
         for row in of_total.iloc[:_MOST_ROWS].itertuples()
     ]
 

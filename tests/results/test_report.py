@@ -3,6 +3,8 @@
 import html.parser
 import json
 import sys
+from datetime import UTC, datetime
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -10,11 +12,12 @@ import pytest
 from support import publishing
 
 import dpframe as dpf
-from dpframe.errors import CertificateError, DPFrameError, QueryError
+from dpframe.errors import CertificateError, DPFrameError, DPFrameWarning, QueryError
 from dpframe.privacy.odds import Guarantee
 
 HOSTILE = "<script>alert(1)</script>"
 TURNED = "\u202eturned"
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
 
 
 class Page(html.parser.HTMLParser):
@@ -136,7 +139,8 @@ def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
     visits["stay"] = 987_654
     released = dpf.release(visits, dpf.count(), epsilon=1, privacy_unit=dpf.EACH_ROW)
     released["exact"] = visits["stay"].max()
-    page = Page(dpf.report(released)).text
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        page = Page(dpf.report(released)).text
     assert "Not to be published" in page
     assert "Wrong" in page
     assert "987" not in page
@@ -146,10 +150,13 @@ def test_a_ledger_that_does_not_hold_the_release_is_wrong(declared, tmp_path):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
     other = dpf.Ledger.create(tmp_path / "other.ledger", budget=dpf.Budget(epsilon=1))
-    assert "Not to be published" in Page(dpf.report(released, ledger=other)).text
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        assert "or not in the ledger" in Page(dpf.report(released, ledger=other)).text
+    assert "Verified, but not against a ledger" in Page(dpf.report(released)).text
     sound = Page(dpf.report(released, ledger=ledger)).text
     assert "Not to be published" not in sound
     assert "was charged for it" in sound
+    assert "not against a ledger" not in sound
 
 
 def test_texts_from_a_file_stay_texts(declared):
@@ -174,6 +181,30 @@ def test_what_a_release_kept_of_its_promise_to_leave_out_is_said(declared):
         "person is missing",
     ):
         assert said in page
+
+
+def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=4)
+    text = Page(dpf.report(released.dp.head(2), percent=True)).text
+    assert "No percentages of count: percent takes the table as it was before head" in text
+    assert "No percentages" not in Page(dpf.report(released.dp.head(2))).text
+
+
+def test_percentages_of_nothing_are_unknown(visits):
+    keys = {"ward": ["nobody", "none"]}
+    again = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=0.01)
+    wide = again.dp.percent()
+    unknown = ((wide["high"] - wide["low"]) >= 100).sum()
+    assert Page(dpf.report(again, percent=True)).texts.count("unknown") == unknown
+
+
+def test_it_says_when_it_was_written_and_what_the_ledger_knows(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1, name="march", note="second try")
+    page = Page(dpf.report(released, ledger=ledger)).text
+    assert "Written on 20" in page
+    assert "second try" in page
 
 
 def test_many_rows_are_cut(visits):
@@ -204,9 +235,10 @@ def test_what_was_denoised_and_discovered_is_shown(visits):
     assert "post-processed" in page
 
 
-def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path):
+def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, monkeypatch):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
+    monkeypatch.setattr("dpframe.results.report.datetime", mock.Mock(now=lambda _: NOW))
     page = dpf.report(released, ledger=ledger, title="Visits", level=0.9, percent=True)
     assert dpf.report([released], ledger=ledger, title="Visits", level=0.9, percent=True) == page
     options = {"ledger": ledger, "title": "Visits", "level": 0.9, "percent": True}
