@@ -219,7 +219,7 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         releases.setdefault(table.certificate.release_id, []).append(table)
     rows = [
         _row(
-            ", ".join(table.name for table in of_release),
+            ", ".join(dict.fromkeys(table.name for table in of_release)),
             words.loss_lines(of_release[0].certificate.privacy_loss),
             _guarantee(of_release[0].certificate),
         )
