@@ -21,6 +21,7 @@ from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
+from dpframe.results.adding import with_intervals, with_percent
 from dpframe.results.certificate import certificate_schema, verify
 from dpframe.results.choosing import head, select, sort_values, tail
 from dpframe.results.combine import combine
@@ -99,6 +100,8 @@ __all__ = [
     "unstack",
     "var",
     "verify",
+    "with_intervals",
+    "with_percent",
     "write_csv",
     "write_parquet",
 ]

@@ -11,7 +11,7 @@ from dpframe.accessors.showing import no_dp_of_series
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
-from dpframe.results import choosing, editing, intervals, plot, plot_map
+from dpframe.results import adding, choosing, editing, intervals, plot, plot_map
 from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv
@@ -108,6 +108,17 @@ class DPAccessor(PrivateAccessor):
     def percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level)
+
+    def with_intervals(
+        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
+    ) -> pd.DataFrame:
+        """Add intervals as columns, and keep the certificate; see `dpframe.with_intervals`."""
+        flags = {"simultaneous": simultaneous, "sampling": sampling}
+        return adding.with_intervals(self._frame, level, **flags)
+
+    def with_percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+        """Add percentages as columns, and keep the certificate; see `dpframe.with_percent`."""
+        return adding.with_percent(self._frame, column, level)
 
     def report(
         self,

@@ -13,11 +13,14 @@ import pandas as pd
 from dpframe.arguments import shown
 from dpframe.errors import QueryError
 from dpframe.queries.timescale import in_seconds
+from dpframe.results.beside import ENDS, PERCENT, ends_of, followers, put_beside
 from dpframe.results.certificate import attach
-from dpframe.results.denoise_checks import label_of
-from dpframe.results.intervals import error_of
+from dpframe.results.ends import known, outward
+from dpframe.results.intervals import error_of, interval
 from dpframe.results.packed import Packed, places_of
 from dpframe.results.promise import Certified, first_of
+from dpframe.results.quotients import percent
+from dpframe.results.record_added import IntervalsStep, PercentStep
 from dpframe.results.record_noise import ColumnPart, RoundedPart
 from dpframe.results.record_steps import (
     HeadStep,
@@ -33,7 +36,7 @@ from dpframe.results.record_steps import (
 from dpframe.results.taken import with_columns, with_each, with_rows, without_cells
 from dpframe.results.wide import is_wide, places_in, spread, stacked, widened
 
-__all__ = ["after", "denoised_place", "label_place", "place_of"]
+__all__ = ["after", "label_place", "place_of"]
 
 _Made: TypeAlias = tuple[pd.DataFrame, Certified]
 
@@ -75,15 +78,6 @@ def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
             f"{shown(label)}."
         )
     return label_place(released, str(label))
-
-
-def denoised_place(frame: pd.DataFrame, certificate: Certified, place: int) -> int | None:
-    """Return the position of the denoised values of a released column, if there are any."""
-    if is_wide(certificate):
-        return None
-    known = list(frame.columns)
-    first, label = len(first_of(certificate).columns), label_of(known[place])
-    return first + known[first:].index(label) if label in known[first:] else None
 
 
 def _sorted(frame: pd.DataFrame, certificate: Certified, step: SortStep) -> _Made:
@@ -164,6 +158,9 @@ def _unstacked_as(certificate: Certified, order: np.ndarray, level: str, column:
 def _rounded(frame: pd.DataFrame, certificate: Certified, step: RoundStep) -> _Made:
     decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
+    for at, count in decimals.items():
+        for end, suffix in ends_of(frame, certificate, at).items():
+            columns[end] = _outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
     described = with_each(
         certificate,
         lambda at, column, _: _described_as_rounded(
@@ -171,6 +168,12 @@ def _rounded(frame: pd.DataFrame, certificate: Certified, step: RoundStep) -> _M
         ),
     )
     return _with(frame, columns), described
+
+
+def _outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
+    """Round ends of intervals; whole numbers stay whole, and missing ones missing."""
+    rounded = pd.Series(outward(known(column), decimals, up=up), index=column.index)
+    return rounded.astype(column.dtype).mask(column.isna())
 
 
 def _described_as_rounded(column: ColumnPart, dtype: Any, decimals: int | None) -> ColumnPart:
@@ -193,9 +196,8 @@ def _suppressed(frame: pd.DataFrame, certificate: Certified, step: SuppressStep)
     columns = {}
     for at, cells in enumerate(hidden):
         columns[at] = _without(frame.iloc[:, at], cells)
-        partner = denoised_place(frame, certificate, at)
-        if partner is not None:
-            columns[partner] = _without(frame.iloc[:, partner], cells)
+        for place in followers(frame, certificate, at):
+            columns[place] = _without(frame.iloc[:, place], cells)
     described = with_each(
         certificate, lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
@@ -235,11 +237,10 @@ def _renamed(frame: pd.DataFrame, certificate: Certified, step: RenameStep) -> _
     names = {}
     for old, new in step.columns.items():
         place = label_place(frame, old)
-        partner = denoised_place(frame, certificate, place)
         names[place] = new
         labels[place] = new
-        if partner is not None:
-            labels[partner] = label_of(new)
+        for later, suffix in followers(frame, certificate, place).items():
+            labels[later] = f"{new}{suffix}"
     levels = [step.levels.get(str(name), name) for name in frame.index.names]
     taken = [label for label in labels + levels if (labels + levels).count(label) > 1]
     if taken:
@@ -252,6 +253,19 @@ def _renamed(frame: pd.DataFrame, certificate: Certified, step: RenameStep) -> _
         certificate, lambda at, column, _: replace(column, name=names.get(at, column.name))
     )
     return renamed, described
+
+
+def _with_intervals(frame: pd.DataFrame, certificate: Certified, step: IntervalsStep) -> _Made:
+    flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
+    return put_beside(frame, interval(frame, step.level, **flags), step.step), certificate
+
+
+def _with_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep) -> _Made:
+    """Add percentages and their intervals."""
+    label = frame.columns[label_place(frame, step.column)]
+    shares = percent(frame, label, step.level)[["estimate", "low", "high"]]
+    shares.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *ENDS)])
+    return put_beside(frame, shares, step.step), certificate
 
 
 def _with(frame: pd.DataFrame, columns: Mapping[int, pd.Series]) -> pd.DataFrame:
@@ -270,4 +284,6 @@ _ACTIONS: dict[type[Any], Callable[..., _Made]] = {
     SuppressStep: _suppressed,
     RenameStep: _renamed,
     UnstackStep: _unstacked,
+    IntervalsStep: _with_intervals,
+    PercentStep: _with_percent,
 }

@@ -37,8 +37,8 @@ __all__ = [
 ATTRIBUTE = "dpframe"
 _MOST_FORMATS = 1000
 _CALLS = (
-    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename and .unstack, and by "
-    "dpf.concat"
+    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .with_intervals "
+    "and .with_percent, and by dpf.concat"
 )
 UNSEALED = ""
 """In place of a digest, until there is one."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from dpframe.html import bounds_text, grid, unit_lines
 from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart, UnitPart
+from dpframe.results.record_added import IntervalsStep
 from dpframe.results.record_noise import ColumnPart
 from dpframe.results.record_steps import (
     ConcatStep,
@@ -191,6 +192,12 @@ def _about_tables(step: ConcatStep) -> str:
     return f"{len(step.of):,} tables in one{keys}"
 
 
+def _about_intervals(step: IntervalsStep) -> str:
+    at_once = " for all cells at once" if step.simultaneous else ""
+    sampled = ", with the error of sampled rows" if step.sampling else ""
+    return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
+
+
 def _about_suggestion(step: SuggestionPart) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
@@ -208,6 +215,10 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "rename": _about_names,
     "concat": _about_tables,
     "suggest": _about_suggestion,
+    "with_intervals": _about_intervals,
+    "with_percent": lambda step: (
+        f"percentages of the total of {step.column} beside it, with intervals at {step.level:g}"
+    ),
     "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
 }
 

@@ -14,7 +14,8 @@ from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.where import Condition
-from dpframe.results.actions import after, denoised_place, place_of
+from dpframe.results.actions import after, place_of
+from dpframe.results.beside import followers
 from dpframe.results.certificate import verify
 from dpframe.results.packed import Packed
 from dpframe.results.promise import Certified, first_of
@@ -153,7 +154,8 @@ def select(
         The keys to keep: a list, of tuples where there are several levels; or a dict by level. Rows
         stay in order.
     columns
-        The columns to keep, in order; a denoised one beside that which it was computed from.
+        The columns to keep, in order; a denoised one, an interval or a percentage beside that which
+        it was computed from.
 
     Raises
     ------
@@ -246,8 +248,9 @@ def _names_of_columns(
     if not labels or len(set(places)) < len(places):
         raise QueryError(f"columns must name some columns, each once, got {labels!r}.")
     sources = {
-        denoised_place(released, certificate, at): at
+        later: at
         for at in range(len(first_of(certificate).columns))
+        for later in followers(released, certificate, at)
     }
     for label, place in zip(labels, places, strict=True):
         if sources.get(place, place) not in places:

@@ -16,6 +16,8 @@ Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
 _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
 _EDIT = ".dp.round and .dp.suppress"
+_ADD = ".dp.with_intervals and .dp.with_percent"
+_COMPUTED = ("_low", "_high", "estimate", "percent")
 _NAMES = {"objects": "object", "booleans": "bool"}
 
 
@@ -155,7 +157,8 @@ def _of_labels(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
     for old, new in renamed.items():
         yield Change(f"column {old!r} is called {new!r}", _RENAME)
     if came:
-        yield Change(f"{_listed('column', came)} {_was(came)} added")
+        call = _ADD if any(name.endswith(_COMPUTED) for name in came) else ""
+        yield Change(f"{_listed('column', came)} {_was(came)} added", call)
     if not went and not came and len(labels) != len(before):
         yield Change(f"there are {len(labels)} columns in place of {len(before)}")
     stayed = [name for name in labels if name in before]

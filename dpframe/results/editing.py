@@ -13,6 +13,7 @@ from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.results.actions import after, place_of
+from dpframe.results.beside import DENOISED, ends_of, followers
 from dpframe.results.certificate import verify
 from dpframe.results.promise import Certified, first_of
 from dpframe.results.record_noise import MOST_DECIMALS
@@ -34,7 +35,8 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     """Round the numbers of a release, halves to even, and keep its certificate.
 
     Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
-    rounded to the outside. Those of rates and variances stay where they were, and are rounded.
+    rounded to the outside. Those of rates and variances stay where they were, and are rounded, and
+    so are the columns of `with_intervals` and `with_percent`.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         A released frame.
     decimals
         Number of decimals, -2 for hundreds; or a dict by column. Whole numbers stay whole, and
-        times are not rounded.
+        times are not rounded. Ends of intervals are rounded with what they are about.
 
     Raises
     ------
@@ -64,15 +66,21 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     cells = stacked(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
+    ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
     if isinstance(decimals, Mapping):
         given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
     else:
-        given = dict.fromkeys(numbers, decimals)
+        given = {at: decimals for at in numbers if at not in ends}
     for at, count in given.items():
         if type(count) is not int or abs(count) > MOST_DECIMALS:
             raise QueryError(
                 f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
                 f"{shown(count)}."
+            )
+        if at in ends:
+            raise QueryError(
+                f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
+                f"{cells.columns[ends[at]]!r}. Leave it out."
             )
         if at not in numbers:
             raise QueryError(
@@ -95,8 +103,9 @@ def suppress(
     """Make cells of a release missing that say too little, and keep its certificate.
 
     This is for readers, who take a number for what it says: nobody's privacy needs it. Columns of
-    whole numbers become `Int64`, which has missing values. What was denoised goes with what it was
-    computed from. Intervals and errors of suppressed cells are missing, too.
+    whole numbers become `Int64`, which has missing values. What was computed, such as denoised
+    values and percentages, goes with what it was computed from. Intervals and errors of suppressed
+    cells are missing, too.
 
     Parameters
     ----------
@@ -153,7 +162,7 @@ def rename(
     released
         A released frame.
     columns
-        New labels by old ones. Denoised columns follow those that they were computed from.
+        New labels by old ones. Computed columns follow those that they were computed from.
     levels
         New names of levels by old ones.
 
@@ -220,7 +229,8 @@ def unstack(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If there is one level alone, no such level or column, or keys that read alike.
+        If there is one level alone, no such level or column, or keys that read alike; or if
+        intervals or percentages were put beside the column.
 
     Examples
     --------
@@ -253,6 +263,7 @@ def unstack(
         raise QueryError(
             f"column must be one of the columns released, {own!r}, got {shown(column)}."
         )
+    _check_alone(released, certificate, own.index(column))
     step = UnstackStep("unstack", str(names[position]), str(column), certificate.digest)
     return after(released, certificate, step)
 
@@ -303,6 +314,21 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _check_alone(released: pd.DataFrame, certificate: Certified, place: int) -> None:
+    """Check that no intervals or percentages stand beside a column that is to be unstacked."""
+    beside = [
+        released.columns[at]
+        for at, suffix in followers(released, certificate, place).items()
+        if suffix != DENOISED
+    ]
+    if beside:
+        label = released.columns[place]
+        raise QueryError(
+            f"unstack takes {label!r} without {', '.join(map(repr, beside))} beside it: use "
+            f".dp.select(columns={label!r}) before, and .dp.interval() of what unstack returns."
+        )
+
+
 def _check_judges(
     cells: pd.DataFrame,
     certificate: Certified,
@@ -315,7 +341,7 @@ def _check_judges(
     places = range(len(known)) if by is None else [place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
         raise QueryError(
-            f"by={by!r} was denoised, and has no standard error. Take the released column."
+            f"by={by!r} was computed, and has no standard error. Take the released column."
         )
     for place in (place for place in places if place < len(known)):
         own = least is not None and by is None and not known[place].is_total

@@ -23,7 +23,7 @@ from dpframe.results.selected import selected_ends
 from dpframe.results.taken import ROW_BY_ROW, by_release, check_before
 from dpframe.results.wide import spread, stacked
 
-__all__ = ["covariance", "error_of", "half_width", "interval", "std_error"]
+__all__ = ["check_flag", "covariance", "error_of", "half_width", "interval", "std_error"]
 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
@@ -125,8 +125,8 @@ def interval(
     (12, 16)
     """
     level = check_level(level)
-    _check_flag("simultaneous", simultaneous)
-    _check_flag("sampling", sampling)
+    check_flag("simultaneous", simultaneous)
+    check_flag("sampling", sampling)
     certificate = verify(released)
     releases = parts_of(certificate)
     columns = [column for one in releases for column in one.columns]
@@ -172,7 +172,8 @@ def _bars_of(
     return _like(released, columns, names)
 
 
-def _check_flag(name: str, given: object) -> None:
+def check_flag(name: str, given: object) -> None:
+    """Refuse what is neither True nor False."""
     if not isinstance(given, bool | np.bool_):
         raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
 

@@ -23,7 +23,7 @@ from dpframe.results.certificate import Certificate, verify
 from dpframe.results.record_noise import ColumnPart
 from dpframe.results.taken import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 
-__all__ = ["percent", "ratio"]
+__all__ = ["column_of_shares", "percent", "ratio"]
 
 _Parts: TypeAlias = dict[str, float | np.ndarray]
 _Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[_Parts, _Parts | None]]
@@ -182,8 +182,7 @@ def percent(
     {'A': 75.0, 'B': 25.0}
     """
     level = check_level(level)
-    certificate = check_before(verify(released), "percent", allowed=CELLS_AS_RELEASED - FEWER_ROWS)
-    place = _place(released, certificate, _only(released, certificate, column), "column")
+    certificate, place = column_of_shares(released, column, "percent")
     described = certificate.columns[place]
     values = _numbers(released, certificate, place)
     noise = _noise_of_shares(described, set(certificate.common_blocks), len(values))
@@ -198,6 +197,24 @@ def percent(
         noise=noise,
     )
     return 100 * _table(released, certificate, quotient, level)
+
+
+def column_of_shares(
+    released: pd.DataFrame, column: Hashable | None, what: str
+) -> tuple[Certificate, int]:
+    """Check that a release has shares of the total of a column, and find it; see `percent`.
+
+    Parameters
+    ----------
+    released, column
+        As for `percent`.
+    what
+        What is to be done with them.
+    """
+    certificate = check_before(verify(released), what, allowed=CELLS_AS_RELEASED - FEWER_ROWS)
+    return certificate, _place(
+        released, certificate, _only(released, certificate, column), "column"
+    )
 
 
 def _noise_of_shares(column: ColumnPart, common: set[str], rows: int) -> _Noise:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from dpframe.denoise.methods import METHODS
 from dpframe.results.packed import Packed, places_of
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.results.record_added import IntervalsStep, PercentStep
 
 __all__ = [
     "ConcatStep",
@@ -363,4 +364,6 @@ StepPart: TypeAlias = (
     | RenameStep
     | UnstackStep
     | ConcatStep
+    | IntervalsStep
+    | PercentStep
 )

@@ -25,10 +25,13 @@ __all__ = [
     "without_cells",
 ]
 
+_ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})
+"""Steps that put columns beside those released."""
+
 FEWER_ROWS = frozenset({"head", "tail", "select"})
 """Steps after which rows may be missing."""
 
-CELLS_AS_RELEASED = frozenset({"denoise", "suggest", "sort_values", "rename"}) | FEWER_ROWS
+CELLS_AS_RELEASED = frozenset({"sort_values", "rename"}) | _ADDED | FEWER_ROWS
 """Steps after which every cell there is holds what was released."""
 
 ROW_BY_ROW = CELLS_AS_RELEASED | {"round", "suppress"}

@@ -47,6 +47,8 @@ def test_releases_of_every_kind_keep_their_intervals(kind):
 @pytest.mark.parametrize("steps", list(product(STEPS, STEPS)), ids="-".join)
 @pytest.mark.sampled(every=4)
 def test_steps_follow(steps):
+    if is_refused("several", *steps):
+        return
     tables = years()
     both = joined(tables)
     between = STEPS[steps[0]](both)
@@ -56,7 +58,7 @@ def test_steps_follow(steps):
     assert dpf.replay(table, both).equals(table)
     bars = expected(tables, lambda f: f.dp.interval()).loc[table.index].to_numpy(float)
     ends = table.dp.interval().to_numpy(float, na_value=np.nan)
-    here = table.notna().to_numpy().repeat(2, axis=1)
+    here = table.iloc[:, : ends.shape[1] // 2].notna().to_numpy().repeat(2, axis=1)
     assert (np.isnan(ends) == ~here).all()
     assert (ends[:, ::2] <= bars[:, ::2] + 1e-9)[here[:, ::2]].all()
     assert (ends[:, 1::2] >= bars[:, 1::2] - 1e-9)[here[:, 1::2]].all()

@@ -81,10 +81,15 @@ STEPS = {
     "round": lambda frame: frame.dp.round(-1),
     "suppress": lambda frame: frame.dp.suppress(relative_error=0.05, by=first(frame)),
     "rename": lambda frame: frame.dp.rename({first(frame): "renamed"}),
+    "with_intervals": lambda frame: frame.dp.with_intervals(),
 }
 """By name, steps that most frames can take."""
 
 
 def is_refused(kind, *steps):
-    """Whether a step has no meaning: numbers of times are neither rounded nor judged."""
-    return kind == "times" and {"round", "suppress"} & {*steps}
+    """Whether a step has no meaning: numbers of times are neither rounded nor judged.
+
+    Nor are intervals put beside numbers twice.
+    """
+    twice = steps.count("with_intervals") > 1
+    return twice or (kind == "times" and {"round", "suppress"} & {*steps})

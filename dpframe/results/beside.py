@@ -1,0 +1,77 @@
+"""Columns computed from a release that stand beside the released ones: which belongs to which."""
+
+from collections.abc import Hashable
+
+import pandas as pd
+
+from dpframe.errors import QueryError
+from dpframe.results.promise import Certified, first_of
+
+__all__ = ["DENOISED", "ENDS", "PERCENT", "ends_of", "followers", "put_beside"]
+
+DENOISED = "_denoised"
+ENDS = ("_low", "_high")
+PERCENT = "_percent"
+_SUFFIXES = (DENOISED, *ENDS, PERCENT, *(f"{PERCENT}{end}" for end in ENDS))
+
+
+def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
+    """Return the columns that were computed from a released one: what follows its label, by place.
+
+    Of two released columns, one belongs to that with the longer label: `a_percent_low` to
+    `a_percent`, if there is one, and to `a` otherwise.
+    """
+    if certificate.unstacked is not None:
+        return {}
+    labels = list(frame.columns)
+    size = len(first_of(certificate).columns)
+    mine = {f"{labels[place]}{suffix}": suffix for suffix in _SUFFIXES}
+    longer = {
+        f"{other}{suffix}"
+        for other in labels[:size]
+        if len(str(other)) > len(str(labels[place]))
+        for suffix in _SUFFIXES
+    }
+    return {
+        at: mine[label]
+        for at, label in enumerate(labels[size:], size)
+        if isinstance(label, str) and label in mine and label not in longer
+    }
+
+
+def ends_of(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
+    """Return the ends of the intervals of a column, released or computed, that stand beside it."""
+    if certificate.unstacked is not None:
+        return {}
+    labels = list(frame.columns)
+    size = len(first_of(certificate).columns)
+    mine = {f"{labels[place]}{end}": end for end in ENDS}
+    return {
+        at: mine[label]
+        for at, label in enumerate(labels[size:], size)
+        if isinstance(label, str) and label in mine
+    }
+
+
+def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Return a table with more columns, after those that it has.
+
+    Raises
+    ------
+    QueryError
+        If one of their labels is that of another column or level.
+    """
+    labels: list[Hashable] = [*frame.columns, *added.columns]
+    names = [*map(str, labels), *map(str, frame.index.names)]
+    taken = [label for label in added.columns if names.count(label) > 1]
+    if taken:
+        raise QueryError(
+            f"{what} would add {taken[0]!r}, which is the name of a column or level already. Call "
+            "it on the table without that, or use .dp.rename before."
+        )
+    bare = [pd.DataFrame(part) for part in (frame, added)]
+    for part in bare:
+        part.attrs = {}
+    made = pd.concat(bare, axis=1)
+    made.columns = pd.Index(labels, tupleize_cols=False, name=frame.columns.name)
+    return made
