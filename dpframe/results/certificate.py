@@ -15,6 +15,7 @@ from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
 from dpframe.ledger.ledger import Ledger
+from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
 from dpframe.results.digest import digest
 from dpframe.results.private import is_private
@@ -106,9 +107,11 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
         )
     if ATTRIBUTE not in frame.attrs:
         raise CertificateError(
-            "this frame carries no certificate: it was not released by dpframe, or its attrs were "
-            "lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them, "
-            "and so do dpf.write_csv and dpf.read_csv)."
+            about_computed(frame.attrs)
+            or "this frame carries no certificate: it was not released by dpframe, or its attrs "
+            "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
+            "them, and so do dpf.write_csv and dpf.read_csv; joins lose them, where "
+            ".dp.with_intervals and .dp.with_percent of a release keep them)."
         )
     return read_certificate(frame.attrs[ATTRIBUTE])
 

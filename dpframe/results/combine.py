@@ -13,6 +13,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, verify
+from dpframe.results.computed import noted
 from dpframe.results.selected import check_not_selected
 from dpframe.results.taken import CELLS_AS_RELEASED, check_before
 
@@ -86,7 +87,7 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
             "weights are so large that the combination, or its error, is beyond the range of "
             "floats. Divide them by a power of ten, which scales all that is returned."
         )
-    return combined
+    return noted(combined, certificate, "combine")
 
 
 def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:

@@ -13,7 +13,9 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
+from dpframe.results.beside import ENDS
 from dpframe.results.certificate import verify
+from dpframe.results.computed import noted
 from dpframe.results.dispersions import dispersion_interval
 from dpframe.results.ends import Ends, known, rounding, shown_ends
 from dpframe.results.promise import Certificate, parts_of
@@ -61,7 +63,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """
     certificate = verify(released)
     errors = by_release(stacked(released, certificate), certificate, _errors)
-    return spread(errors, released, certificate)
+    return noted(spread(errors, released, certificate), certificate, "std_error")
 
 
 def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
@@ -144,7 +146,7 @@ def interval(
         return _bars_of(long, one, each, sampling=bool(sampling))
 
     long = by_release(stacked(released, certificate), certificate, bars)
-    return spread(long, released, certificate, ("_low", "_high"))
+    return noted(spread(long, released, certificate, ENDS), certificate, "interval")
 
 
 def _bars_of(
@@ -270,9 +272,8 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     labels = released.columns[: len(loadings)]
     columns = pd.Index(list(labels) * n, tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
-    return pd.DataFrame(
-        products.reshape(n * len(loadings), len(loadings)), index=rows, columns=labels
-    )
+    values = products.reshape(n * len(loadings), len(loadings))
+    return noted(pd.DataFrame(values, index=rows, columns=labels), certificate, "covariance")
 
 
 def _shown_error(column: ColumnPart, values: pd.Series) -> np.ndarray:

@@ -20,6 +20,7 @@ from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.border import border
 from dpframe.results.certificate import Certificate, verify
+from dpframe.results.computed import noted
 from dpframe.results.record_noise import ColumnPart
 from dpframe.results.taken import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 
@@ -139,7 +140,7 @@ def ratio(
         unit=_unit(span, *own),
         noise=noise,
     )
-    return _table(released, certificate, quotient, level)
+    return noted(_table(released, certificate, quotient, level), certificate, "ratio")
 
 
 @with_keywords
@@ -196,7 +197,7 @@ def percent(
         unit=1.0,
         noise=noise,
     )
-    return 100 * _table(released, certificate, quotient, level)
+    return noted(100 * _table(released, certificate, quotient, level), certificate, "percent")
 
 
 def column_of_shares(

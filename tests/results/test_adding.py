@@ -1,5 +1,7 @@
 """Intervals and percentages in the table of a release, which keeps its certificate."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -229,3 +231,67 @@ def test_their_steps_are_in_the_certificate():
     ]
     record = whole(released("several")).dp.certificate.to_dict()
     assert read_certificate(record).steps[1].column == "flights"
+
+
+CALLS = {
+    "interval": (lambda f: f.dp.interval(), "with_intervals"),
+    "percent": (lambda f: f.dp.percent("flights"), "with_percent"),
+    "ratio": (lambda f: f.dp.ratio("paid", "flights"), "beside it"),
+    "std_error": (lambda f: f.dp.std_error, "beside it"),
+    "covariance": (lambda f: f.dp.covariance, "beside it"),
+    "combine": (
+        lambda f: f.dp.combine(pd.DataFrame({"flights": {"A": 1, "B": -1}})),
+        "beside it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_was_computed_says_so_where_a_release_is_wanted(name, tmp_path):
+    make, way = CALLS[name]
+    frame = released("several")
+    made, found = make(frame), frame.dp.certificate.release_id
+    said = rf"computed by \.dp\.{name} from release {found}.*{way}"
+    for call in (
+        lambda: dpf.verify(made),
+        lambda: made.dp.certificate,
+        made.round(1).dp.head,
+        lambda: made.dp.round(1),
+        lambda: made.dp.write_csv(tmp_path / "made.csv"),
+        lambda: dpf.report(made),
+    ):
+        with pytest.raises(CertificateError, match=said):
+            call()
+    assert not list(tmp_path.iterdir())
+    assert "dpframe" not in made.attrs and dpf.verify(frame).state == "released"
+    assert json.loads(json.dumps(made.attrs)) == made.attrs
+
+
+def test_of_several_releases_the_first_are_named():
+    years = {year: released("one key") for year in range(5)}
+    bars = dpf.concat(years, name="year").dp.interval()
+    first = ", ".join(years[year].dp.certificate.release_id for year in range(3))
+    with pytest.raises(CertificateError, match=f"from releases {first}, "):
+        dpf.verify(bars)
+
+
+@pytest.mark.parametrize("note", [None, "by", {}, {"by": 1, "releases": []}, {"by": "ratio"}])
+def test_notes_that_mean_nothing_are_left_alone(note):
+    frame = pd.DataFrame({"n": [1]})
+    frame.attrs["dpframe_computed"] = note
+    with pytest.raises(CertificateError, match=r"carries no certificate.*joins lose them"):
+        dpf.verify(frame)
+
+
+def test_a_note_beside_a_certificate_is_refused():
+    frame = released("one key")
+    frame.attrs |= frame.dp.interval().attrs
+    with pytest.raises(CertificateError, match="attrs hold 'dpframe_computed', too"):
+        dpf.verify(frame)
+
+
+def test_a_note_keeps_nobody_from_private_queries():
+    trips = pd.DataFrame({"zone": ["A", "B"]})
+    trips.attrs = released("one key").dp.interval().attrs
+    made = trips.dp.count("zone", keys=["A"], epsilon=1, privacy_unit=dpf.EACH_ROW)
+    assert dpf.verify(made).state == "released" and set(made.attrs) == {"dpframe"}
