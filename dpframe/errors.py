@@ -32,7 +32,7 @@ class DPFrameError(Exception):
 
 
 class DPFrameWarning(UserWarning):
-    """What is asked protects people less than it seems to; judged on public facts alone."""
+    """What is asked protects people less, or does less, than it seems to, by public facts."""
 
 
 class CallError(DPFrameError, TypeError):

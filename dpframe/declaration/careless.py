@@ -1,4 +1,4 @@
-"""Warnings of careless amounts and units, judged on public facts, before anything is charged."""
+"""Warnings of careless calls, judged on public facts; of amounts, before anything is charged."""
 
 import sys
 import warnings
@@ -11,7 +11,7 @@ from dpframe.declaration.kept import kept_warnings
 from dpframe.errors import DPFrameWarning
 from dpframe.privacy.amounts import Budget, Spend, exact
 
-__all__ = ["warn_of_budget", "warn_of_release"]
+__all__ = ["warn", "warn_of_budget", "warn_of_release"]
 
 MOST = {"epsilon": 10, "mu": 2, "rho": 2}
 """Amounts above these warn; mu=2 is rho=2, and (11, 1e-6)-DP."""
@@ -78,8 +78,19 @@ def _warn(frame: object, found: dict[str, str]) -> None:
     """Warn of what was not warned of yet; what a filter makes an error is to be warned of again."""
     known = kept_warnings(frame)
     for name in _unknown(found, known):
-        warnings.warn(found[name], DPFrameWarning, stacklevel=_callers_level())
+        warn(found[name])
         known.add(name)
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called the package.
+
+    Raises
+    ------
+    DPFrameWarning
+        If Python's filters turn it into an error.
+    """
+    warnings.warn(message, DPFrameWarning, stacklevel=_callers_level())
 
 
 def _unknown(found: Iterable[str], known: set[str]) -> list[str]:

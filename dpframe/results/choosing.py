@@ -12,11 +12,13 @@ import pandas as pd
 from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
+from dpframe.declaration.careless import warn
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.where import Condition
 from dpframe.results.actions import after, place_of
 from dpframe.results.beside import followers
 from dpframe.results.certificate import verify
+from dpframe.results.matching import check_condition, check_keys
 from dpframe.results.packed import Packed
 from dpframe.results.promise import Certified, first_of
 from dpframe.results.record_steps import HeadStep, SelectStep, SortStep
@@ -162,8 +164,13 @@ def select(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the condition is not one, or names what there is not, or there are no such keys or
-        columns.
+        If the condition is not one, names what there is not, or compares it with what is of another
+        kind than all of its values, or there are no such keys or columns.
+
+    Warns
+    -----
+    DPFrameWarning
+        If no row is left.
 
     Examples
     --------
@@ -185,6 +192,8 @@ def select(
     if keys is not None:
         chosen &= _with_keys(released.index, keys)
     every = where is None and keys is None
+    if len(released) and not chosen.any():
+        warn("select: no row is left, because no row satisfies all that was asked for.")
     names = None if columns is None else _names_of_columns(released, certificate, columns)
     rows = None if every else Packed.of(np.flatnonzero(chosen))
     return after(released, certificate, SelectStep("select", text, rows, names, certificate.digest))
@@ -205,6 +214,7 @@ def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
             f"where names {unknown[0]!r}, and it can name {list(named)!r}: columns and levels of "
             "this table."
         )
+    check_condition(condition, named, list(levels))
     table = {label: named[label].reset_index(drop=True) for label in condition.columns}
     return keep(condition, pd.DataFrame(table, index=range(len(released))))
 
@@ -214,7 +224,7 @@ def _with_keys(
 ) -> np.ndarray:
     """Tell which rows have some keys."""
     if not isinstance(keys, Mapping):
-        return _are_among(index, keys, list(index.names))
+        return _are_among(index, keys, index.names[0] if index.nlevels == 1 else list(index.names))
     chosen = np.ones(len(index), bool)
     for level, wanted in keys.items():
         places = [at for at, name in enumerate(index.names) if name == level]
@@ -228,14 +238,8 @@ def _are_among(known: pd.Index, wanted: Sequence[object], of: object) -> np.ndar
     """Tell which keys are among some."""
     if isinstance(wanted, str | bytes) or not hasattr(wanted, "__iter__"):
         raise QueryError(f"keys of {of!r} must be a list of keys, got {shown(wanted)}.")
-    found = set(known)
     listed = list(wanted)
-    for key in listed:
-        if not isinstance(key, Hashable) or key not in found:
-            raise QueryError(
-                f"keys must be among those of this table, and {key!r} is no key of {of!r}. Where "
-                "there are several levels, give tuples, or a dict by level."
-            )
+    check_keys(known, listed, of)
     return np.fromiter((key in set_ for set_ in [set(listed)] for key in known), bool, len(known))
 
 

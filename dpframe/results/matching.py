@@ -1,0 +1,192 @@
+"""What constants and keys can match in a released table: a kind that matches nothing is refused.
+
+Keys and values of a release are public, so that errors may show them.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import is_label, shown
+from dpframe.columns.times import instants, wall_times
+from dpframe.columns.values import missing, numbers, texts
+from dpframe.errors import QueryError
+from dpframe.queries.where import (
+    All,
+    Any,
+    Compare,
+    Condition,
+    Constant,
+    Membership,
+    Name,
+    Node,
+    Not,
+)
+
+__all__ = ["check_condition", "check_keys"]
+
+_ONE_AND_MANY = {
+    "boolean": ("a boolean", "booleans"),
+    "date": ("a date", "dates"),
+    "datetime": ("a Timestamp", "Timestamps"),
+    "floating": ("a number", "numbers"),
+    "integer": ("an integer", "integers"),
+    "interval": ("an Interval", "Intervals"),
+    "mixed-integer-float": ("a number", "numbers"),
+    "period": ("a Period", "Periods"),
+    "string": ("a text", "texts"),
+    "timedelta": ("a Timedelta", "Timedeltas"),
+}
+_FREQUENCIES = {
+    "A": "yearly",
+    "D": "daily",
+    "H": "hourly",
+    "M": "monthly",
+    "Q": "quarterly",
+    "W": "weekly",
+    "Y": "yearly",
+}
+_NUMBERS = {"boolean", "floating", "integer", "mixed-integer-float"}
+
+
+def check_condition(
+    condition: Condition, named: Mapping[Hashable, pd.Series], levels: Sequence[Hashable]
+) -> None:
+    """Refuse a constant of a kind that no key of its level, or value of its column, is of.
+
+    Parameters
+    ----------
+    condition
+        A condition on levels and columns.
+    named
+        Their values by name.
+    levels
+        The names of levels.
+
+    Raises
+    ------
+    QueryError
+        If a constant is compared with values that are all of other kinds.
+    """
+    for label, constant in _compared(condition.root):
+        values = named[label]
+        present = values[~missing(values)]
+        if len(present) and not _may_match(present, constant):
+            whole = isinstance(constant, float) and constant.is_integer()
+            written = int(constant) if whole else constant
+            what = f"the {'keys' if label in levels else 'values'} of {label!r}"
+            raise QueryError(
+                f"where: {written!r} is {_one(constant)}, and {what} are {_many(present)}: no row "
+                f"can match. {_way_out(label, written, present, label in levels)}"
+            )
+
+
+def _compared(node: Node) -> Iterator[tuple[str, float | str]]:
+    """Find the constants that a condition compares with a name."""
+    match node:
+        case All(parts=parts) | Any(parts=parts):
+            for part in parts:
+                yield from _compared(part)
+        case Not(operand=operand):
+            yield from _compared(operand)
+        case Membership(operand=Name(label=label), items=items):
+            yield from ((label, item) for item in items)
+        case (
+            Compare(left=Name(label=label), right=Constant(value=constant))
+            | Compare(left=Constant(value=constant), right=Name(label=label))
+        ):
+            yield label, constant
+
+
+def _may_match(values: pd.Series, constant: float | str) -> bool:
+    """Tell whether a value is of a kind that conditions compare with a constant."""
+    if not isinstance(constant, str):
+        return not np.isnan(numbers(values)).all()
+    return any(text is not None for text in texts(values)) or _may_be_time(values, constant)
+
+
+def _may_be_time(values: pd.Series, constant: str) -> bool:
+    try:
+        moment = datetime.fromisoformat(constant)
+    except ValueError:
+        return False
+    _, valid = wall_times(values) if moment.tzinfo is None else instants(values)
+    return bool(valid.any())
+
+
+def _way_out(label: Hashable, constant: float | str, values: pd.Series, level: bool) -> str:
+    """Say what to write in place of a constant."""
+    kind, first = _kind(values), next(iter(values))
+    if kind in _NUMBERS:
+        return "Write numbers without quotes."
+    if kind == "string":
+        return f"Write texts in quotes, '{constant}'."
+    if kind == "datetime":
+        return f"Write times as '{first.isoformat()}'."
+    if level:
+        return f"Choose by keys: keys={{{label!r}: [{first!r}]}}."
+    return "Choose by a level or another column."
+
+
+def check_keys(known: pd.Index, wanted: Sequence[object], of: object) -> None:
+    """Check that keys are among those of a level, or of all levels.
+
+    Raises
+    ------
+    QueryError
+        If one is not. The message says of what kind it is, where keys are of another.
+    """
+    found = set(known)
+    for key in wanted:
+        if is_label(key) and key in found:
+            continue
+        if isinstance(known, pd.MultiIndex):
+            raise QueryError(
+                f"keys must be among those of this table, and {shown(key)} is no key of "
+                f"{list(known.names)!r}. {_by_level(known, wanted)}"
+            )
+        raise QueryError(
+            f"keys must be among those of this table, and {shown(key)} is no key of {of!r}"
+            f"{_other_kind(key, known.to_series())}."
+        )
+
+
+def _by_level(known: pd.MultiIndex, wanted: Sequence[object]) -> str:
+    """Say how to choose by the keys of one level, where keys are of one."""
+    for at, name in enumerate(known.names):
+        keys = set(known.get_level_values(at))
+        if name is not None and all(is_label(key) and key in keys for key in wanted):
+            return f"Use keys={{{name!r}: {[*wanted]!r:.200}}}."
+    return "Give tuples, one key for each level, or a dict of lists by level."
+
+
+def _other_kind(key: object, values: pd.Series) -> str:
+    """Say of which kinds a key and those of a level are, where these differ."""
+    kind, one = _kind(values), _kind_of(key)
+    if kind not in _ONE_AND_MANY or one == kind or _NUMBERS >= {one, kind}:
+        return ""
+    return f": it is {_one(key)}, and those are {_many(values)}, such as {next(iter(values))!r}"
+
+
+def _kind(values: pd.Series) -> str:
+    return str(pd.api.types.infer_dtype(list(values), skipna=True))
+
+
+def _kind_of(value: object) -> str:
+    return str(pd.api.types.infer_dtype([value], skipna=False)) if is_label(value) else ""
+
+
+def _one(value: object) -> str:
+    """Name the kind of a value, with its article."""
+    return _ONE_AND_MANY.get(_kind_of(value), (f"of type {type(value).__name__}", ""))[0]
+
+
+def _many(values: pd.Series) -> str:
+    """Name the kind of values."""
+    kind = _kind(values)
+    if kind == "period":
+        often = _FREQUENCIES.get(values.iloc[0].freqstr.split("-")[0].upper())
+        return "Periods" if often is None else f"{often} Periods"
+    return _ONE_AND_MANY.get(kind, ("", "of several kinds"))[1]
