@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode, shown
 from dpframe.calls import with_keywords
+from dpframe.declaration.careless import warn
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.results.actions import after, place_of
@@ -126,6 +127,11 @@ def suppress(
         If neither limit is given, or one is not a number; or if means, rates or times would be
         judged by their own size, in place of a count's.
 
+    Warns
+    -----
+    DPFrameWarning
+        If relative_error is above 1, that is 100 %.
+
     Examples
     --------
     >>> import dpframe as dpf
@@ -141,6 +147,11 @@ def suppress(
         raise QueryError("suppress needs below= or relative_error=, and got none of them.")
     if most is not None and most < 0:
         raise QueryError(f"relative_error must be 0 or more, got {shown(relative_error)}.")
+    if most is not None and most > 1:
+        warn(
+            f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
+            f"what may be noise alone; {most / 100:g} is {most:g} %."
+        )
     cells = stacked(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)

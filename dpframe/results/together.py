@@ -1,6 +1,7 @@
 """Several releases in one table, each with its own certificate."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -50,8 +51,8 @@ def concat(
     CertificateError
         If a frame is not what was released.
     QueryError
-        If columns or levels differ, keys have no name or come twice, or a frame was put together
-        or unstacked before.
+        If columns or levels differ, keys have no name or come twice, a cell of a release does,
+        or a frame was put together or unstacked before.
 
     Examples
     --------
@@ -78,6 +79,7 @@ def concat(
     certificates = [_of_one(frame) for frame in frames]
     for frame, certificate in zip(frames, certificates, strict=True):
         _check_alike(frame, certificate, frames[0], certificates[0])
+    _check_different(frames, certificates)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
         raise QueryError(f"name={name!r} is that of a level of keys: give keys=, too.")
@@ -137,6 +139,23 @@ def _check_alike(
             f"{[kind for kind, _ in about[1]]!r} and {[kind for kind, _ in about[0]]!r}, or count "
             "times from different bounds."
         )
+
+
+def _check_different(frames: Sequence[pd.DataFrame], certificates: Sequence[Certificate]) -> None:
+    """Check that no cell comes twice: it would seem to have been measured twice."""
+    for (at, one), (later, other) in combinations(enumerate(certificates), 2):
+        same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
+        if same and _of(one) & _of(other) and frames[at].index.isin(frames[later].index).any():
+            raise QueryError(
+                f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}, "
+                "whose noise was drawn once. Give each cell once: leave one of the two out, or "
+                "choose other rows of it with .dp.select."
+            )
+
+
+def _of(certificate: Certificate) -> set[tuple[str | None, ...]]:
+    """Say what was measured, whatever it is called."""
+    return {(one.kind, one.column, one.where, one.condition) for one in certificate.columns}
 
 
 def _checked_keys(

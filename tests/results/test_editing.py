@@ -126,6 +126,15 @@ def test_suppressing_again_adds_to_what_is_missing():
     assert frame.dp.sort_values("flights").equals(frame)
 
 
+def test_a_relative_error_in_percent_is_warned_of():
+    frame = released("one key")
+    message = r"relative_error=20 is 2,000 % of the value, .*; 0\.2 is 20 %\."
+    with pytest.warns(DPFrameWarning, match=message) as caught:
+        assert frame.dp.suppress(relative_error=20).notna().all(axis=None)
+    assert caught[0].filename == __file__
+    frame.dp.suppress(relative_error=1)
+
+
 @pytest.mark.parametrize(
     ("kind", "limits", "message"),
     [

@@ -93,6 +93,23 @@ def test_rows_of_one_release_may_be_cut_before():
     )
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cell_comes_twice(kind):
+    table = released(kind)
+    tables = {"all": table, "one": table.dp.tail(1)}
+    with pytest.raises(QueryError, match="releases 1 and 2 have cells of one release"):
+        dpf.concat(tables, name="part")
+
+
+def test_columns_of_one_release_may_be_put_below_each_other():
+    table = released("several")
+    parts = {
+        label: table.dp.select(columns=label).dp.rename({label: "n"})
+        for label in ("flights", "paid")
+    }
+    assert list(dpf.concat(parts, name="of")["n"]) == [*table["flights"], *table["paid"]]
+
+
 def test_intervals_that_hold_at_once_count_all_releases():
     tables = {"a": released("one key"), "b": released("one key")}
     both = joined(tables)
@@ -192,6 +209,10 @@ WRONG = {
     "nothing": (lambda one, two: dpf.concat([]), "must be a list or a dict"),
     "a frame": (lambda one, two: dpf.concat(one), "must be a list or a dict"),
     "rows twice": (lambda one, two: dpf.concat([one, two]), "keys come twice"),
+    "a release twice": (
+        lambda one, two: dpf.concat({1: one, 2: two, 3: one.dp.round(-1)}, name="year"),
+        "releases 1 and 3 have cells of one release, [0-9a-f]{32}, whose noise was drawn once",
+    ),
     "keys without a name": (lambda one, two: dpf.concat({1: one, 2: two}), "keys need the name"),
     "a name without keys": (lambda one, two: dpf.concat([one], name="year"), "give keys="),
     "the name of a column": (lambda one, two: dpf.concat({1: one}, name="n"), "keys need the name"),
@@ -234,3 +255,10 @@ def test_private_and_changed_frames_are_refused():
         dpf.concat([one, pd.DataFrame({"count": [1]})])
     with pytest.raises(CertificateError, match="is not what its certificate was given for"):
         dpf.concat([one + 1])
+
+
+def test_tables_that_were_released_at_once_are_several():
+    queries = {"one": dpf.count("zone", keys=ZONES), "other": dpf.count("zone", keys=ZONES)}
+    frame = pd.DataFrame({"zone": ZONES})
+    tables = frame.dp.release(queries, epsilon=1, privacy_unit=dpf.EACH_ROW)
+    assert len(dpf.concat(tables, name="of")) == 8
