@@ -150,7 +150,8 @@ def percent(
     """Return every row's percentage of the total of a released column, with error and interval.
 
     The total is the sum over the rows of the table, whose noise goes into both: the combination
-    `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio` does.
+    `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio` does. Percentages
+    within a group are the `ratio` of a count with a condition to the count of the group.
 
     Parameters
     ----------
@@ -212,10 +213,17 @@ def column_of_shares(
     what
         What is to be done with them.
     """
-    certificate = check_before(verify(released), what, allowed=CELLS_AS_RELEASED - FEWER_ROWS)
+    allowed = CELLS_AS_RELEASED - FEWER_ROWS
+    certificate = check_before(verify(released), what, allowed=allowed, instead=_WITHIN)
     return certificate, _place(
         released, certificate, _only(released, certificate, column), "column"
     )
+
+
+_WITHIN = (
+    " For percentages within a year, say, release .dp.aggregate(by='year', n=dpf.count(), "
+    "late=dpf.count(where=...)) and take its .dp.ratio('late', 'n')."
+)
 
 
 def _noise_of_shares(column: ColumnPart, common: set[str], rows: int) -> _Noise:

@@ -42,7 +42,9 @@ _Rows: TypeAlias = np.ndarray | slice
 _Change: TypeAlias = Callable[[Packed], Packed]
 
 
-def check_before(certificate: Certified, what: str, *, allowed: Collection[str]) -> Certificate:
+def check_before(
+    certificate: Certified, what: str, *, allowed: Collection[str], instead: str = ""
+) -> Certificate:
     """Return the certificate of a release, and refuse what has no meaning after some steps.
 
     Raises
@@ -53,7 +55,9 @@ def check_before(certificate: Certified, what: str, *, allowed: Collection[str])
     taken = [step.step for step in certificate.steps if step.step not in allowed]
     if isinstance(certificate, Certificate) and not taken:
         return certificate
-    raise QueryError(f"{what} takes the table as it was before {taken[0]}: call it on that one.")
+    raise QueryError(
+        f"{what} takes the table as it was before {taken[0]}: call it on that one.{instead}"
+    )
 
 
 def with_rows(certificate: Certified, places: np.ndarray) -> Certified:
