@@ -6,7 +6,7 @@ notebook, light or dark.
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from typing import Any
 
@@ -18,8 +18,10 @@ __all__ = [
     "declared_columns",
     "declared_facts",
     "grid",
+    "noise_left",
     "pairs",
     "section",
+    "share_left",
     "table_html",
     "titled",
     "unit_lines",
@@ -28,6 +30,7 @@ __all__ = [
 FACTS = ("column", "bounds", "keys", "whole numbers", "missing values", "from")
 """What is shown of a declared column."""
 
+_NOISE = {"epsilon": "Laplace noise", "mu": "Gaussian noise"}
 _LINE = "1px solid rgba(128, 128, 128, 0.35)"
 _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -72,9 +75,7 @@ def budget_html(status: Any) -> str:
         ("budget", _budget(budget)),
         ("used", f"{status.used:.1%}"),
         ("left", f"{_down(100 * status.remaining_share)}%"),
-        ("", f"mu={_down(status.remaining_mu)} of Gaussian noise"),
-        ("", f"or epsilon={_down(status.remaining_epsilon)} of Laplace noise"),
-        ("", share_left(status, _down(status.largest_share))),
+        *(("", line) for line in [*noise_left(status, _down), share_left(status, _down)] if line),
     ]
     if budget.discovery:
         rows.append(("", f"delta={_down(status.remaining_delta)} for extra deltas"))
@@ -87,21 +88,29 @@ def budget_html(status: Any) -> str:
     )
 
 
-def share_left(status: Any, largest: str) -> str:
-    """Say how large a share may be, and of which noise where nothing of the other fits.
+def noise_left(status: Any, shown: Callable[[float], str]) -> list[str]:
+    """Say how much of each kind of noise still fits, for those of which something does.
 
     Parameters
     ----------
     status
         A `dpframe.ledger.status.BudgetStatus`.
-    largest
-        The largest share that is left, as it is shown.
+    shown
+        Shows a number, rounded down.
     """
-    if status.remaining_mu and status.remaining_epsilon:
-        return f"either is share={largest}"
-    kinds = {"Gaussian": status.remaining_mu, "Laplace": status.remaining_epsilon}
-    noise = "".join(f" of {kind} noise" for kind, most in kinds.items() if most)
-    return f"share={largest}{noise}"
+    most = {"epsilon": status.remaining_epsilon, "mu": status.remaining_mu}
+    fit = [f"{name}={shown(amount)} of {_NOISE[name]}" for name, amount in most.items() if amount]
+    return [*fit[:1], *(f"or {line}" for line in fit[1:])]
+
+
+def share_left(status: Any, shown: Callable[[float], str]) -> str:
+    """Say which share takes all that is left; nothing where there is none."""
+    if not status.largest_share:
+        return ""
+    share = shown(status.largest_share)
+    return (
+        f"share={share} takes {'' if float(share) == status.largest_share else 'nearly '}all of it"
+    )
 
 
 def _budget(budget: Any) -> str:

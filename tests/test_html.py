@@ -217,8 +217,8 @@ def test_a_budget_is_shown_on_the_safe_side():
     assert found == {
         "budget": "epsilon=1, delta=1e-06",
         "used": "12.3%",
-        "left": "33.33%\nmu=0.3199 of Gaussian noise\nor epsilon=0.8765 of Laplace noise\n"
-        "either is share=0.6666",
+        "left": "33.33%\nepsilon=0.8765 of Laplace noise\nor mu=0.3199 of Gaussian noise\n"
+        "share=0.6666 takes nearly all of it",
     }
     even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7))))
     assert even["budget"] == "epsilon=1, delta=1e-06, 1e-07 of it for extra deltas"

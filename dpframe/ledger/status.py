@@ -9,7 +9,7 @@ from fractions import Fraction
 import pandas as pd
 
 from dpframe.errors import BudgetExceededError
-from dpframe.html import budget_html, share_left
+from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, check_positive, exact
@@ -141,11 +141,9 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
-            largest = _floor(self.largest_share, 6)
-            rounded = "" if float(largest) == self.largest_share else " (rounded down)"
             raise BudgetExceededError(
-                f"share={float(amount):.6g} does not fit in what is left of {self.budget}: "
-                f"share={largest} is left{rounded}. Spend less, or declare a larger budget."
+                f"share={float(amount):.6g} does not fit in what is left of {self.budget}. "
+                f"Left: {_fits(self, 6)}. Spend less, or declare a larger budget."
             )
         part = amount / (1 - self.shares)
         return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
@@ -216,10 +214,7 @@ class BudgetStatus:
     @property
     def left(self) -> str:
         """What still fits, in words, rounded down."""
-        return (
-            f"{_still_fits(self, 4)} ({share_left(self, _floor(self.largest_share, 4))}); "
-            f"{_percent_down(self.remaining_share)} of the budget{self._spare}"
-        )
+        return f"{_fits(self, 4)}{self._spare}"
 
     @property
     def words(self) -> str:
@@ -268,7 +263,7 @@ def refusal(left: BudgetStatus, loss: PrivacyLoss) -> str:
         )
     return (
         f"this release needs {describe(loss)}, which does not fit in what is left of "
-        f"{left.budget}: {_still_fits(left, 6)} still fit. Spend less, or declare a larger budget."
+        f"{left.budget}. Left: {_fits(left, 6)}. Spend less, or declare a larger budget."
     )
 
 
@@ -280,11 +275,13 @@ def describe(loss: PrivacyLoss) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _still_fits(left: BudgetStatus, digits: int) -> str:
-    return (
-        f"mu={_floor(left.remaining_mu, digits)} for Gaussian noise or "
-        f"epsilon={_floor(left.remaining_epsilon, digits)} for Laplace noise"
-    )
+def _fits(left: BudgetStatus, digits: int) -> str:
+    """Say which part of the budget is left, and what takes all of it."""
+    part = f"{_percent_down(left.remaining_share)} of the budget"
+    noise = ", ".join(noise_left(left, lambda most: _floor(most, digits)))
+    share = share_left(left, lambda most: _floor(most, digits))
+    amounts = "; ".join(filter(None, (noise, share)))
+    return f"{part}: {amounts}" if amounts else part
 
 
 def _amounts(loss: PrivacyLoss) -> dict[str, float]:

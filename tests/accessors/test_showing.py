@@ -73,10 +73,10 @@ def test_a_declared_frame_shows_facts_budget_and_what_is_possible(frame):
     assert before.startswith(
         ".dp of a private frame, declared as public:\n  privacy unit  all rows"
     )
-    assert "Remaining  mu=" in before and "epsilon=2 for Laplace noise" in before
+    assert "Remaining  100.0% of the budget: epsilon=2 of Laplace noise, or mu=" in before
     assert ".aggregate  .budget  .count" in before and ".interval" not in before
     frame.dp.count("zone", epsilon=0.5)
-    assert "epsilon=1.5 for Laplace noise" in repr(frame.dp)
+    assert "epsilon=1.5 of Laplace noise" in repr(frame.dp)
 
 
 def test_frames_of_all_kinds_say_what_they_are(frame):
@@ -123,7 +123,7 @@ def test_a_ledger_file_is_not_read_to_show_a_frame(tmp_path):
     ledger = dpf.Ledger.create(path, budget=dpf.Budget(epsilon=2))
     frame.dp.declare(privacy_unit="who", max_rows=2, ledger=ledger)
     path.unlink()
-    assert "epsilon=2 for Laplace noise" in repr(frame.dp)
+    assert "epsilon=2 of Laplace noise" in repr(frame.dp)
     assert "budget" in dir(frame.dp)
 
 

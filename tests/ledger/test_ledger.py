@@ -34,7 +34,8 @@ def test_shares_add_up_to_exactly_the_whole(trips, n, mechanism):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     assert trips.dp.budget.remaining_share == 0
     with pytest.raises(
-        BudgetExceededError, match=r"does not fit in what is left of Budget.*share=0"
+        BudgetExceededError,
+        match=r"does not fit in what is left of Budget.*Left: 0\.0% of the budget\.",
     ):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     with pytest.raises(BudgetExceededError):
@@ -155,23 +156,20 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     assert "Budget     epsilon=1, delta=1e-06" in text
     assert f"Spent      epsilon=0.25, mu=0.1; {left.used:.1%} of the budget" in text
     assert text.count("count: mechanism, ") == 2
-    remaining = text.splitlines()[2].replace(",", "")
+    remaining = text.splitlines()[2].replace(",", "").replace(";", "")
     shown = dict(part.split("=") for part in remaining.split() if "=" in part)
     assert 0.999 * left.remaining_mu < float(shown["mu"]) <= left.remaining_mu
     assert 0.999 * left.remaining_epsilon < float(shown["epsilon"]) <= left.remaining_epsilon
-    line = (
-        "Remaining  mu=0 for Gaussian noise or epsilon=0.1 for Laplace noise "
-        "(share=1 of Laplace noise); 10.0% of the budget"
-    )
+    line = "Remaining  10.0% of the budget: epsilon=0.1 of Laplace noise; share=1 takes all of it"
     assert line in repr(status(PURE, pure(0.9)))
     kept = repr(status(Budget(1, 1e-6, discovery=2e-7)))
     assert "delta=1e-06, 2e-07 of it for extra deltas" in kept
     assert "Spent      nothing; 0.0% of the budget" in kept
-    assert kept.endswith("100.0% of the budget; delta=2e-07 for extra deltas")
+    assert kept.endswith("share=1 takes all of it; delta=2e-07 for extra deltas")
     less = status(
         Budget(1, 1e-6, discovery=2e-7), PrivacyLoss(Fraction(1, 4), delta=Fraction(3, 10**8))
     )
-    assert "of the budget; delta=1.7e-07 for extra deltas\n" in repr(less)
+    assert "takes all of it; delta=1.7e-07 for extra deltas\n" in repr(less)
     assert "extra deltas" not in repr(status(Budget(1, 1e-6)))
 
 

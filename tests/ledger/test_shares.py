@@ -49,7 +49,9 @@ def test_shares_of_one_kind_are_equal_and_fill_their_pot_exactly(budget, n, kind
     assert pots.sums[position] == pots.pots[position].limit
     if kind == "gaussian":
         assert not ledger.allows(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
-    with pytest.raises(BudgetExceededError, match=r"share=1e-09 does not fit .*share=0 is left"):
+    with pytest.raises(
+        BudgetExceededError, match=r"share=1e-09 does not fit .*Left: 0\.0% of the budget"
+    ):
         ledger.status().share(Fraction(1, 10**9))
 
 
@@ -101,11 +103,11 @@ def test_where_nothing_is_left_a_share_is_nothing():
     ledger = Ledger(budget=ONE)
     ledger.charge(entry(gaussian(gaussian_mu(1, 1e-6))))
     assert ledger.status().remaining_share == 0
-    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
         ledger.status().share(Fraction(1, 10**6))
     pure_alone = Ledger(budget=PURE)
     pure_alone.charge(entry(pure(1)))
-    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
         pure_alone.status().share(Fraction(1, 2))
 
 
@@ -142,7 +144,7 @@ def test_shares_that_two_processes_planned_never_add_up_to_more_than_one(tmp_pat
     second = Ledger(first.path)
     losses = [loss_of(each, "gaussian", Fraction(2, 3)) for each in (first, second)]
     first.charge(entry(losses[0], share=Fraction(2, 3)))
-    with pytest.raises(BudgetExceededError, match=r"share=0\.333333 is left"):
+    with pytest.raises(BudgetExceededError, match=r"share=0\.333333 takes nearly all"):
         second.charge(entry(losses[1], share=Fraction(2, 3)))
     assert len(Ledger(first.path).entries) == 1
 
@@ -153,9 +155,9 @@ def test_releases_by_share_through_frames(mechanism):
     for month in range(12):
         frame.dp.count("zone", share=1 / 12, mechanism=mechanism, name=f"2026-{month + 1:02}")
     assert frame.dp.budget.remaining_share == 0
-    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
         dpf.release(frame, dpf.count("zone"), share=1e-3, mechanism=mechanism)
-    with pytest.raises(BudgetExceededError, match="share=0 is left"):
+    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
         frame.dp.preview(dpf.count("zone"), share=1e-3)
     assert len(frame.dp.ledger.entries) == 12
 
@@ -202,16 +204,16 @@ def test_what_is_left_after_any_spend_is_less_than_everything(way):
     assert left.remaining_share <= 1 - left.used
     assert left.remaining_share <= left.largest_share == float(1 - left.shares)
     line = next(line for line in repr(left).splitlines() if line.startswith("Remaining"))
-    part = float(line.split("; ")[1].partition("%")[0]) / 100
+    part = float(line.removeprefix("Remaining  ").partition("%")[0]) / 100
     assert 0.999 * left.remaining_share - 0.001 < part <= left.remaining_share
 
 
 def test_the_least_spend_is_seen():
     ledger = Ledger(budget=ONE)
-    assert repr(ledger.status()).splitlines()[2].endswith("100.0% of the budget")
+    assert repr(ledger.status()).splitlines()[2].startswith("Remaining  100.0% of the budget")
     ledger.charge(entry(pure(Fraction(1, 10**30))))
     assert ledger.status().remaining_share < 1
-    assert repr(ledger.status()).splitlines()[2].endswith("99.9% of the budget")
+    assert repr(ledger.status()).splitlines()[2].startswith("Remaining  99.9% of the budget")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -228,7 +230,8 @@ def test_an_epsilon_of_a_quarter_leaves_three_quarters_of_a_pure_budget():
     frame = trips(budget=PURE)
     frame.dp.count("zone", epsilon=0.25)
     assert frame.dp.budget.remaining_share == 0.75
-    assert "(share=1 of Laplace noise); 75.0% of the budget" in repr(frame.dp.budget)
+    left = "75.0% of the budget: epsilon=0.75 of Laplace noise; share=1 takes all of it"
+    assert left in repr(frame.dp.budget)
 
 
 def test_late_in_a_budget_shares_may_fit_for_one_kind_alone():
@@ -237,11 +240,12 @@ def test_late_in_a_budget_shares_may_fit_for_one_kind_alone():
     left = ledger.status()
     assert (left.remaining_mu, left.largest_share) == (0, 0.03)
     assert left.share(0.03).mu_squared == 0 < left.share(0.03).epsilon
-    assert "(share=0.03 of Laplace noise); 3.0% of the budget" in repr(left)
-    assert "share=0.03 of Laplace noise" in left._repr_html_()
-    assert "either is" not in left._repr_html_()
+    words = "3.0% of the budget: epsilon=0.03 of Laplace noise; share=0.03 takes all of it"
+    assert words in repr(left)
+    assert "share=0.03 takes all of it" in left._repr_html_()
+    assert "Gaussian" not in left._repr_html_()
     charge(ledger, "laplace", Fraction(3, 100))
-    assert "(share=0); 0.0% of the budget" in repr(ledger.status())
+    assert repr(ledger.status()).splitlines()[2] == "Remaining  0.0% of the budget"
 
 
 @pytest.mark.parametrize("share", [2, 0, "2", None, True])
@@ -253,5 +257,5 @@ def test_what_is_no_share_is_refused(share):
 def test_a_share_that_is_shown_rounded_down_says_so():
     ledger = Ledger(budget=PURE)
     charge(ledger, "laplace", Fraction(1, 3))
-    with pytest.raises(BudgetExceededError, match=r"share=0\.666666 is left \(rounded down\)"):
+    with pytest.raises(BudgetExceededError, match=r"share=0\.666666 takes nearly all of it"):
         ledger.status().share(0.9)

@@ -199,7 +199,9 @@ def test_shares_add_up_to_the_whole_budget_to_the_last_bit(mechanism):
         assert spent.epsilon == 1
     else:
         assert spent.mu_squared == Fraction(gaussian_mu(1, 8e-7)) ** 2
-    with pytest.raises(BudgetExceededError, match=r"share=1e-09 does not fit .* share=0 is left"):
+    with pytest.raises(
+        BudgetExceededError, match=r"share=1e-09 does not fit .* 0\.0% of the budget"
+    ):
         plan(dpf.sum(["x", "k"]), mechanism, declaration, share=1e-9)
 
 
