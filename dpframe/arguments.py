@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Hashable, Iterable
+from os import PathLike
 from typing import TypeGuard
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "is_label",
     "is_one_of",
     "is_unicode",
+    "no_ledger",
     "shown",
     "visible",
 ]
@@ -66,6 +68,20 @@ def shown(value: object) -> str:
     if is_data(value):
         return a_type(value)
     return repr(value)
+
+
+def no_ledger(given: object) -> DeclarationError:
+    """Make the error about what is given in place of a ledger.
+
+    Examples
+    --------
+    >>> no_ledger("trips.ledger")
+    DeclarationError("ledger must be a dpf.Ledger, got a str. Open it: dpf.Ledger('trips.ledger').")
+    """
+    is_path = isinstance(given, str | PathLike)
+    path = str(given) if isinstance(given, PathLike) else given
+    hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
+    return DeclarationError(f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}")
 
 
 def is_unicode(label: object) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dpframe.arguments import check_text, is_label, shown
+from dpframe.arguments import check_text, is_label, no_ledger, shown
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.careless import warn_of_budget
@@ -186,7 +186,7 @@ def _check_ledger(budget: Budget | None, ledger: object) -> None:
             "declare budget= or ledger=, not both: a ledger has a budget of its own."
         )
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
+        raise no_ledger(ledger)
 
 
 def _kept_or_new(

@@ -6,7 +6,8 @@ not its numbers: these are covered by the digest of the certificate.
 
 from typing import Protocol
 
-from dpframe.errors import CertificateError, DeclarationError
+from dpframe.arguments import no_ledger
+from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.results.record import LedgerPart, LossPart, QueryPart
 from dpframe.results.record_noise import MechanismPart
@@ -43,7 +44,7 @@ def check_recorded(certificate: Claim, ledger: Ledger) -> None:
         If it is not a ledger.
     """
     if not isinstance(ledger, Ledger):
-        raise DeclarationError(f"ledger must be a dpf.Ledger, got {type(ledger).__name__}.")
+        raise no_ledger(ledger)
     named = certificate.ledger
     if named is None or named.id != ledger.ledger_id:
         charged = "no ledger" if named is None else f"ledger {named.id}"

@@ -6,6 +6,7 @@ import math
 import pickle
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -187,7 +188,8 @@ def test_facts_are_given_by_column(trips, name, value):
         ({"neighboring": "swap"}, DeclarationError, "neighboring='swap'"),
         ({"budget": (1, 1e-6)}, DeclarationError, "budget must be a dpf.Budget, got tuple"),
         ({"budget": 1.0}, DeclarationError, "budget must be a dpf.Budget, got float"),
-        ({"ledger": BUDGET}, DeclarationError, "ledger must be a dpf.Ledger, got Budget"),
+        ({"ledger": BUDGET}, DeclarationError, "ledger must be a dpf.Ledger, got a Budget"),
+        ({"ledger": Path("x.ledger")}, DeclarationError, "Open it: dpf.Ledger('x.ledger')."),
         ({"budget": BUDGET, "ledger": dpf.Ledger(budget=BUDGET)}, DeclarationError, "not both"),
         ({"validate": True}, DeclarationError, "validate=True needs a schema"),
         ({"schema": {"fare": (0, 1)}}, DeclarationError, "schema must be a pandera DataFrameModel"),

@@ -44,7 +44,7 @@ def test_name_cost_and_what_is_left_are_logged(name, frame, said, caplog):
     charged, done = said()
     what = re.escape(released.dp.certificate.query.words)
     assert re.match(
-        rf"charged epsilon=0\.25.*: '2024-03', {what}; laplace; left: mu=.* or epsilon=0\.75",
+        rf"charged epsilon=0\.25.*: '2024-03', {what}; laplace; left: 75\.0% of the budget: epsil",
         charged,
     )
     assert re.match(rf"released: '2024-03', {what}; laplace; cost: epsilon=0\.25", done)

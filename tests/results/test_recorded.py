@@ -77,5 +77,5 @@ def test_an_altered_frame_is_told_first(trips):
 
 
 def test_anything_but_a_ledger_is_refused(trips):
-    with pytest.raises(DeclarationError, match=r"ledger must be a dpf.Ledger, got str"):
+    with pytest.raises(DeclarationError, match=r"got a str\. Open it: dpf\.Ledger\(.*\)\."):
         dpf.verify(trips.dp.count("zone", epsilon=0.1), ledger="x.ledger")
