@@ -41,7 +41,7 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
 _MOST_COLUMNS = 10
 _OF_BUDGET = {"budget", "ledger"}
 _OF_SUGGESTIONS = {"best"}
-_ELSEWHERE = {
+_FOR_PRIVATE = {
     name: hint
     for names, hint in {
         "size value_counts len n rows": "Use .dp.count(by=..., epsilon=...).",
@@ -59,14 +59,33 @@ _ELSEWHERE = {
         '.dp.count(where="fare > 0", epsilon=...).',
         "median quantile percentile mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
-        "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "spent remaining left epsilon": "Use .dp.budget.",
-        "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
-        "to_csv": "Use .dp.write_csv(path).",
     }.items()
     for name in names.split()
 }
 """What to use in place of names that pandas and others have."""
+
+_FOR_RELEASED = {
+    name: hint
+    for names, hint in {
+        "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
+        "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
+        "nlargest": "Use .dp.sort_values(by, ascending=False).dp.head(n).",
+        "nsmallest": "Use .dp.sort_values(by).dp.head(n).",
+        "pivot pivot_table crosstab": "Use .dp.unstack(level).",
+        "sort sort_index": "Use .dp.sort_values(by).",
+        "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
+        "total": "Use .dp.combine(weights).",
+        "hist": "Use .dp.plot().",
+        "append merge join": "Use dpf.concat(releases, keys=..., name=...).",
+        "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
+        "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
+        "to_csv": "Use .dp.write_csv(path).",
+        "to_parquet": "Use .dp.write_parquet(path).",
+    }.items()
+    for name in names.split()
+}
+"""The same, for released frames: nothing that would cost privacy."""
 
 
 def public_names(cls: type) -> set[str]:
@@ -161,10 +180,13 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     """Make the error about a name that an accessor does not have, with the right call."""
     if name.startswith("_"):  # asked for by programs, which need no advice
         return NoSuchNameError(f"{type(accessor).__name__!r} object has no attribute {name!r}")
-    names = public_names(type(accessor))
-    close = nearest(name, names)
-    if name.lower() in _ELSEWHERE:
-        hint = _ELSEWHERE[name.lower()]
+    own = public_names(type(accessor))
+    names = {one for one in dir(accessor) if one[0] != "_"} or own
+    released = _standing(accessor._frame) == "released"
+    elsewhere = _FOR_RELEASED if released else {**_FOR_RELEASED, **_FOR_PRIVATE}
+    close = nearest(name, names) or nearest(name, names if released else own)
+    if name.lower() in elsewhere:
+        hint = elsewhere[name.lower()]
     elif close is not None:
         hint = f"Did you mean .dp.{close}?"
     else:

@@ -155,11 +155,12 @@ def test_labels_cannot_write_to_the_terminal():
         ("average", r"\.dp\.mean\("),
         ("value_counts", r"\.dp\.count\("),
         ("groupby", "by="),
-        ("query", "where="),
         ("median", r"\.dp\.histogram\("),
         ("counts", r"Did you mean \.dp\.count\?"),
         ("intervall", r"Did you mean \.dp\.interval\?"),
-        ("zzz", r"It has aggregate, best, budget"),
+        ("zzz", r"It has aggregate, budget, count, declar"),
+        ("query", r"\.dp\.count\(where="),
+        ("to_csv", r"\.dp\.write_csv"),
     ],
 )
 def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
@@ -171,13 +172,34 @@ def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
     assert not hasattr(frame.dp, name)
 
 
-def test_advice_names_what_there_is():
-    from dpframe.accessors.showing import _ELSEWHERE
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("query", r"Use \.dp\.select\(where"),
+        ("loc", r"Use \.dp\.select\(where"),
+        ("drop", r"Use \.dp\.select\(where"),
+        ("nlargest", r"\.dp\.sort_values\(by, ascending=False\)\.dp\.head\(n\)"),
+        ("share", r"\.dp\.percent"),
+        ("cert", r"\.dp\.certificate"),
+        ("intervall", r"Did you mean \.dp\.interval\?"),
+        ("average", "It has certificate, "),
+        ("counts", "It has certificate, "),
+    ],
+)
+def test_wrong_names_of_released_frames_are_answered_at_no_cost(frame, name, words):
+    released = frame.dp.count("zone", epsilon=0.5)
+    with pytest.raises(NoSuchNameError, match=rf"^\.dp has no '{name}'\. .*{words}") as caught:
+        getattr(released.dp, name)
+    assert not {*re.findall(r"(\w+)[,.(]", str(caught.value))} & (PRIVATE | {"best"})
 
-    names = public_names(dpf.DPAccessor)
-    assert not names & {*_ELSEWHERE}
-    for hint in _ELSEWHERE.values():
-        assert {*re.findall(r"\.dp\.(\w+)", hint)} <= names
+
+def test_advice_names_what_there_is():
+    from dpframe.accessors.showing import _FOR_PRIVATE, _FOR_RELEASED
+
+    for advice, names in ((_FOR_PRIVATE, RELEASED | PRIVATE), (_FOR_RELEASED, RELEASED)):
+        assert not names & {*advice}
+        for hint in advice.values():
+            assert {*re.findall(r"\.dp\.(\w+)", hint)} <= names
 
 
 def test_names_that_programs_ask_for_are_simply_not_there(frame):
