@@ -4,9 +4,12 @@ Importing the package registers the `.dp` accessor on `pandas.DataFrame`; `impor
 registers it on `dask.dataframe.DataFrame`.
 """
 
+from typing import TYPE_CHECKING, Never
+
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
+from dpframe.accessors.showing import no_such_function
 from dpframe.doors.declare import declare
 from dpframe.doors.declares import declares
 from dpframe.doors.diagnose import diagnose
@@ -105,3 +108,9 @@ __all__ = [
     "write_csv",
     "write_parquet",
 ]
+
+if not TYPE_CHECKING:  # type checkers know all names
+
+    def __getattr__(name: str) -> Never:
+        """Say what to use in place of a name that is not there."""
+        raise no_such_function(name, __all__)

@@ -53,7 +53,7 @@ def with_keywords(function: _Function) -> _Function:
     ------
     CallError
         By the function, if it is called with a keyword, or by position with an argument, that it
-        does not have.
+        does not have, or without one that it needs.
 
     Examples
     --------
@@ -100,6 +100,11 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
+    needed = {
+        one.name
+        for one in parameters
+        if one.kind not in _CATCH_ALLS and one.default is Parameter.empty
+    }
     called = _name_of(function)
     most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
 
@@ -110,6 +115,9 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
             raise no_such_keyword(called, first, known)
         if len(args) > most:
             raise _too_many(called, by_position, known)
+        if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
+            missing = [name for name in known if name in needed - given]
+            raise _too_few(called, missing, by_position)
         return function(*args, **keywords)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
@@ -178,3 +186,9 @@ def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallEr
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""
     return CallError(f"{called}() takes {first} by position{rest}.")
+
+
+def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> CallError:
+    """Make the error about arguments that are needed and not given."""
+    call = ", ".join(name if name in order else f"{name}=..." for name in missing)
+    return CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")

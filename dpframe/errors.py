@@ -36,7 +36,7 @@ class DPFrameWarning(UserWarning):
 
 
 class CallError(DPFrameError, TypeError):
-    """A function or method was called with an argument that it does not have."""
+    """A call has an argument that the function or method does not have, or lacks one it needs."""
 
 
 class NoSuchNameError(DPFrameError, AttributeError):

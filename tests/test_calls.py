@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 from inspect import Parameter
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 import dpframe as dpf
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
-from dpframe.errors import CallError, DPFrameError, QueryError
+from dpframe.errors import CallError, DPFrameError, NoSuchNameError, QueryError
 from dpframe.queries.together import NOT_OUTPUTS
 
 SPEND = {"epsilon", "delta", "mu", "rho", "share", "mechanism", "privacy_unit"}
@@ -172,5 +173,55 @@ def test_what_a_wrapped_function_takes_reaches_it():
 
     assert add(1) == (1, 2, (), 3)
     assert add(1, 5, 6, 7, c=0) == (1, 5, (6, 7), 0)
-    with pytest.raises(TypeError, match="missing 1 required"):
+    with pytest.raises(CallError, match=r"^add\(\) needs a: add\(a\)\.$"):
         add()
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda frame: frame.dp.report(), "report() needs path: report(path)."),
+        (lambda frame: frame.dp.mean(), "mean() needs columns: mean(columns)."),
+        (
+            lambda frame: frame.dp.ratio(level=0.9),
+            "ratio() needs numerator and denominator: ratio(numerator, denominator).",
+        ),
+        (lambda frame: dpf.Ledger.create("x"), "create() needs budget: create(budget=...)."),
+        (
+            lambda frame: dpf.release(),
+            "release() needs frame and queries: release(frame, queries).",
+        ),
+    ],
+)
+def test_what_is_needed_and_not_given_is_named(frame, ask, words):
+    with pytest.raises(CallError, match=f"^{re.escape(words)}$"):
+        ask(frame)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_names_what_it_needs(name):
+    needed = [
+        one.name
+        for one in parameters(CALLS[name]).values()
+        if one.default is Parameter.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.name != "self"
+    ]
+    if needed:
+        with pytest.raises(CallError, match=rf"\(\) needs {' and '.join(needed)}: "):
+            CALLS[name](*[None] * name.startswith("."))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
+        ("percents", r"Did you mean dpf\.percent\?"),
+        ("zzzz", r"^dpframe has no 'zzzz'\.$"),
+    ],
+)
+def test_wrong_names_of_the_package_are_answered(name, words):
+    with pytest.raises(NoSuchNameError, match=words) as caught:
+        getattr(dpf, name)
+    assert isinstance(caught.value, AttributeError)
+    assert not hasattr(dpf, "__wrapped__")

@@ -20,6 +20,7 @@ from dpframe.results.suggested import suggested
 __all__ = [
     "accessor_text",
     "no_dp_of_series",
+    "no_such_function",
     "no_such_name",
     "offered",
     "public_names",
@@ -192,6 +193,26 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     else:
         hint = f"It has {', '.join(sorted(names))}."
     return _nameless(f".dp has no {name!r}. {hint}")
+
+
+def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
+    """Make the error about a name that the package does not have, with the one meant.
+
+    Parameters
+    ----------
+    name
+        The name.
+    known
+        The public names of the package.
+    """
+    if name.startswith("_"):
+        return NoSuchNameError(f"module 'dpframe' has no attribute {name!r}")
+    close = nearest(name, known)
+    if name.startswith("read_") and hasattr(pd, name):
+        hint = f" Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
+    else:
+        hint = "" if close is None else f" Did you mean dpf.{close}?"
+    return _nameless(f"dpframe has no {name!r}.{hint}")
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:

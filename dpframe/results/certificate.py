@@ -7,6 +7,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import Any, TypeVar, cast
 
 import pandas as pd
@@ -97,8 +98,9 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
         If it carries one that this version cannot read.
     """
     if not isinstance(frame, pd.DataFrame):
+        hint = " Read it with dpf.read_csv or pandas.read_parquet." if _is_path(frame) else ""
         raise CertificateError(
-            f"a certificate is for a whole released DataFrame, got {a_type(frame)}."
+            f"a certificate is for a whole released DataFrame, got {a_type(frame)}.{hint}"
         )
     if is_private(frame.attrs):
         raise CertificateError(
@@ -110,10 +112,15 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
             about_computed(frame.attrs)
             or "this frame carries no certificate: it was not released by dpframe, or its attrs "
             "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
-            "them, and so do dpf.write_csv and dpf.read_csv; joins lose them, where "
-            ".dp.with_intervals and .dp.with_percent of a release keep them)."
+            "them; joins lose them, where .dp.with_intervals and .dp.with_percent of a release "
+            "keep them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
+            "pandas.read_csv."
         )
     return read_certificate(frame.attrs[ATTRIBUTE])
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | PathLike)
 
 
 def read_certificate(found: object) -> Certified:

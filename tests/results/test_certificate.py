@@ -268,3 +268,16 @@ def test_attaching_signs_frame_and_certificate():
     sealed = attach(other, frame.dp.certificate)
     assert sealed.digest != frame.dp.certificate.digest
     assert dpf.verify(other) == other.dp.certificate == sealed
+
+
+def test_files_that_were_not_read_with_their_certificate_say_how(tmp_path):
+    path = tmp_path / "counts.csv"
+    frame = pd.DataFrame({"zone": ["A", "B"]})
+    query = dpf.count("zone", keys=["A", "B"])
+    dpf.write_csv(dpf.release(frame, query, epsilon=1, privacy_unit=dpf.EACH_ROW), path)
+    with pytest.raises(CertificateError, match=r"is read with dpf\.read_csv"):
+        dpf.verify(pd.read_csv(path))
+    for given in (path, str(path)):
+        with pytest.raises(CertificateError, match=r"Read it with dpf\.read_csv"):
+            dpf.verify(given)
+    assert dpf.verify(dpf.read_csv(path)).state == "released"
