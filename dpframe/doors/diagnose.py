@@ -331,7 +331,8 @@ def _group_hint(found: Followed, table: Table) -> str:
     worst = int(np.argmax(lost))
     if lost[worst] <= 0:
         return ""
-    named = in_short(table.cells.index[worst])
+    (key,) = table.cells.index[worst : worst + 1].tolist()  # 1998, not np.int64(1998)
+    named = in_short(key)
     return f"caps leave out {lost[worst]:.1%} of group {named}, the most; see groups=True"
 
 

@@ -208,6 +208,17 @@ def test_the_group_that_loses_most_is_named(trips):
     assert groups.loc["C"].tolist() == [0, 0, 0, 0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("by", "named"), [("year", "group 1998"), (["year", "zone"], "group (1998, 'A')")]
+)
+def test_groups_of_numbers_are_named_by_numbers(by, named):
+    frame = pd.DataFrame({"who": 1, "year": [1998] * 3, "zone": ["A"] * 3})
+    frame.dp.declare(
+        keys={"year": [1997, 1998], "zone": ["A", "B"]}, privacy_unit="who", max_rows=1
+    )
+    assert f" of {named}, the most;" in hints(frame.dp.diagnose(dpf.count(by)))[-1]
+
+
 def test_combinations_that_are_not_wanted_are_counted(trips):
     keys = pd.DataFrame({"zone": ["A"], "rider": [0]})
     found = trips.dp.diagnose(dpf.count(by=["zone", "rider"], keys=keys))
