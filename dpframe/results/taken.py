@@ -47,6 +47,17 @@ def check_before(
 ) -> Certificate:
     """Return the certificate of a release, and refuse what has no meaning after some steps.
 
+    Parameters
+    ----------
+    certificate
+        That of the table.
+    what
+        The call.
+    allowed
+        Steps after which it has a meaning.
+    instead
+        What to do where rows were chosen.
+
     Raises
     ------
     QueryError
@@ -55,8 +66,9 @@ def check_before(
     taken = [step.step for step in certificate.steps if step.step not in allowed]
     if isinstance(certificate, Certificate) and not taken:
         return certificate
+    hint = instead if taken[0] in FEWER_ROWS else ""
     raise QueryError(
-        f"{what} takes the table as it was before {taken[0]}: call it on that one.{instead}"
+        f"{what} takes the table as it was before {taken[0]}: call it on that one.{hint}"
     )
 
 
