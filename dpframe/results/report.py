@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.arguments import a_type, visible
+from dpframe.arguments import a_type, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
@@ -108,7 +108,7 @@ def report(
     named = _named(released)
     level = check_level(level)
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise QueryError(f"ledger must be a dpf.Ledger or None, got {a_type(ledger)}.")
+        raise no_ledger(ledger)
     if not isinstance(title, str):
         raise QueryError(f"title must be a text, got {a_type(title)}.")
     if not isinstance(percent, bool):

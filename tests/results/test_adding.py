@@ -162,7 +162,8 @@ def test_other_calls_take_the_released_columns():
     assert table.dp.covariance.equals(frame.dp.covariance)
     assert dpf.report(table).count("computed from the release") == 8 + 3
     table.dp.schema().validate(table)
-    assert dpf.concat({1: table, 2: table.dp.head(1)}, name="part").dp.interval().shape == (5, 8)
+    later = whole(released("several")).dp.head(1)
+    assert dpf.concat({1: table, 2: later}, name="part").dp.interval().shape == (5, 8)
     with pytest.raises(QueryError, match="denoise takes the table as it was before with_intervals"):
         table.dp.denoise()
 

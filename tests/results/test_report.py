@@ -12,7 +12,13 @@ import pytest
 from support import publishing
 
 import dpframe as dpf
-from dpframe.errors import CertificateError, DPFrameError, DPFrameWarning, QueryError
+from dpframe.errors import (
+    CertificateError,
+    DeclarationError,
+    DPFrameError,
+    DPFrameWarning,
+    QueryError,
+)
 from dpframe.privacy.odds import Guarantee
 
 HOSTILE = "<script>alert(1)</script>"
@@ -259,9 +265,11 @@ def test_frames_without_certificate_and_wrong_arguments_are_refused(declared, tm
     with pytest.raises(CertificateError, match="no certificate"):
         dpf.report(visits)
     released = visits.dp.count(by="ward", epsilon=1)
-    for wrong in ({"level": 1.5}, {"title": 3}, {"ledger": "a.ledger"}, {"percent": "yes"}):
+    for wrong in ({"level": 1.5}, {"title": 3}, {"percent": "yes"}):
         with pytest.raises(QueryError):
             dpf.report(released, path=tmp_path / "a.html", **wrong)
+    with pytest.raises(DeclarationError, match=r"dpf\.Ledger\('a\.ledger'\)"):
+        dpf.report(released, path=tmp_path / "a.html", ledger="a.ledger")
     assert not (tmp_path / "a.html").exists()
 
 
