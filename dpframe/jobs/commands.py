@@ -22,7 +22,8 @@ exit codes:
   2    not readable or not usable: a file, a plan, an option; busy; nowhere to print
   3    the release does not fit in what is left of the budget; nothing was spent
   4    a release of this name is in the ledger; nothing was spent
-  5    the amount is spent, but not everything was written where it should be
+  5    the amount is spent, now or by an earlier run of this name, but a file is not where it
+       should be
   130  interrupted
 """
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: sound, or done. 1: a file is not what was released, there is no certificate, or the release
     is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
     or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
-    before. 5: it was charged, but not written as it should be. 130: somebody pressed Ctrl-C.
+    before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed Ctrl-C.
     """
     try:
         given = _parsed(arguments)

@@ -15,7 +15,7 @@ from dpframe.jobs.plan_text import Section
 from dpframe.results.csv_files import sidecar_of, write_csv
 from dpframe.results.to_parquet import write_parquet
 
-__all__ = ["check_places", "rescued", "try_to_write", "write_all"]
+__all__ = ["check_places", "not_there", "rescued", "try_to_write", "write_all"]
 
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     ".csv": write_csv,
@@ -97,6 +97,11 @@ def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
             if place.exists() and not overwrite:
                 raise FileExistsError(f"{place} was made by something else meanwhile")
             os.replace(made, place)
+
+
+def not_there(job: Job) -> list[Path]:
+    """List the files of a job, and their certificates, that are not where they should be."""
+    return [file for _, path in _places(job) for file in _written(path) if not file.is_file()]
 
 
 def rescued(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:

@@ -2,13 +2,16 @@
 
 import argparse
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from dpframe.errors import AlreadyReleasedError, ReleaseError
 from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
+from dpframe.jobs.outputs import not_there
 from dpframe.jobs.plan_file import Job, Overrides, read_plan
 from dpframe.jobs.running import Done, Tried, preview_job, release_job
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
@@ -60,7 +63,18 @@ def _words(job: Job, tried: Tried) -> str:
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
-    done = release_job(job, overwrite=given.overwrite)
+    try:
+        done = release_job(job, overwrite=given.overwrite)
+    except AlreadyReleasedError as error:
+        lost = not_there(job)
+        if not lost:
+            raise
+        raise ReleaseError(
+            f"{error} But {lost[0]} is not there: that run lost its result, left it in a folder "
+            f"dpframe-released-..., or still writes. {_under_another_name(job)}"
+        ) from None
+    except ReleaseError as error:
+        raise ReleaseError(f"{error} {_under_another_name(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     facts = {
         "name": job.options["name"],
@@ -78,6 +92,12 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     if done.saved is None:
         words.append(json.dumps(_tables(done)))
     return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+
+
+def _under_another_name(job: Job) -> str:
+    """Say how a release is made although its name is taken."""
+    name = shlex.quote(f"{job.options['name']} b")
+    return f"To spend once more and release again, give another name: --name {name}."
 
 
 def _warnings(warned: Sequence[str]) -> list[str]:
