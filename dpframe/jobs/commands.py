@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: sound, or done. 1: a file is not what was released, there is no certificate, or the release
     is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
     or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
-    before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed Ctrl-C.
+    before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed
+    Ctrl-C.
     """
     try:
         given = _parsed(arguments)

@@ -1,7 +1,8 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -82,6 +83,25 @@ class Data:
         if any(set(other) != set(first) for other in others):
             raise self._error("the files must have the same columns.")
         return first
+
+    def what_is_wrong(
+        self, labels: Sequence[Hashable], wanted: Iterable[Hashable], known: Collection[Hashable]
+    ) -> str | None:
+        """Say which wanted column a CSV file lacks, and quote no line that may be a private row.
+
+        A first line with none of the columns that are known to the plan need not be a header.
+        """
+        lacking = [label for label in wanted if label not in labels]
+        if self.form != "csv" or not lacking:
+            return None
+        near = get_close_matches(str(lacking[0]), map(str, labels), n=1)
+        if near and not set(known).isdisjoint(labels):
+            return f"the data have no column {lacking[0]!r}. Did you mean {near[0]!r}?"
+        return (
+            f"the data have no column {lacking[0]!r}. The first line has {len(labels)} cells: is it "
+            f"the header, with {self.separator!r} between the names? (It is not shown, since it may "
+            "be a private row.)"
+        )
 
     def frame(self, needed: Mapping[str, str | None]) -> Frame:
         """Open the private rows; needed are columns, with what they hold in CSV files."""

@@ -119,6 +119,7 @@ def preview_job(
         What `release` raises.
     """
     labels = job.data.labels() if with_data else _named(job)
+    _check_columns(job, labels)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -176,6 +177,16 @@ def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
             if str(own) == str(error):
                 return job.plan.section("queries").section(name).error(error)
     return job.plan.section("release").error(error)
+
+
+def _check_columns(job: Job, labels: list[Hashable]) -> None:
+    """Check that a CSV file has what the plan names, before anything else quotes its first line."""
+    named = _named(job)
+    queries = job.plan.section("queries")
+    places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
+    for section, wanted in (*places, (job.plan.section("declare"), named)):
+        if wrong := job.data.what_is_wrong(labels, wanted, named):
+            raise section.error(wrong)
 
 
 def _named(job: Job) -> list[Hashable]:
