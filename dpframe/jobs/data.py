@@ -98,9 +98,9 @@ class Data:
         if near and not set(known).isdisjoint(labels):
             return f"the data have no column {lacking[0]!r}. Did you mean {near[0]!r}?"
         return (
-            f"the data have no column {lacking[0]!r}. The first line has {len(labels)} cells: is it "
-            f"the header, with {self.separator!r} between the names? (It is not shown, since it may "
-            "be a private row.)"
+            f"the data have no column {lacking[0]!r}. The first line has {len(labels)} cells: is "
+            f"it the header, with {self.separator!r} between the names? (It is not shown, since it "
+            "may be a private row.)"
         )
 
     def frame(self, needed: Mapping[str, str | None]) -> Frame:

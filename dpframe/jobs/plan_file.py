@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.plan_text import PlanText, Section, read_text
+from dpframe.jobs.plan_text import PlanText, Section, placeholders, read_text
 from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
 from dpframe.jobs.schemas import schema_at
 from dpframe.privacy.amounts import Budget, Spend
@@ -131,6 +131,8 @@ def read_plan(path: Path, given: Overrides) -> Job:
     """
     plan = read_text(path, given.values)
     plan.only(_TABLES, "a plan")
+    if given.name is None:
+        _check_name(plan)
     queries = {name: _query(plan.section("queries").section(name)) for name in _named(plan)}
     options = _options(plan.section("release"), given)
     return Job(
@@ -143,6 +145,20 @@ def read_plan(path: Path, given: Overrides) -> Job:
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
     )
+
+
+def _check_name(plan: Section) -> None:
+    """Check that runs on other data have other names, or all but the first would be refused."""
+    release = plan.section("release")
+    name = release.get("name", str)
+    data = placeholders(plan.section("data").table.get("path"))
+    lacking = [f"{{{one}}}" for one in dict.fromkeys(data) if one not in placeholders(name)]
+    if name is not None and lacking:
+        raise release.error(
+            f"release.name has no {lacking[0]}, but data.path has: the run on the next "
+            f'{lacking[0][1:-1]} would be refused. Write name = "{name} {" ".join(lacking)}".',
+            "name",
+        )
 
 
 def _named(plan: Section) -> list[str]:

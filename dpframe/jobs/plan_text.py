@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.errors import PlanFileError
 
-__all__ = ["PlanText", "Section", "read_text"]
+__all__ = ["PlanText", "Section", "placeholders", "read_text"]
 
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 500  # of a file in which the line of a key is looked for
@@ -161,6 +161,12 @@ class Section:
         """Return a text with its placeholders filled in; `None` where it is not given."""
         given = self.get(key, str)
         return None if given is None else self.filled(key, given)
+
+
+def placeholders(given: object) -> list[str]:
+    """List the names of placeholders in a text, or in texts of a list, in their order."""
+    texts = given if isinstance(given, list) else [given]
+    return [name for text in texts for name in _PLACEHOLDER.findall(str(text))]
 
 
 def _shown_key(key: str) -> str:

@@ -33,12 +33,13 @@ WRONG = {
     "no amount": (('share = "1/12"\n', ""), "in exactly one way", 21),
     "a share": (('"1/12"', "2"), "must be in (0, 1]", 21),
     "no name": (('name = "trips {month}"\n', ""), "release.name is missing", 21),
+    "one name": (("trips {month}", "trips"), 'Write name = "trips {month}"', 23),
     "no files": (('files = "{query}-{month}.csv"\n', ""), "release.files is missing", 21),
     "one file": (("{query}-{month}.csv", "{month}.csv"), "put {query} in its name", 24),
     "no unit": (('privacy_unit = "driver"\n', ""), "whom a row belongs to", 4),
     "two units": (("max_rows = 3", "each_row = true"), "whom a row belongs to", 4),
     "no cap": (("max_rows = 3\n", ""), "needs a cap", 4),
-    "a placeholder": (("trips {month}", "trips {year}"), "{year} has no value", 23),
+    "a placeholder": (("trips {month}", "trips {month} {year}"), "{year} has no value", 23),
     "no ledger": (('path = "trips.ledger"\n', ""), "ledger.path is missing", 26),
     "no data": (('path = "trips-{month}.csv"\n', ""), "data.path is missing", 1),
     "another format": (('"trips-{month}.csv"', '"trips-{month}.xls"'), "must name Parquet", 2),
@@ -197,3 +198,17 @@ def test_damaged_plans_are_told_in_one_line(tmp_path, capsys, seed):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         ["trips.toml", "trips-2024-03.csv", "trips.ledger"]
     )
+
+
+def test_a_name_of_a_single_run_may_be_given(tmp_path):
+    plan = planned(tmp_path, ("trips {month}", "trips"))
+    job = read_plan(plan, Overrides({"month": "2024-03"}, name="trips again"))
+    assert job.options["name"] == "trips again"
+
+
+def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
+    plan = planned(tmp_path, ('"trips-{month}.csv"', '["{year}.csv", "{month}-{year}.csv"]'))
+    with pytest.raises(
+        PlanFileError, match=r'no \{year\}.* Write name = "trips \{month\} \{year\}"'
+    ):
+        read_plan(plan, Overrides({"month": "3", "year": "2024"}))
