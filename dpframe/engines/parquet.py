@@ -131,6 +131,12 @@ class ParquetFiles:
         """The labels of the columns, in order."""
         return list(self._schema.names)
 
+    @property
+    def types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of files, by label, but for those of folders."""
+        named = zip(self._schema.names, self._schema.types, strict=True)
+        return {name: kind for name, kind in named if name not in self._partitions}
+
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
         if not labels:  # nothing but a number of rows, that is lost when tables are put together

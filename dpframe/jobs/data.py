@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -83,6 +83,16 @@ class Data:
         if any(set(other) != set(first) for other in others):
             raise self._error("the files must have the same columns.")
         return first
+
+    def stored(self) -> Mapping[str, str]:
+        """Return the types of columns that have some, by label, which are public as labels are."""
+        if self.form == "csv":
+            return self.types
+        if self.form == "parquet":
+            found = self._read(lambda: scan_parquet(self._place).types)
+        else:
+            found = self._read(partial(_feather_types, self.paths[0]))
+        return {label: _type_name(kind) for label, kind in found.items()}
 
     def what_is_wrong(
         self, labels: Sequence[Hashable], wanted: Iterable[Hashable], known: Collection[Hashable]
@@ -197,6 +207,19 @@ def _header(data: Data, path: Path) -> list[Hashable]:
 
     with ipc.open_file(path) as reader:
         return list(reader.schema.names)
+
+
+def _feather_types(path: Path) -> dict[str, Any]:
+    from pyarrow import ipc  # comes with the extra that reads such files
+
+    with ipc.open_file(path) as reader:
+        return dict(zip(reader.schema.names, reader.schema.types, strict=True))
+
+
+def _type_name(kind: Any) -> str:
+    """Name a type of Arrow as NumPy does; categories are what they hold."""
+    name = str(getattr(kind, "value_type", kind) if hasattr(kind, "index_type") else kind)
+    return {"double": "float64", "float": "float32", "halffloat": "float16"}.get(name, name)
 
 
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

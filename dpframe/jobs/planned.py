@@ -50,7 +50,7 @@ def _words(job: Job, tried: Tried) -> str:
     return "\n".join(
         [
             f"Release    {job.options['name']!r}",
-            f"Reads      {', '.join(sorted(tried.needed))} of {_listed(job.data.paths)}",
+            f"Reads      {_columns(tried)} of {_listed(job.data.paths)}",
             f"Writes     {_listed(places)}",
             f"Ledger     {job.ledger}{there}",
             repr(tried.ledger.status()),
@@ -58,6 +58,12 @@ def _words(job: Job, tried: Tried) -> str:
             table,
         ]
     )
+
+
+def _columns(tried: Tried) -> str:
+    """Name the columns that are read, and what they hold."""
+    kinds = {name: kind or tried.types.get(name) for name, kind in tried.needed.items()}
+    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in sorted(kinds.items()))
 
 
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:

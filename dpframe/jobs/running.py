@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import kept_declaration
 from dpframe.doors.declare import declare
 from dpframe.doors.release import release
@@ -22,6 +23,7 @@ from dpframe.errors import (
     PlanFileError,
     ReleaseError,
 )
+from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
 from dpframe.ledger.file import is_ledger
@@ -50,6 +52,8 @@ class Tried:
         The ledger as it is, in memory.
     warned
         What protects people less than it seems to.
+    types
+        What columns hold, by label, as far as it is known.
     needed
         Columns that are read, with what they hold in CSV files.
     """
@@ -58,6 +62,7 @@ class Tried:
     fits: bool
     ledger: Ledger
     warned: tuple[str, ...]
+    types: Mapping[str, str]
     needed: Mapping[str, str | None]
 
 
@@ -125,6 +130,10 @@ def preview_job(
         warnings.simplefilter("always")
         ledger = _ledger_now(job)
         _declare(job, frame, rehearsed(ledger))
+        declared = kept_declaration(frame)
+        assert declared is not None  # noqa: S101  # it was declared in the line before
+        types = job.data.stored() if with_data else job.data.types
+        _check_agreement(job, types, declared)
         ledger.check_name(job.options["name"])
         try:
             table = preview(frame, job.queries, **_spending(job), rows=rows)
@@ -136,10 +145,8 @@ def preview_job(
             raise
         except DPFrameError as error:
             raise _placed(job, frame, error) from None
-    declared = kept_declaration(frame)
-    assert declared is not None  # noqa: S101  # it was declared above
     needed = job.data.columns_for(labels, declared, job.queries.values())
-    return Tried(table, fits, ledger, _said(caught), needed)
+    return Tried(table, fits, ledger, _said(caught), types, needed)
 
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
@@ -187,6 +194,15 @@ def _check_columns(job: Job, labels: list[Hashable]) -> None:
     for section, wanted in (*places, (job.plan.section("declare"), named)):
         if wrong := job.data.what_is_wrong(labels, wanted, named):
             raise section.error(wrong)
+
+
+def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
+    """Check that no query is released that cannot match any row, whatever the data are."""
+    found = disagreement(types, declared, job.queries)
+    if found is None:
+        return
+    declares, queries = job.plan.section("declare"), job.plan.section("queries")
+    raise (declares if found.query is None else queries.section(found.query)).error(found.words)
 
 
 def _named(job: Job) -> list[Hashable]:
