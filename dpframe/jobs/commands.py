@@ -11,6 +11,7 @@ from typing import Any
 from dpframe.jobs.answers import Answer, answered, told
 from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
+from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.terminal import INTERRUPTED, UNREADABLE, is_written, say
 
 __all__ = ["COMMANDS", "Command", "main"]
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command.together:
             answers = [answered(str(given.output), partial(command.run, given, given.files))]
         else:
-            files: list[Path] = given.files if command.several else [given.file]
+            files = without_certificates(given.files) if command.several else [given.file]
             answers = [answered(str(path), partial(command.run, given, path)) for path in files]
         return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
     except KeyboardInterrupt:

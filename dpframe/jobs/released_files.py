@@ -1,16 +1,16 @@
 """Released files and ledgers from anywhere, opened with care."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
-from dpframe.results.csv_files import read_csv
+from dpframe.results.csv_files import read_csv, sidecar_of
 
-__all__ = ["opened_ledger", "read_released"]
+__all__ = ["opened_ledger", "read_released", "without_certificates"]
 
 
 def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.DataFrame]:
@@ -47,9 +47,21 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 }
 
 
+_BESIDE = sidecar_of("").name
+
+
+def without_certificates(paths: Sequence[Path]) -> list[Path]:
+    """Leave out certificates of files that are among the paths: they are read with these."""
+    beside = {sidecar_of(path) for path in paths}
+    return [path for path in paths if path not in beside]
+
+
 def read_released(path: Path) -> pd.DataFrame:
     """Read the file of a released frame; its certificate is not checked but in CSV files."""
     _check_is_there(path)
+    if path.name.endswith(_BESIDE):
+        table = path.with_name(path.name.removesuffix(_BESIDE))
+        raise ValueError(f"give {table}: its certificate is read with it.")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise ValueError(
