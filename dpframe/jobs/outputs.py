@@ -24,20 +24,38 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 """How releases are written, by suffix."""
 
 
-def check_places(job: Job, *, overwrite: bool) -> None:
+def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     """Check that every file can be written where it is wanted, and replaces nothing.
+
+    Parameters
+    ----------
+    job
+        The job.
+    overwrite
+        Whether files that are there may be replaced.
+    here
+        Whether the folders must be there; else they are elsewhere, where the job will run.
+
+    Returns
+    -------
+    list of str
+        What must be there by then, in words.
 
     Raises
     ------
     PlanFileError
         If a folder is missing, a file is there, or a name is not that of a file that can be made.
     """
+    notes: list[str] = []
     own = {place.resolve() for place in (job.source.path, job.ledger, *job.data.paths)}
     for name, path in _places(job):
         error = _section(job, name).error
         if path.suffix.lower() not in WRITERS:
             raise error(f"{path} must end in {' or '.join(WRITERS)}.", "files")
         if not path.parent.is_dir():
+            if not here:
+                notes.append(f"there is no folder {path.parent} here; a release needs it.")
+                continue
             raise error(f"there is no folder {path.parent}: make it first.", "files")
         for file in _written(path):
             if file.resolve() in own or any(place in file.resolve().parents for place in own):
@@ -50,10 +68,14 @@ def check_places(job: Job, *, overwrite: bool) -> None:
                     "name.",
                     "files",
                 )
+    return notes
 
 
-def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame]) -> None:
-    """Write frames like those that will be released into the folders, and remove them again.
+def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = True) -> None:
+    """Write frames like those that will be released, and remove them again.
+
+    They are written into the folders where they will be, or, if these are not here, among temporary
+    files.
 
     Raises
     ------
@@ -62,7 +84,7 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame]) -> None:
     """
     for name, path in _places(job):
         try:
-            with _folder_in(path.parent) as folder:
+            with _folder_in(path.parent if here else Path(tempfile.gettempdir())) as folder:
                 WRITERS[path.suffix.lower()](frames[name], folder / path.name)
         except (DPFrameError, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)

@@ -1,10 +1,12 @@
 """A job is tried without data, and then made: checked, charged once, written."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -111,8 +113,8 @@ def preview_job(
     rows
         Number of rows of a cell for which errors of means are shown.
     with_data
-        Whether to look which columns the data have; else those that the plan names are taken for
-        granted.
+        Whether to look which columns the data have, and whether folders and ledger can be written
+        to; else the columns that the plan names are taken for granted.
 
     Raises
     ------
@@ -128,7 +130,7 @@ def preview_job(
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ledger = _ledger_now(job)
+        ledger = _ledger_now(job, here=with_data)
         _declare(job, frame, rehearsed(ledger))
         declared = kept_declaration(frame)
         assert declared is not None  # noqa: S101  # it was declared in the line before
@@ -138,15 +140,16 @@ def preview_job(
         try:
             table = preview(frame, job.queries, **_spending(job), rows=rows)
             fits = bool(table["fits"].all())
-            check_places(job, overwrite=overwrite)
+            notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                try_to_write(job, release(frame, job.queries, **job.options))
+                released = release(frame, job.queries, **job.options)
+                try_to_write(job, released, here=with_data)
         except _CLEAR:
             raise
         except DPFrameError as error:
             raise _placed(job, frame, error) from None
     needed = job.data.columns_for(labels, declared, job.queries.values())
-    return Tried(table, fits, ledger, _said(caught), types, needed)
+    return Tried(table, fits, ledger, (*_said(caught), *notes), types, needed)
 
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
@@ -160,7 +163,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
         What `preview_job` raises; and `ReleaseError`, if the data cannot be read after the charge.
     """
     tried = preview_job(job, overwrite=overwrite)
-    ledger = _opened_ledger(job)
+    ledger = _opened_ledger(job, job.ledger)
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
@@ -222,15 +225,24 @@ def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
         raise job.plan.section("declare").error(str(error)) from None
 
 
-def _ledger_now(job: Job) -> Ledger:
-    """Return the ledger as it is, in memory; one that is not made yet is as the plan says."""
+def _ledger_now(job: Job, *, here: bool) -> Ledger:
+    """Return the ledger as it is, in memory; one that is not made yet is as the plan says.
+
+    Reading one locks it, which needs rights to write: where the job is only reviewed, it is copied.
+    """
     if not job.ledger.exists() and job.budget is not None:
         return Ledger(budget=job.budget)
-    return rehearsed(_opened_ledger(job))
+    if here:
+        return rehearsed(_opened_ledger(job, job.ledger))
+    with TemporaryDirectory(prefix="dpframe-") as folder:
+        copy = Path(folder) / "copy.ledger"
+        if job.ledger.is_file():
+            shutil.copyfile(job.ledger, copy)
+        return rehearsed(_opened_ledger(job, copy))
 
 
-def _opened_ledger(job: Job) -> Ledger:
-    """Open the ledger, which must be there: a new one would forget what was spent."""
+def _opened_ledger(job: Job, place: Path) -> Ledger:
+    """Open the ledger, or a copy, which must be there: a new one would forget what was spent."""
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(
@@ -238,11 +250,11 @@ def _opened_ledger(job: Job) -> Ledger:
             f"--create {_amounts(job.budget)}.",
             "path",
         )
-    if not path.is_file() or not is_ledger(path):
+    if not place.is_file() or not is_ledger(place):
         raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+    if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
         raise error(f"{path} and its folder must be writable.", "path")
-    ledger = Ledger(path)
+    ledger = Ledger(place)
     if job.budget is not None and job.budget != ledger.budget:
         raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
     return ledger

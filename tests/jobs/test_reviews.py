@@ -1,0 +1,55 @@
+"""Plans that are reviewed where neither data nor folders are."""
+
+import os
+import shutil
+
+import pytest
+from support.planning import planned
+
+from dpframe.errors import PlanFileError
+from dpframe.jobs import running
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.running import preview_job
+from dpframe.jobs.terminal import SOUND, UNREADABLE
+
+MARCH = ("--set", "month=2024-03")
+ELSEWHERE = ('"{query}-{month}.csv"', '"published/{query}-{month}.csv"')
+
+
+def test_a_review_needs_no_folder(tmp_path, capsys):
+    plan = planned(tmp_path, ELSEWHERE)
+    (tmp_path / "trips-2024-03.csv").unlink()
+    assert main(["preview", str(plan), *MARCH, "--without-data"]) == SOUND
+    assert "warning: there is no folder" in capsys.readouterr().err
+    assert not (tmp_path / "published").exists()
+    plan.write_text(plan.read_text().replace("{query}-{month}.csv", "{query}.xls"))
+    assert main(["preview", str(plan), *MARCH, "--without-data"]) == UNREADABLE
+    assert "must end in" in capsys.readouterr().err
+
+
+def test_a_preview_where_the_job_runs_needs_the_folder(tmp_path, capsys):
+    assert main(["preview", str(planned(tmp_path, ELSEWHERE)), *MARCH]) == UNREADABLE
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
+    plan = planned(tmp_path)
+    may = os.access
+    mine = str(tmp_path)
+    monkeypatch.setattr(
+        running.os,
+        "access",
+        lambda path, mode: not str(path).startswith(mine + "/trips") and may(path, mode),
+    )
+    before = (tmp_path / "trips.ledger").read_bytes()
+    job = read_plan(plan, Overrides({"month": "2024-03"}))
+    with pytest.raises(PlanFileError, match="must be writable"):
+        preview_job(job)
+    tried = preview_job(job, with_data=False)
+    assert tried.fits
+    assert tried.ledger.budget.epsilon == 2
+    assert (tmp_path / "trips.ledger").read_bytes() == before
+    shutil.copy(plan, tmp_path / "trips.ledger")
+    with pytest.raises(PlanFileError, match="is not a ledger"):
+        preview_job(job, with_data=False)
