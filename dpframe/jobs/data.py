@@ -156,6 +156,8 @@ class Data:
             return read()
         except (PlanFileError, MemoryError):
             raise
+        except PermissionError as error:
+            raise self._error(f"permission denied: {error.filename or self._place}.") from None
         except ImportError:
             raise self._error(
                 f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
@@ -202,7 +204,10 @@ def _header(data: Data, path: Path) -> list[Hashable]:
     """Read the labels of the columns of a file."""
     if data.form == "csv":
         with csv_rows(path, data.separator) as rows:
-            return list(next(rows))
+            header = next(rows, None)
+        if header is None:
+            raise data.section.error(f"{path} is empty: it has no header.", "path")
+        return list(header)
     from pyarrow import ipc  # comes with the extra that reads such files
 
     with ipc.open_file(path) as reader:

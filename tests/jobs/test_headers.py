@@ -38,3 +38,33 @@ def test_columns_that_are_declared_alone_are_looked_for(tmp_path):
         PlanFileError, match=r"declare: the data have no column 'airline'. The first line has 3"
     ):
         preview_job(read_plan(plan, MARCH))
+
+
+def test_an_empty_file_is_called_so(tmp_path):
+    plan = planned(tmp_path)
+    (tmp_path / "trips-2024-03.csv").write_text("\n\n")
+    with pytest.raises(PlanFileError, match=r"trips-2024-03.csv is empty: it has no header"):
+        preview_job(read_plan(plan, MARCH))
+
+
+def test_a_file_of_others_is_called_so(tmp_path, monkeypatch):
+    plan = planned(tmp_path)
+    may = type(tmp_path).open
+
+    def denied(self, *mode, **options):
+        if self.name == "trips-2024-03.csv":
+            raise PermissionError(13, "Permission denied", str(self))
+        return may(self, *mode, **options)
+
+    monkeypatch.setattr(type(tmp_path), "open", denied)
+    with pytest.raises(PlanFileError, match=r"permission denied: .*trips-2024-03.csv"):
+        preview_job(read_plan(plan, MARCH))
+
+
+def test_cells_that_are_no_utf8_are_read_as_other_texts(tmp_path):
+    plan = planned(tmp_path, ('keys.zone = ["A", "B", "C"]', 'keys.zone = ["Æ", "B"]'))
+    latin = "driver,zone,fare\n1,Æ,3\n2,B,4\n"
+    (tmp_path / "trips-2024-03.csv").write_text(latin, encoding="latin-1")
+    needed = {"zone": "string"}
+    cells = read_plan(plan, MARCH).data.frame(needed)["zone"]
+    assert cells.tolist() == ["\N{REPLACEMENT CHARACTER}", "B"]
