@@ -108,6 +108,9 @@ def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
     if given.create and path.exists():
         there = "there is a file already: a ledger is made once, and opened by every run."
         return Answer(str(path), code=UNREADABLE, problems=(there,))
+    if given.create and not path.parent.is_dir():
+        absent = f"there is no folder {path.parent}: make it first."
+        return Answer(str(path), code=UNREADABLE, problems=(absent,))
     ledger = Ledger.create(path, budget=Budget(**amounts)) if given.create else opened_ledger(path)
     return Answer(str(path), f"{ledger.status()}\n\nhead {ledger.head}", state_of(ledger))
 

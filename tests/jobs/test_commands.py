@@ -249,6 +249,8 @@ def test_a_ledger_is_made_once(tmp_path, capsys):
     assert "made once" in capsys.readouterr().err
     assert main(["ledger", str(tmp_path / "other.ledger"), "--create"]) == UNREADABLE
     assert main(["ledger", str(path), "--epsilon", "3"]) == UNREADABLE
+    assert main([*make[:1], str(tmp_path / "no" / "n.ledger"), *make[2:]]) == UNREADABLE
+    assert "there is no folder" in capsys.readouterr().err
     assert main([*make[:1], str(tmp_path / "bad"), *make[2:4], "-1"]) == UNREADABLE
     assert dpf.Ledger(path).budget == BUDGET
 
