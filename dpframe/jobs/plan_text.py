@@ -16,6 +16,7 @@ __all__ = ["PlanText", "Section", "placeholders", "read_text"]
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 500  # of a file in which the line of a key is looked for
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_ELSEWHERE = ("/", "\\", "..", "\0")
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 _NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -192,7 +193,8 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
     Raises
     ------
     PlanFileError
-        If it is no TOML, or a value is given for a placeholder that it does not have.
+        If it is no TOML, or a value is given that leads out of its folders, or for a placeholder
+        that it does not have.
     OSError
         If it cannot be read.
     """
@@ -210,6 +212,12 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
     unused = [name for name in given if f"{{{name}}}" not in text]
     if unused:
         raise PlanFileError(f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}.")
+    for name, value in given.items():
+        if any(part in value for part in _ELSEWHERE):
+            raise PlanFileError(
+                f"--set {name}={value!r}: a value must have no '/', '\\' or '..', which would "
+                "lead a path elsewhere. Put folders in the plan."
+            )
     values = Section(PlanText(path, text, {}), (), table).section("values")
     named = {name: values.get(name, str, int) for name in values.table}
     source = PlanText(path, text, {name: str(one) for name, one in named.items()} | dict(given))

@@ -212,3 +212,9 @@ def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
         PlanFileError, match=r'no \{year\}.* Write name = "trips \{month\} \{year\}"'
     ):
         read_plan(plan, Overrides({"month": "3", "year": "2024"}))
+
+
+@pytest.mark.parametrize("value", ["../../x", "a/b", "..", "a\\b", "a\0b"])
+def test_values_lead_to_no_other_folder(tmp_path, value):
+    with pytest.raises(PlanFileError, match=r"--set month=.*must have no '/'"):
+        read_plan(planned(tmp_path), Overrides({"month": value}))
