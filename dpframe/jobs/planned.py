@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframe.errors import AlreadyReleasedError, ReleaseError
+from dpframe.errors import AlreadyReleasedError, BudgetExceededError, ReleaseError
 from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
 from dpframe.jobs.plan_file import Job, Overrides, read_plan
-from dpframe.jobs.running import Done, Tried, preview_job, release_job
+from dpframe.jobs.running import Done, Tried, is_used_up, preview_job, release_job
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
 from dpframe.results.certificate import certificate_of
 from dpframe.results.promise import first_of
@@ -24,9 +24,12 @@ __all__ = ["preview_plan", "release_plan"]
 def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Check a plan, and say what it would cost and how far off it would be."""
     job = _job(given, path)
-    tried = preview_job(
-        job, overwrite=given.overwrite, rows=given.rows, with_data=not given.without_data
-    )
+    try:
+        tried = preview_job(
+            job, overwrite=given.overwrite, rows=given.rows, with_data=not given.without_data
+        )
+    except BudgetExceededError as error:
+        raise BudgetExceededError(_refused(job, error)) from None
     facts = {
         "name": job.options["name"],
         "fits": tried.fits,
@@ -37,7 +40,7 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     }
     problems = _warnings(tried.warned)
     if not tried.fits:
-        problems.append("the release does not fit in what is left of the budget")
+        problems.append(_refused(job, "the release does not fit in what is left of the budget"))
     code = SOUND if tried.fits else TOO_MUCH
     return Answer(str(path), _words(job, tried), facts, code, tuple(problems))
 
@@ -56,8 +59,20 @@ def _words(job: Job, tried: Tried) -> str:
             repr(tried.ledger.status()),
             "",
             table,
+            *_notes(tried),
         ]
     )
+
+
+def _notes(tried: Tried) -> list[str]:
+    """Say what the errors of the table are of, and are not."""
+    notes = [
+        "Errors are those of noise: rows beyond the caps and clipped values come on top, which"
+    ]
+    notes += ["no interval shows; dpf.diagnose does, on the private data."]
+    if "1 / rows" in set(tried.table["per"]):
+        notes.append("Means and rates: divide by the rows of a group, or give --rows N.")
+    return ["", *notes]
 
 
 def _columns(tried: Tried) -> str:
@@ -79,6 +94,8 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
             f"{error} But {lost[0]} is not there: that run lost its result, left it in a folder "
             f"dpframe-released-..., or still writes. {_under_another_name(job)}"
         ) from None
+    except BudgetExceededError as error:
+        raise BudgetExceededError(_refused(job, error)) from None
     except ReleaseError as error:
         raise ReleaseError(f"{error} {_under_another_name(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
@@ -98,6 +115,17 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     if done.saved is None:
         words.append(json.dumps(_tables(done)))
     return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+
+
+def _refused(job: Job, why: object) -> str:
+    """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
+    if not is_used_up(job):
+        return str(why)
+    return (
+        f"the release does not fit: this ledger is used up; its budget is fixed. "
+        f"{job.ledger} keeps its promise by allowing nothing more; another ledger is another "
+        "promise, and what people in both lose adds up."
+    )
 
 
 def _under_another_name(job: Job) -> str:

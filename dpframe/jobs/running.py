@@ -34,7 +34,7 @@ from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-__all__ = ["Done", "Tried", "preview_job", "release_job"]
+__all__ = ["Done", "Tried", "is_used_up", "preview_job", "release_job"]
 
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
 _CLEAR = (AlreadyReleasedError, BudgetExceededError, LedgerError, PlanFileError, ReleaseError)
@@ -172,6 +172,11 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
     return Done(frames, ledger, written, failed, saved, tried.warned)
+
+
+def is_used_up(job: Job) -> bool:
+    """Whether nothing is left of the ledger of a job."""
+    return _ledger_now(job, here=False).status().largest_share == 0
 
 
 def _spending(job: Job) -> dict[str, Any]:

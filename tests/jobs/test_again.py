@@ -5,7 +5,7 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import DONE_BEFORE, LEFT_OVER, SOUND
+from dpframe.jobs.terminal import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH
 
 MARCH = ("--set", "month=2024-03")
 
@@ -43,3 +43,27 @@ def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, 
     assert "--name 'trips 2024-03 b'" in capsys.readouterr().err
     assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert "by_zone-2024-03.csv is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["preview", "release"])
+@pytest.mark.parametrize(
+    "amount", ["share = 1", "epsilon = 2\ndelta = 1e-6\nmechanism = 'gaussian'"]
+)
+def test_a_ledger_that_is_used_up_is_called_so(tmp_path, capsys, command, amount):
+    plan = planned(tmp_path, ('share = "1/12"', amount))
+    assert main(["release", str(plan), *MARCH, "--quiet"]) == SOUND
+    again = ["--set", "month=4", "--data", str(tmp_path / "trips-2024-03.csv")]
+    assert main([command, str(plan), *again]) == TOO_MUCH
+    err = capsys.readouterr().err
+    assert "this ledger is used up; its budget is fixed" in err
+    assert "declare a larger budget" not in err
+
+
+def test_errors_of_means_are_explained(tmp_path, capsys):
+    plan = str(planned(tmp_path))
+    assert main(["preview", plan, *MARCH]) == SOUND
+    out = capsys.readouterr().out
+    assert "Means and rates: divide by the rows of a group, or give --rows N." in out
+    assert "no interval shows; dpf.diagnose does" in out
+    assert main(["preview", plan, *MARCH, "--rows", "100"]) == SOUND
+    assert "divide by the rows" not in capsys.readouterr().out
