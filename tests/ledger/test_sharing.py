@@ -56,7 +56,7 @@ def test_objects_on_one_file_spend_one_budget(path):
     assert second.status() == first.status()
     assert second.head == first.head
     assert not second.allows(pure(0.5))
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 for Laplace"):
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 of Laplace"):
         second.charge(entry(pure(0.5)))
     second.charge(entry(pure(0.4)))
     assert first.status().remaining_epsilon < 1e-5
@@ -65,7 +65,7 @@ def test_objects_on_one_file_spend_one_budget(path):
 def test_a_refusal_knows_what_others_spent_since_the_last_look(path):
     first, second = Ledger(path), Ledger(path)
     first.charge(entry(pure(0.6)))
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 for Laplace"):
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 of Laplace"):
         second.charge(entry(pure(0.5)))
 
 
