@@ -29,6 +29,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.sampled(every=3)
 def test_every_kind_of_frame_keeps_its_certificate(kind, frame, step):
     if is_refused(kind, step):
         with pytest.raises(QueryError, match=r"no numbers to round|cannot say by its size"):

@@ -14,6 +14,7 @@ HOSTILE = "<script>'\u202e\n=1+1"
 
 @pytest.mark.parametrize("decimals", [-2, -1, 0, 3])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "times"])
+@pytest.mark.sampled(every=3)
 def test_intervals_of_rounded_numbers_hold_those_of_the_release(kind, decimals):
     frame = released(kind)
     rounded = frame.dp.round(decimals)
@@ -227,6 +228,7 @@ def from_parquet(frame, folder):
 @pytest.mark.parametrize("travel", [from_csv, from_parquet])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", ["several", "two keys", "histogram", "denoised", "rate", "times"])
+@pytest.mark.sampled(every=5)
 def test_steps_travel_in_files(kind, step, travel, tmp_path):
     if is_refused(kind, step):
         return
