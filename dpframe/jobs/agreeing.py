@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
+from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
 from dpframe.queries.where import (
-    All,
     Arithmetic,
     Compare,
     Condition,
@@ -22,11 +22,8 @@ from dpframe.queries.where import (
     Membership,
     Name,
     Negative,
-    Node,
-    Not,
     Value,
 )
-from dpframe.queries.where import Any as AnyOf
 
 __all__ = ["Disagreement", "disagreement"]
 
@@ -150,25 +147,16 @@ def _kind_of_value(value: object) -> str | None:
 
 
 def _compared(condition: Condition | None) -> Iterator[_Said]:
-    if condition is not None:
-        yield from _in_node(condition.root)
-
-
-def _in_node(node: Node) -> Iterator[_Said]:
-    match node:
-        case Not(operand):
-            yield from _in_node(operand)
-        case All(parts) | AnyOf(parts):
-            for part in parts:
-                yield from _in_node(part)
-        case Compare(_, Name(label), Constant(value)) | Compare(_, Constant(value), Name(label)):
-            yield _with_constants(label, [value])
-        case Compare(_, left, right):
-            yield from (*_computed(left), *_computed(right))
-        case Membership(Name(label), items) if items:
-            yield _with_constants(label, items)
-        case _:
-            pass
+    for found in () if condition is None else comparisons(condition):
+        match found:
+            case Compare(_, Name(label), Constant(value)) | Compare(
+                _, Constant(value), Name(label)
+            ):
+                yield _with_constants(label, [value])
+            case Compare(_, left, right):
+                yield from (*_computed(left), *_computed(right))
+            case Membership(Name(label), items) if items:
+                yield _with_constants(label, items)
 
 
 def _with_constants(label: Hashable, values: Iterable[float | str]) -> _Said:
@@ -188,15 +176,7 @@ def _shown(value: float | str) -> str:
 
 def _computed(value: Value) -> Iterator[_Said]:
     """Say what is computed with, which is no text."""
-    match value:
-        case Arithmetic(_, left, right):
-            operands = [left, right]
-        case Negative(operand):
-            operands = [operand]
-        case _:
-            return
-    for operand in operands:
-        if isinstance(operand, Name):
+    if isinstance(value, Arithmetic | Negative):
+        for label in names_in(value):
             words = "a condition computes with it"
-            yield _Said(operand.label, frozenset([_NUMBER, _TIME]), words)
-        yield from _computed(operand)
+            yield _Said(label, frozenset([_NUMBER, _TIME]), words)

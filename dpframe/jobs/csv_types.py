@@ -7,20 +7,9 @@ from typing import TypeAlias
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
+from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
-from dpframe.queries.where import (
-    All,
-    Arithmetic,
-    Compare,
-    Constant,
-    Membership,
-    Name,
-    Negative,
-    Node,
-    Not,
-    Value,
-)
-from dpframe.queries.where import Any as AnyOf
+from dpframe.queries.where import Arithmetic, Compare, Constant, Name, Negative, Value
 
 __all__ = ["kind_from_plan"]
 
@@ -95,24 +84,12 @@ def _compared_by(query: Query) -> Iterator[_Said]:
     conditions = [query.condition]
     for asked in query.outputs:
         conditions += [asked.where, asked.condition]
-    for condition in conditions:
-        if condition is not None:
-            yield from _in_node(condition.root)
-
-
-def _in_node(node: Node) -> Iterator[_Said]:
-    match node:
-        case Not(operand):
-            yield from _in_node(operand)
-        case All(parts) | AnyOf(parts):
-            for part in parts:
-                yield from _in_node(part)
-        case Compare(_, left, right):
-            yield from _compared([left, right])
-        case Membership(operand, items):
-            yield from _compared([operand, *map(Constant, items)])
-        case Name():
-            pass  # true or false, or a number
+    for condition in filter(None, conditions):
+        for found in comparisons(condition):
+            if isinstance(found, Compare):
+                yield from _compared([found.left, found.right])
+            else:
+                yield from _compared([found.operand, *map(Constant, found.items)])
 
 
 def _compared(values: Sequence[Value]) -> Iterator[_Said]:
@@ -122,7 +99,7 @@ def _compared(values: Sequence[Value]) -> Iterator[_Said]:
         if isinstance(value, Name):
             yield from ((value.label, kind) for kind in kinds)
         elif isinstance(value, Arithmetic | Negative):
-            yield from ((label, "float64") for label in _labels_of(value))
+            yield from ((label, "float64") for label in names_in(value))
 
 
 def _kind_of_side(value: Value) -> str | None:
@@ -138,17 +115,3 @@ def _is_time(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _labels_of(value: Value) -> Iterator[str]:
-    """Name the columns that a number is computed from."""
-    match value:
-        case Name(label):
-            yield label
-        case Negative(operand):
-            yield from _labels_of(operand)
-        case Arithmetic(_, left, right):
-            yield from _labels_of(left)
-            yield from _labels_of(right)
-        case Constant():
-            pass

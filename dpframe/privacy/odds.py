@@ -4,6 +4,7 @@ Both are bounds on what the answers tell about a unit, whatever else is known ab
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from dpframe.errors import CalibrationError
@@ -59,12 +60,7 @@ class Guarantee(NamedTuple):
         chance = _check_probability("chance", chance)
         if not 0 < chance < 1:
             raise CalibrationError(f"chance must be in (0, 1), got chance={chance!r}.")
-        known = [(self.epsilon, self.delta)]
-        if self.mu < math.inf:
-            last = self.mu * (self.mu / 2 + _REACH)
-            points = [last * i / _POINTS for i in range(_POINTS + 1)]
-            known += [(e, gaussian_delta(e, self.mu) + self.extra_delta) for e in points]
-        return min((e - math.log1p(-d / chance) for e, d in known if d < chance), default=math.inf)
+        return _growth(self, chance)
 
     def belief(self, prior: float, chance: float = 0.001) -> float:
         """Bound what somebody believes after the release, who believed it with `prior` before.
@@ -123,6 +119,16 @@ class Guarantee(NamedTuple):
         if self.mu < math.inf:
             bounds.append(special.ndtr(special.ndtri(rate) + self.mu) + self.extra_delta)
         return float(min(_UP * min(bounds), 1.0))
+
+
+@lru_cache(maxsize=64)  # several priors are asked about for each guarantee
+def _growth(promised: Guarantee, chance: float) -> float:
+    known = [(promised.epsilon, promised.delta)]
+    if promised.mu < math.inf:
+        last = promised.mu * (promised.mu / 2 + _REACH)
+        points = [last * i / _POINTS for i in range(_POINTS + 1)]
+        known += [(e, gaussian_delta(e, promised.mu) + promised.extra_delta) for e in points]
+    return min((e - math.log1p(-d / chance) for e, d in known if d < chance), default=math.inf)
 
 
 def _check_probability(name: str, value: float) -> float:

@@ -13,17 +13,8 @@ from dpframe.arguments import is_label, shown
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import missing, numbers, texts
 from dpframe.errors import QueryError
-from dpframe.queries.where import (
-    All,
-    Any,
-    Compare,
-    Condition,
-    Constant,
-    Membership,
-    Name,
-    Node,
-    Not,
-)
+from dpframe.queries.comparisons import comparisons
+from dpframe.queries.where import Compare, Condition, Constant, Membership, Name
 
 __all__ = ["check_condition", "check_keys"]
 
@@ -70,7 +61,7 @@ def check_condition(
     QueryError
         If a constant is compared with values that are all of other kinds.
     """
-    for label, constant in _compared(condition.root):
+    for label, constant in _compared(condition):
         values = named[label]
         present = values[~missing(values)]
         if len(present) and not _may_match(present, constant):
@@ -83,21 +74,16 @@ def check_condition(
             )
 
 
-def _compared(node: Node) -> Iterator[tuple[str, float | str]]:
+def _compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
     """Find the constants that a condition compares with a name."""
-    match node:
-        case All(parts=parts) | Any(parts=parts):
-            for part in parts:
-                yield from _compared(part)
-        case Not(operand=operand):
-            yield from _compared(operand)
-        case Membership(operand=Name(label=label), items=items):
-            yield from ((label, item) for item in items)
-        case (
-            Compare(left=Name(label=label), right=Constant(value=constant))
-            | Compare(left=Constant(value=constant), right=Name(label=label))
-        ):
-            yield label, constant
+    for found in comparisons(condition):
+        match found:
+            case Membership(Name(label), items):
+                yield from ((label, item) for item in items)
+            case Compare(_, Name(label), Constant(constant)) | Compare(
+                _, Constant(constant), Name(label)
+            ):
+                yield label, constant
 
 
 def _may_match(values: pd.Series, constant: float | str) -> bool:
