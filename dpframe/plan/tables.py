@@ -22,9 +22,10 @@ from dpframe.queries.presence import met, present
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Total, Workload
+from dpframe.strategies.base import Need, Output, Source, Total, Workload
+from dpframe.strategies.domain import Dimension, Domain
 
-__all__ = ["OutputColumn", "Table", "table_of"]
+__all__ = ["OutputColumn", "Table", "table_of", "tables_of"]
 
 
 class SourceKey(NamedTuple):
@@ -69,6 +70,8 @@ class OutputColumn:
         A condition of its own, beside the table's.
     condition
         The condition whose share of the rows a rate is.
+    layered
+        Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     """
 
     name: Hashable
@@ -78,6 +81,7 @@ class OutputColumn:
     bounds: Bounds | None = None
     where: Condition | None = None
     condition: Condition | None = None
+    layered: bool = False
 
     @property
     def ticks(self) -> Ticks | None:
@@ -110,7 +114,8 @@ class OutputColumn:
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        return self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
+        whole = self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
+        return whole and not self.layered
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +140,8 @@ class Table:
         Whose rows are capped, and how.
     sizes
         By how much of which groups units fall in the cells, if they do.
+    of
+        The query that asks for this table together with others, if one does.
     """
 
     query: Query
@@ -146,6 +153,7 @@ class Table:
     unit: Hashable | None
     caps: Caps
     sizes: Sizes | None = None
+    of: Query | None = None
 
     @property
     def rows_column(self) -> OutputColumn:
@@ -169,11 +177,13 @@ class Table:
     def task(self, needs: Iterable[Need]) -> Task:
         """Ask an engine for some of the terms, in the order given."""
         wanted = tuple(self.terms[need] for need in needs)
-        most = self.workload.most
-        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes)
+        most, inner = self.workload.most, _inner(self.query, self.cells)
+        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes, inner)
 
 
-def table_of(query: Query, declaration: Declaration, cells: Cells | None = None) -> Table:
+def table_of(
+    query: Query, declaration: Declaration, cells: Cells | None = None, of: Query | None = None
+) -> Table:
     """Resolve a query against what is declared.
 
     Parameters
@@ -184,6 +194,8 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
         What is public about the frame.
     cells
         The public groups, if they are known already.
+    of
+        The query that asks for this one and others together.
 
     Raises
     ------
@@ -196,7 +208,10 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
     sizes = query.sizes(cells)
     cells = cells if sizes is None else Cells((sizes.axis,))
     where, options = query.condition, query.options
-    outputs = tuple(_output(asked, declaration) for asked in query.outputs)
+    layered = query.ranges or bool(query.margins) or of is not None
+    outputs = tuple(
+        replace(_output(asked, declaration), layered=layered) for asked in query.outputs
+    )
     unit = declaration.unit_column
     caps = _caps(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
@@ -205,16 +220,35 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(Output(total, wanted.index(source)) for source, total in read),
-        domain=_domain(cells),
-        reach=_reach(declaration, cells, where, caps),
+        domain=_domain(query, cells),
+        reach=_reach(declaration, query, cells, where, caps),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
+        ranges=query.ranges,
         known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
     )
-    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes)
+    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
+
+
+def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Hashable, Table]:
+    """Resolve a query; one for several tables gives one by `(name, columns)` for each."""
+    if not query.margins:
+        return {name: table_of(query, declaration)}
+    axes = {axis.column: axis for axis in cells_of(query, declaration).axes}
+    return {
+        (name, columns): table_of(
+            part, declaration, Cells(tuple(axes[column] for column in columns)), query
+        )
+        for columns, part in query.margins.items()
+    }
+
+
+def _inner(query: Query, cells: Cells) -> int:
+    """How many cells are one group for the caps."""
+    return len(cells.axes[-1]) if query.ranges else 1
 
 
 def _caps(query: Query, declaration: Declaration) -> Caps:
@@ -287,9 +321,15 @@ def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     return terms
 
 
-def _domain(cells: Cells) -> Domain:
+def _domain(query: Query, cells: Cells) -> Domain:
     """Say in numbers where the cells lie."""
-    return Domain(tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes), cells.chosen)
+    places = {axis.column: at for at, axis in enumerate(cells.axes)}
+    return Domain(
+        tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes),
+        cells.chosen,
+        tuple(tuple(places[column] for column in columns) for columns in query.margins),
+        query.margin_weights,
+    )
 
 
 def _source(key: SourceKey) -> Source:
@@ -299,10 +339,13 @@ def _source(key: SourceKey) -> Source:
     return Source(grid.lower, grid.upper, optional=own or grid.fill is None)
 
 
-def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps: Caps) -> Reach:
+def _reach(
+    declaration: Declaration, query: Query, cells: Cells, where: Condition | None, caps: Caps
+) -> Reach:
     # a row that nothing can leave out is always in the only cell there is
     always = declaration.unit_column is None and where is None and not cells.axes
-    reach = reach_of(caps, cells.size, always=always)
+    groups = 1 if query.margins else cells.size // _inner(query, cells)
+    reach = reach_of(caps, groups, always=always)
     if reach is None:
         raise DeclarationError(
             f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
