@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import NamedTuple
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
@@ -48,21 +49,20 @@ class Kernel:
 
 
 def shared_movement(
-    kernel: Kernel,
     footprints: Sequence[Footprint],
     scales: Sequence[Scale],
     norm: Norm,
     reach: Reach,
     neighboring: Neighboring,
+    *,
+    kernel: Kernel,
 ) -> Scale:
     """Return the largest weighted distance between neighbors, to the power `norm`.
 
     Parameters
     ----------
-    kernel
-        What rows of different cells share.
     footprints
-        What one row can add to the totals that are measured, each with this kernel.
+        What one row can add to the totals that are measured.
     scales
         One noise scale per total, the s above.
     norm
@@ -71,6 +71,8 @@ def shared_movement(
         How much one unit can fill; its cells are groups of cells with a kernel each.
     neighboring
         Whether a neighbor has one unit more or fewer, or one unit replaced.
+    kernel
+        What rows of different cells share, the same for all totals.
 
     Returns
     -------
@@ -88,54 +90,53 @@ def shared_movement(
 
     >>> one = [Footprint((0,), ((1,),))], [Fraction(1)], 1, Reach(1, 2, 0, 1)
     >>> kernel = Kernel(whole=Fraction(1), least=Fraction(1, 2))
-    >>> shared_movement(kernel, *one, "add_remove"), shared_movement(kernel, *one, "replace")
-    (Fraction(2, 1), Fraction(2, 1))
+    >>> [shared_movement(*one, how, kernel=kernel) for how in ("add_remove", "replace")]
+    [Fraction(2, 1), Fraction(2, 1)]
     """
 
     @cache
     def distance(a: int, b: int) -> Scale:
-        return max(
-            _distance(footprints, scales, norm, (a, b), shared, kernel.whole - shared)
-            for shared in {kernel.least, kernel.whole}
-        )
+        pairs = [_Pair(a, b, kernel.whole, shared) for shared in {kernel.least, kernel.whole}]
+        return max(_distance(footprints, scales, norm, pair) for pair in pairs)
 
     return over_units(distance, norm, reach, neighboring)
 
 
+class _Pair(NamedTuple):
+    """Rows of two units, and what a row of one shares with itself and with one of the other."""
+
+    mine: int
+    theirs: int
+    whole: Fraction
+    shared: Fraction
+
+
 def _distance(
-    footprints: Sequence[Footprint],
-    scales: Sequence[Scale],
-    norm: Norm,
-    rows: tuple[int, int],
-    shared: Fraction,
-    apart: Fraction,
+    footprints: Sequence[Footprint], scales: Sequence[Scale], norm: Norm, pair: _Pair
 ) -> Scale:
-    """F(a, b) where rows share so much, and are apart in the rest."""
+    """F(a, b): the worst corners of every footprint."""
     far = 0 * scales[0]
     for part in footprints:
-        far += max(
-            _moved(part, scales, norm, (rows[0], one), (rows[1], other), shared, apart)
-            for one, other in itertools.product(part.corners, repeat=2)
-        )
+        own = [scales[k] * part.parts for k in part.coordinates]
+        corners = itertools.product(part.corners, repeat=2)
+        far += max(_moved(own, norm, pair, one, other) for one, other in corners)
     return far
 
 
 def _moved(
-    part: Footprint,
     scales: Sequence[Scale],
     norm: Norm,
-    mine: tuple[int, tuple[int, ...]],
-    theirs: tuple[int, tuple[int, ...]],
-    shared: Fraction,
-    apart: Fraction,
+    pair: _Pair,
+    corner: tuple[int, ...],
+    other: tuple[int, ...],
 ) -> Scale:
     """How far rows at two corners move the totals of a footprint."""
     far = 0 * scales[0]
-    exact = isinstance(far, Fraction)
-    common, alone = (shared, apart) if exact else (float(shared), float(apart))
-    for k, v, w in zip(part.coordinates, mine[1], theirs[1], strict=True):
-        one, other = mine[0] * v, theirs[0] * w
-        weight = abs(one - other) ** norm * common + (abs(one) ** norm + abs(other) ** norm) * alone
-        if weight:
-            far += weight / (scales[k] * part.parts) ** norm
+    shared, apart = pair.shared, pair.whole - pair.shared
+    for scale, v, w in zip(scales, corner, other, strict=True):
+        mine, theirs = pair.mine * v, pair.theirs * w
+        alone = abs(mine) ** norm + abs(theirs) ** norm
+        moved = abs(mine - theirs) ** norm * shared + alone * apart
+        if moved:
+            far += moved / scale**norm
     return far

@@ -83,7 +83,7 @@ class Domain:
         return math.prod(self.sizes)
 
     def size_of(self, margin: Sequence[int]) -> int:
-        """Number of cells of a table by some dimensions."""
+        """Return the number of cells of a table by some dimensions."""
         return math.prod(self.dimensions[at].size for at in margin)
 
 

@@ -77,7 +77,7 @@ class LayeredDesign:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         work = self.workload
         how = law.norm, work.reach, work.neighboring
-        return shared_movement(self.layers.kernel, self._footprints, scales, *how)
+        return shared_movement(self._footprints, scales, *how, kernel=self.layers.kernel)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""

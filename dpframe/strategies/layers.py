@@ -1,43 +1,13 @@
-"""What is measured of many cells at once, and what is known of its errors."""
+"""What is measured of many cells at once, and what it is good for."""
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from dpframe.privacy.kernel import Kernel
+from dpframe.strategies.structure import Structure
 
-__all__ = ["Described", "Layers"]
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The covariance of all cells of a table, layer by layer.
-
-    With the rows r of a layer as in `contrasts`, the cells are `sum_r C_r z_r / |r|^2`, where the
-    z_r are uncorrelated, with variances `tau^2 |r|^2 + rounding`, tau being that of the layer.
-
-    Parameters
-    ----------
-    kind
-        "margins": a layer has contrasts along some axes, and sums along all others. "tree": along
-        the last axis, a layer has contrasts of the children of each node.
-    sizes
-        How many cells there are along each axis; of a tree, how many children nodes have, from the
-        root down.
-    layers
-        For margins: along which axes there are contrasts. For a tree: its level, 0 for the total.
-    tau
-        By layer, the scale of its noise for a row of length 1.
-    rounding
-        Variance that rounding adds to the noise of a row.
-    """
-
-    kind: Literal["margins", "tree"]
-    sizes: tuple[int, ...]
-    layers: tuple[tuple[int, ...], ...]
-    tau: tuple[float, ...]
-    rounding: float
+__all__ = ["Layers"]
 
 
 class Layers(Protocol):
@@ -67,5 +37,5 @@ class Layers(Protocol):
     def compared(self, scale: float) -> list[float]:
         """Return the error of every table by which plans are compared."""
 
-    def described(self, table: int, scale: float) -> Described:
+    def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""

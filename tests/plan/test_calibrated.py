@@ -26,6 +26,7 @@ OTHER = {
     "worst": True,
     "known_rows": (np.arange(4), 1.0),
     "has_units": True,
+    "ranges": True,
 }
 
 
