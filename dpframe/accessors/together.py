@@ -60,7 +60,7 @@ class TogetherMethods:
             max_rows=max_rows,
             **named,
         )
-        return release(
+        released: dict[tuple[Hashable, ...], pd.DataFrame] = release(
             self._frame,
             query,
             epsilon=epsilon,
@@ -75,3 +75,4 @@ class TogetherMethods:
             note=note,
             privacy_unit=privacy_unit,
         )
+        return released

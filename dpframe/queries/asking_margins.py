@@ -130,7 +130,7 @@ def _tables(columns: object, ways: object) -> tuple[Table, tuple[Table, ...]]:
     given = _listed(columns)
     sets = [one for one in given if isinstance(one, list | tuple)]
     if ways is not None or not sets:
-        by = labels_of("columns", given)  # type: ignore[arg-type]
+        by = labels_of("columns", given)
         return by, _all_sets(by, ways)
     if len(sets) < len(given):
         raise QueryError(
@@ -217,7 +217,7 @@ def _keys(by: Table, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     binned = [column for column in named if column in bins]
     if binned:
         raise QueryError(f"keys and bins both name {binned!r}; give one of them.")
-    return {column: kept(keys) for column, keys in named.items()} or None  # type: ignore[arg-type]
+    return {column: kept(keys) for column, keys in named.items()} or None
 
 
 def _other(
@@ -237,7 +237,7 @@ def _other(
                 f"other names {column!r}, which has bins: let the first or the last bin reach to "
                 "infinity."
             )
-        if not is_label(key) or isinstance(key, tuple) or pd.isna(key) or not is_unicode(key):  # type: ignore[call-overload]
+        if not is_label(key) or isinstance(key, tuple) or pd.isna(key) or not is_unicode(key):
             raise QueryError(
                 f"other must be a key, such as 'other', or a dict of them by column, got "
                 f"{shown(key)} for {column!r}."
