@@ -9,7 +9,7 @@ from dpframe.errors import QueryError
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import TableName
-from dpframe.results.consistent import Margins, check_margins, made_consistent
+from dpframe.results.consistent import check_margins, made_consistent
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 
 __all__ = ["Denoisings", "denoisings_of"]
