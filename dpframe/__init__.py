@@ -22,7 +22,18 @@ from dpframe.plan.record import VERSION
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
+from dpframe.queries.asking import (
+    aggregate,
+    count,
+    histogram,
+    margins,
+    mean,
+    rate,
+    std,
+    sum,
+    units,
+    var,
+)
 from dpframe.queries.kinds import Query
 from dpframe.results.adding import with_intervals, with_percent
 from dpframe.results.certificate import certificate_schema, verify
@@ -72,6 +83,7 @@ __all__ = [
     "head",
     "histogram",
     "interval",
+    "margins",
     "mean",
     "percent",
     "plot",
