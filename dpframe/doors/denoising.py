@@ -68,7 +68,7 @@ def denoisings_of(
     if together and not alone and not margins:
         raise QueryError(
             f"denoise={method!r} takes the errors of cells for independent, and these are measured "
-            'together. TablesByColumns of at most two columns take denoise="consistent"; leave it out '
+            'together. Margins of at most two columns take denoise="consistent"; leave it out '
             "elsewhere."
         )
     if margins and not alone:

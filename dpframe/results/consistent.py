@@ -1,4 +1,4 @@
-"""TablesByColumns made whole numbers that add up: post-processing of tables that were released together."""
+"""Margins made whole numbers that add up: post-processing of tables that were released together."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
