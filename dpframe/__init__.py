@@ -22,12 +22,24 @@ from dpframe.plan.record import VERSION
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.asking import aggregate, count, histogram, mean, rate, std, sum, units, var
+from dpframe.queries.asking import (
+    aggregate,
+    count,
+    histogram,
+    margins,
+    mean,
+    rate,
+    std,
+    sum,
+    units,
+    var,
+)
 from dpframe.queries.kinds import Query
 from dpframe.results.adding import with_intervals, with_percent
 from dpframe.results.certificate import certificate_schema, verify
 from dpframe.results.choosing import head, select, sort_values, tail
 from dpframe.results.combine import combine
+from dpframe.results.consistent import consistent
 from dpframe.results.csv_files import read_csv, write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.editing import rename, replay, round, suppress, unstack
@@ -60,6 +72,7 @@ __all__ = [
     "certificate_schema",
     "combine",
     "concat",
+    "consistent",
     "count",
     "covariance",
     "declare",
@@ -72,6 +85,7 @@ __all__ = [
     "head",
     "histogram",
     "interval",
+    "margins",
     "mean",
     "percent",
     "plot",
