@@ -31,7 +31,7 @@ MarginOther: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
 MarginWeights: TypeAlias = Mapping[Hashable, float] | None
 """How important tables are, by their columns."""
 
-Table: TypeAlias = tuple[Hashable, ...]
+ColumnSet: TypeAlias = tuple[Hashable, ...]
 
 _WAYS = 2
 _MOST_LAYERS = 2**17
@@ -125,7 +125,7 @@ def margins(
     )
 
 
-def _tables(columns: object, ways: object) -> tuple[Table, tuple[Table, ...]]:
+def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
     given = _listed(columns)
     sets = [one for one in given if isinstance(one, list | tuple)]
@@ -160,7 +160,7 @@ def _listed(columns: object) -> list[object]:
     return given
 
 
-def _all_sets(by: Table, ways: object) -> tuple[Table, ...]:
+def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
     """List all sets of so many columns at most, the smallest first."""
     most = min(_WAYS, len(by)) if ways is None else ways
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= len(by):
@@ -186,11 +186,11 @@ def _check_layers(layers: int) -> None:
         )
 
 
-def _in_order(by: Table, table: Iterable[Hashable]) -> Table:
+def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
     return tuple(sorted(table, key=by.index))
 
 
-def _check_part(name: str, query: object, by: Table) -> None:
+def _check_part(name: str, query: object, by: ColumnSet) -> None:
     if name in _GROUP_CAPS:
         raise QueryError(
             f"margins count a row in one cell of every table, so that {name}= has no meaning for "
@@ -205,13 +205,13 @@ def _check_part(name: str, query: object, by: Table) -> None:
         )
 
 
-def _bins(by: Table, given: object) -> dict[Hashable, pd.IntervalIndex]:
+def _bins(by: ColumnSet, given: object) -> dict[Hashable, pd.IntervalIndex]:
     """Read the bins of some columns."""
     named = _by_column("bins", by, given)
     return {column: check_bins(column, bins) for column, bins in named.items()}
 
 
-def _keys(by: Table, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
+def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     """Check that keys are given by column."""
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
@@ -221,7 +221,7 @@ def _keys(by: Table, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
 
 
 def _other(
-    by: Table, bins: Mapping[Hashable, object], given: MarginOther
+    by: ColumnSet, bins: Mapping[Hashable, object], given: MarginOther
 ) -> dict[Hashable, Hashable]:
     """Read the keys of rows that have none of the others."""
     if given is None:
@@ -245,7 +245,7 @@ def _other(
     return named
 
 
-def _weights(by: Table, tables: Sequence[Table], given: object) -> tuple[float, ...]:
+def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple[float, ...]:
     """Read how important tables are, in their order."""
     if given is None:
         return ()
@@ -259,7 +259,7 @@ def _weights(by: Table, tables: Sequence[Table], given: object) -> tuple[float, 
     return tuple(found.values())
 
 
-def _named_table(by: Table, tables: Sequence[Table], columns: Hashable) -> Table:
+def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) -> ColumnSet:
     """Find a table by its columns, in any order."""
     table = columns if isinstance(columns, tuple | frozenset) else (columns,)
     if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
@@ -283,7 +283,7 @@ def _weight(columns: Hashable, given: object) -> float:
     )
 
 
-def _by_column(name: str, by: Table, given: object) -> Mapping[Hashable, object]:
+def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, object]:
     """Check what is given by column."""
     if given is None:
         return {}
