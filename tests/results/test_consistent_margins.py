@@ -109,3 +109,9 @@ def test_tables_of_margins_alone():
     three = frame.dp.margins(COLUMNS, ways=3, **ENOUGH)
     with pytest.raises(QueryError, match="at most two columns"):
         dpf.consistent(three)
+
+
+def test_counts_beyond_all_numbers_still_agree():
+    tables = people().dp.margins(COLUMNS, ways=2, **(ENOUGH | {"epsilon": 1e-17}))
+    assert tables["sex", "age"]["count"].abs().max() > 1e15
+    check_agreement(dpf.consistent(tables))
