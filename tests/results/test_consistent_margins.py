@@ -111,7 +111,7 @@ def test_tables_of_margins_alone():
         dpf.consistent(three)
 
 
-def test_counts_beyond_all_numbers_still_agree():
-    tables = people().dp.margins(COLUMNS, ways=2, **(ENOUGH | {"epsilon": 1e-15}))
-    assert tables["sex", "age"]["count"].abs().max() > 1e15
+def test_counts_with_very_wide_noise_still_agree():
+    tables = people().dp.margins(COLUMNS, ways=2, **(ENOUGH | {"epsilon": 1e-11}))
+    assert tables["sex", "age"]["count"].abs().max() > 1e11
     check_agreement(dpf.consistent(tables))
