@@ -11,7 +11,7 @@ from dpframe.accessors.showing import no_dp_of_series
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
-from dpframe.results import adding, choosing, editing, intervals, plot, plot_map
+from dpframe.results import adding, choosing, editing, intervals, plot, plot_map, renaming
 from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv
@@ -177,7 +177,7 @@ class DPAccessor(PrivateAccessor):
         levels: Mapping[Hashable, str] | None = None,
     ) -> pd.DataFrame:
         """Rename columns and levels of the release; see `dpframe.rename`."""
-        return editing.rename(self._frame, columns, levels=levels)
+        return renaming.rename(self._frame, columns, levels=levels)
 
     def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
         """Make columns of the keys of a level; see `dpframe.unstack`."""
