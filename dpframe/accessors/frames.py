@@ -105,9 +105,15 @@ class DPAccessor(PrivateAccessor):
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
         return ratio(self._frame, numerator, denominator, level)
 
-    def percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+    def percent(
+        self,
+        column: Hashable | None = None,
+        level: float = 0.95,
+        *,
+        by: Hashable | list[Hashable] | None = None,
+    ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level)
+        return percent(self._frame, column, level, by=by)
 
     def with_intervals(
         self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
@@ -116,9 +122,15 @@ class DPAccessor(PrivateAccessor):
         flags = {"simultaneous": simultaneous, "sampling": sampling}
         return adding.with_intervals(self._frame, level, **flags)
 
-    def with_percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+    def with_percent(
+        self,
+        column: Hashable | None = None,
+        level: float = 0.95,
+        *,
+        by: Hashable | list[Hashable] | None = None,
+    ) -> pd.DataFrame:
         """Add percentages as columns, and keep the certificate; see `dpframe.with_percent`."""
-        return adding.with_percent(self._frame, column, level)
+        return adding.with_percent(self._frame, column, level, by=by)
 
     def report(
         self,
