@@ -117,9 +117,8 @@ def _asked(query: Query) -> Iterator[_Said]:
             yield from _of_values(label, keys, "its keys in the query are {}")
     elif query.keys is not None and len(query.by) == 1:
         yield from _of_values(query.by[0], query.keys, "its keys in the query are {}")
-    if query.bin_axis is not None:
-        edges = query.bin_axis.keys.left
-        yield from _of_values(query.bin_axis.column, edges, "its bins are of {}")
+    for axis in query.bin_axes:
+        yield from _of_values(axis.column, axis.keys.left, "its bins are of {}")
     for one in query.outputs:
         if one.of_column and one.column is not None:
             what = f"its {one.statistic} is asked for"

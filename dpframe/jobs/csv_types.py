@@ -72,8 +72,8 @@ def _named_by(query: Query) -> Iterator[_Said]:
             yield label, _kind_of(keys)
     elif query.keys is not None and len(query.by) == 1:
         yield query.by[0], _kind_of(query.keys)
-    if query.bin_axis is not None:
-        yield query.bin_axis.column, _kind_of(query.bin_axis.keys.left[:1], "float64")
+    for axis in query.bin_axes:
+        yield axis.column, _kind_of(axis.keys.left[:1], "float64")
     for asked in query.outputs:
         for label, bounds in asked.bounds.items():
             yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends

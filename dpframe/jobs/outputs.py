@@ -165,7 +165,7 @@ def _written(path: Path) -> list[Path]:
 
 def _section(job: Job, name: str) -> Section:
     """Return the table that says where a release is written to."""
-    section = job.plan.section("queries").section(name)
+    section = job.plan.section("queries").section(job.asked_by[name])
     return section if "files" in section.table else job.plan.section("release")
 
 

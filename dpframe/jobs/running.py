@@ -28,6 +28,7 @@ from dpframe.errors import (
 from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.tables import by_table
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
 from dpframe.preview import preview
@@ -75,7 +76,7 @@ class Done:
     Parameters
     ----------
     frames
-        The releases, by name of the query.
+        The releases, by name of the table.
     ledger
         The ledger that was charged.
     written
@@ -142,7 +143,7 @@ def preview_job(
             fits = bool(table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                released = release(frame, job.queries, **job.options)
+                released = by_table(release(frame, job.queries, **job.options), job.queries)
                 try_to_write(job, released, here=with_data)
         except _CLEAR:
             raise
@@ -168,7 +169,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
-        frames = release(frame, job.queries, **job.options)
+        frames = by_table(release(frame, job.queries, **job.options), job.queries)
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
     return Done(frames, ledger, written, failed, saved, tried.warned)

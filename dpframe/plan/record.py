@@ -217,10 +217,9 @@ def noise_of_column(
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     query = table.asked
-    binned = query.bin_axis is not None and label == query.bin_axis.column
-    made = binned or query.axis(label, None) is not None or table.sizes is not None
+    made = any(axis.column == label for axis in query.bin_axes)
     given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    if made or given:
+    if made or given or table.sizes is not None:
         return "call"
     return declaration.column(label).source
 
