@@ -143,6 +143,10 @@ class Section:
         """Return a table within this one, an empty one where it is not given."""
         return Section(self.source, (*self.keys, key), self.get(key, dict) or {})
 
+    def given(self, *keys: str) -> tuple[str, ...]:
+        """Return so many of some keys, one within the other, as there are in the plan."""
+        return next(keys[:n] for n in range(len(keys), -1, -1) if _holds(self.table, keys[:n]))
+
     def filled(self, key: str, text: str, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text."""
         values = {**self.source.values, **more}

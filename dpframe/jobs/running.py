@@ -210,7 +210,8 @@ def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) 
     if found is None:
         return
     declares, queries = job.plan.section("declare"), job.plan.section("queries")
-    raise (declares if found.query is None else queries.section(found.query)).error(found.words)
+    place = declares if found.query is None else queries.section(found.query)
+    raise place.error(found.words, *place.given(*found.keys))
 
 
 def _named(job: Job) -> list[Hashable]:
