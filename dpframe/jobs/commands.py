@@ -20,7 +20,8 @@ _CODES = """\
 exit codes:
   0    sound: files are what was released, the ledger is intact, the job is done
   1    altered, without certificate, or not in the ledger
-  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print
+  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print; a
+       preview where the ledger is not made yet
   3    the release does not fit in what is left of the budget; nothing was spent
   4    a release of this name is in the ledger; nothing was spent
   5    the amount is spent, now or by an earlier run of this name, but a file is not where it

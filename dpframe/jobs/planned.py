@@ -13,8 +13,8 @@ from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
 from dpframe.jobs.plan_file import Job, Overrides, read_plan
-from dpframe.jobs.running import Done, Tried, is_used_up, preview_job, release_job
-from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
+from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
+from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.results.certificate import certificate_of
 from dpframe.results.promise import first_of
 
@@ -42,6 +42,9 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     if not tried.fits:
         problems.append(_refused(job, "the release does not fit in what is left of the budget"))
     code = SOUND if tried.fits else TOO_MUCH
+    if absent := not_made(job):
+        problems.append(f"warning: {absent}" if given.without_data else absent)
+        code = code if given.without_data else max(code, UNREADABLE)
     return Answer(str(path), _words(job, tried), facts, code, tuple(problems))
 
 

@@ -1,6 +1,7 @@
 """A job is tried without data, and then made: checked, charged once, written."""
 
 import os
+import shlex
 import shutil
 import warnings
 from collections.abc import Hashable, Mapping
@@ -34,7 +35,7 @@ from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-__all__ = ["Done", "Tried", "is_used_up", "preview_job", "release_job"]
+__all__ = ["Done", "Tried", "is_used_up", "not_made", "preview_job", "release_job"]
 
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
 _CLEAR = (AlreadyReleasedError, BudgetExceededError, LedgerError, PlanFileError, ReleaseError)
@@ -251,11 +252,7 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     """Open the ledger, or a copy, which must be there: a new one would forget what was spent."""
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
-        raise error(
-            f"there is no ledger {path}. Make it once, for all runs: dpframe ledger {path} "
-            f"--create {_amounts(job.budget)}.",
-            "path",
-        )
+        raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
     if not place.is_file() or not is_ledger(place):
         raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
     if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
@@ -264,6 +261,19 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     if job.budget is not None and job.budget != ledger.budget:
         raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
     return ledger
+
+
+def not_made(job: Job) -> str:
+    """Say that the ledger of a plan is not there; empty if it is."""
+    if job.ledger.exists():
+        return ""
+    return f"the ledger {job.ledger} is not made yet: a release is refused. {_to_make(job)}"
+
+
+def _to_make(job: Job) -> str:
+    """Say how the ledger of a plan is made."""
+    place = shlex.quote(str(job.ledger))
+    return f"Make it once, for all runs: dpframe ledger {place} --create {_amounts(job.budget)}."
 
 
 def _amounts(budget: Budget | None) -> str:
