@@ -12,7 +12,8 @@ from dpframe.jobs.answers import Answer, answered, told
 from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
-from dpframe.jobs.terminal import INTERRUPTED, UNREADABLE, is_written, say
+from dpframe.jobs.stopping import stoppable
+from dpframe.jobs.terminal import SOUND, UNREADABLE, is_written, say
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -26,7 +27,8 @@ exit codes:
   4    a release of this name is in the ledger; nothing was spent
   5    the amount is spent, now or by an earlier run of this name, but a file is not where it
        should be
-  130  interrupted
+  130  interrupted, by Ctrl-C
+  143  terminated, by SIGTERM
 """
 
 
@@ -62,20 +64,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
     or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
     before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed
-    Ctrl-C.
+    Ctrl-C. 143: somebody sent SIGTERM.
     """
-    try:
-        given = _parsed(arguments)
-        command = COMMANDS[given.command]
-        if command.together:
-            answers = [answered(str(given.output), partial(command.run, given, given.files))]
-        else:
-            files = without_certificates(given.files) if command.several else [given.file]
-            answers = [answered(str(path), partial(command.run, given, path)) for path in files]
-        return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
-    except KeyboardInterrupt:
-        say("interrupted", sys.stderr)
-        return INTERRUPTED
+    with stoppable() as stops:
+        try:
+            code = _ran(arguments)
+        except KeyboardInterrupt:
+            say(stops.words, sys.stderr)
+            return stops.code
+    if stops.number is None or code != SOUND:
+        return code
+    say(f"released, and all files written, then {stops.words}", sys.stderr)
+    return stops.code
+
+
+def _ran(arguments: Sequence[str] | None) -> int:
+    """Run a command and say what came of it."""
+    given = _parsed(arguments)
+    command = COMMANDS[given.command]
+    if command.together:
+        answers = [answered(str(given.output), partial(command.run, given, given.files))]
+    else:
+        files = without_certificates(given.files) if command.several else [given.file]
+        answers = [answered(str(path), partial(command.run, given, path)) for path in files]
+    return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -29,6 +29,7 @@ from dpframe.errors import (
 from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.stopping import hold
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
 from dpframe.preview import preview
@@ -170,6 +171,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
         frames = release(frame, job.queries, **job.options)
+    hold()
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
     return Done(frames, ledger, written, failed, saved, tried.warned)
