@@ -10,9 +10,11 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.jobs.commands import main
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.terminal import UNREADABLE
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")
@@ -250,6 +252,21 @@ def test_damaged_data_are_told(tmp_path, form):
     with pytest.raises(DPFrameError, match="path"):
         release_job(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("none.csv", "there is no"), ("x.xls", "must name Parquet"), ("empty.csv", "is empty")],
+)
+def test_data_of_the_command_line_are_told_as_such(tmp_path, capsys, name, said):
+    plan = planned(tmp_path)
+    (tmp_path / "empty.csv").touch()
+    place = str(tmp_path / name)
+    assert main(["release", str(plan), "--set", "month=2024-03", "--data", place]) == UNREADABLE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{plan}: --data: ")
+    assert said in line
+    assert place in line
 
 
 @pytest.mark.parametrize("name", ["none", "folder"])
