@@ -29,6 +29,7 @@ from dpframe.errors import (
 from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.pointing import key_of
 from dpframe.jobs.stopping import hold
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
@@ -188,13 +189,17 @@ def _spending(job: Job) -> dict[str, Any]:
 
 def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
     """Say which query an error is about: one that has it by itself, too."""
+    amounts = job.plan.section("release")
     for name, query in job.queries.items():
+        section = job.plan.section("queries").section(name)
+        if key_of(amounts.table, str(error)) and not key_of(section.table, str(error)):
+            break  # of all queries
         try:
             preview(frame, query, **_spending(job))
         except DPFrameError as own:
             if str(own) == str(error):
-                return job.plan.section("queries").section(name).error(error)
-    return job.plan.section("release").error(error)
+                return section.about(error)
+    return amounts.about(error)
 
 
 def _check_columns(job: Job, labels: list[Hashable]) -> None:
@@ -204,7 +209,7 @@ def _check_columns(job: Job, labels: list[Hashable]) -> None:
     places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
     for section, wanted in (*places, (job.plan.section("declare"), named)):
         if wrong := job.data.what_is_wrong(labels, wanted, named):
-            raise section.error(wrong)
+            raise section.about(wrong)
 
 
 def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
@@ -231,7 +236,7 @@ def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
     except LedgerError:
         raise
     except DPFrameError as error:
-        raise job.plan.section("declare").error(str(error)) from None
+        raise job.plan.section("declare").about(error) from None
 
 
 def _ledger_now(job: Job, *, here: bool) -> Ledger:
@@ -255,7 +260,11 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
-    if not place.is_file() or not is_ledger(place):
+    try:
+        sound = place.is_file() and is_ledger(place)
+    except PermissionError:
+        raise error(f"{path} must be readable and writable: ask for the right.", "path") from None
+    if not sound:
         raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
     if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
         raise error(f"{path} and its folder must be writable.", "path")
