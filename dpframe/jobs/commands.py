@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dpframe.jobs.answers import Answer, answered, told
 from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import stoppable
-from dpframe.jobs.terminal import SOUND, UNREADABLE, is_written, say
+from dpframe.jobs.terminal import SOUND, UNREADABLE, is_written, one_line, say
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -90,9 +90,16 @@ def _ran(arguments: Sequence[str] | None) -> int:
     return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNREADABLE, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+
+
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command; what the parser prints must be written, too."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="dpframe",
         description="Look at released files and ledgers, and run plans of releases.",
         epilog=_CODES,

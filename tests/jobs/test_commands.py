@@ -280,7 +280,17 @@ def test_settings_have_a_name_and_a_value(plan, capsys, setting):
     with pytest.raises(SystemExit) as stopped:
         main(["release", str(plan), "--set", setting])
     assert stopped.value.code == UNREADABLE
-    assert "NAME=VALUE" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dpframe release: argument --set: must be NAME=VALUE, got ")
+    assert line.endswith("; see dpframe release --help")
+
+
+@pytest.mark.parametrize("given", [[], ["relase"], ["release"], ["release", "a", "--dta", "b"]])
+def test_what_is_wrong_with_a_command_is_one_line(capsys, given):
+    with pytest.raises(SystemExit) as stopped:
+        main(given)
+    assert stopped.value.code == UNREADABLE
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_what_weakens_protection_is_said(plan, capsys):
