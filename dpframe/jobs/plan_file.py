@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.plan_text import PlanText, Section, placeholders, read_text
+from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
 from dpframe.jobs.schemas import schema_at
 from dpframe.jobs.tables import table_names
@@ -166,6 +166,9 @@ def _check_name(plan: Section) -> None:
     data = placeholders(plan.section("data").table.get("path"))
     lacking = [f"{{{one}}}" for one in dict.fromkeys(data) if one not in placeholders(name)]
     if name is not None and lacking:
+        wrong = [one for one in placeholders(name) if one not in plan.source.values]
+        if near := [one for one in wrong if did_you_mean(one, [lacking[0][1:-1]])]:
+            raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
         raise release.error(
             f"release.name has no {lacking[0]}, but data.path has: the run on the next "
             f'{lacking[0][1:-1]} would be refused. Write name = "{name} {" ".join(lacking)}".',
@@ -230,7 +233,7 @@ def _query(section: Section) -> Query:
     if wanted in _SEVERAL:
         known.append(_OUTPUTS)
     extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
-    section.only(("kind", *known, *extra), f"a {wanted}")
+    section.only(("kind", *known, *extra), f'a query of kind "{wanted}"')
     keywords = {name: _read(section, name) for name in section.table if name in known}
     parts = keywords.pop(_OUTPUTS, {})
     _check_required(section, make)
@@ -241,7 +244,7 @@ def _check_required(section: Section, make: Callable[..., Query]) -> None:
     for one in signature(make).parameters.values():
         named = one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
         if named and one.default is one.empty and one.name not in section.table:
-            raise section.error(f"{one.name} is missing.")
+            raise section.error(f"{one.name} is missing{section.such(one.name)}.")
 
 
 def _read(section: Section, key: str) -> Any:
@@ -359,4 +362,4 @@ def _checked(section: Section, make: Callable[[], _Made]) -> _Made:
     try:
         return make()
     except (DPFrameError, TypeError) as error:
-        raise section.error(str(error)) from None
+        raise section.about(error) from None
