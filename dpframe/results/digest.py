@@ -9,19 +9,23 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["digest", "fingerprint", "parts_of"]
+__all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
 _SHORT = 16
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
-def digest(frame: pd.DataFrame, promise: str) -> str:
+Piece: TypeAlias = tuple[bytes, bytes | np.ndarray]
+"""What kind the values of a column are of, and all of them."""
+
+
+def digest(frame: pd.DataFrame, promise: str, pieces: Sequence[Piece] | None = None) -> str:
     """Return a SHA-256 over a frame and what is promised about it.
 
     Parameters
@@ -30,6 +34,8 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
         Its index, columns, their names, kinds and values count.
     promise
         What is said about the frame, as text.
+    pieces
+        What `pieces_of` says of the frame, if that is there already.
 
     Examples
     --------
@@ -47,25 +53,28 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     several = isinstance(index, pd.MultiIndex)
     # keys that are tuples of one part are not the keys that were released
     _feed(seen, b"tuples" if several and index.nlevels == 1 else b"levels", _names(index.names))
-    for values in parts_of(frame):
-        _feed(seen, *_kind_and_data(values))
+    for piece in pieces_of(frame) if pieces is None else pieces:
+        _feed(seen, *piece)
     return f"sha256:{seen.hexdigest()}"
 
 
-def parts_of(frame: pd.DataFrame) -> list[Any]:
-    """Return the levels of the index of a frame, and its columns."""
+def pieces_of(frame: pd.DataFrame) -> list[Piece]:
+    """Return the levels of the index of a frame, and its columns, as they count."""
+    return [_kind_and_data(values) for values in _parts_of(frame)]
+
+
+def _parts_of(frame: pd.DataFrame) -> list[Any]:
     index = frame.index
     several = isinstance(index, pd.MultiIndex)
     levels = [index.get_level_values(at) if several else index for at in range(index.nlevels)]
     return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
 
 
-def fingerprint(values: Any) -> tuple[str, str, str]:
+def fingerprint(kind: bytes, data: bytes | np.ndarray) -> tuple[str, str, str]:
     """Return the kind of the values of a column, a short digest, and one that forgets their order.
 
     Two digests are the same if the values are; for other values they differ by all odds.
     """
-    kind, data = _kind_and_data(values)
     seen = hashlib.sha256()
     _feed(seen, kind, data)
     short = seen.hexdigest()[:_SHORT]
@@ -78,8 +87,8 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
         size = min(data.dtype.itemsize, 8)  # longer ones count in parts
         return data.view(f"u{size}").astype(np.uint64)
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
-    numbers = (zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in rows)
-    return np.fromiter(numbers, np.uint64, len(rows))
+    numbers = {row: zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in set(rows)}
+    return np.fromiter(map(numbers.__getitem__, rows), np.uint64, len(rows))
 
 
 def _sum_of(words: np.ndarray) -> int:
@@ -108,7 +117,7 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
     seen.update(data)
 
 
-def _kind_and_data(values: Any) -> tuple[bytes, bytes | np.ndarray]:
+def _kind_and_data(values: Any) -> Piece:
     """Return kind and values, the same before and after a file."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
