@@ -200,16 +200,15 @@ def _limits(
 ) -> Mapping[Hashable, float]:
     """Read how large the errors of outputs may be; a name without a table is for all tables."""
     named = limits if isinstance(limits, Mapping) else dict.fromkeys(outputs, limits)
-    own = {
-        label: [one for one in outputs if label == one or (tables and label == _of_all(one))]
-        for label in named
-    }
-    if not own or not all(own.values()):
+    known: dict[Hashable, list[Hashable]] = {one: [one] for one in outputs}
+    for one in outputs if tables else ():
+        known.setdefault(_of_all(one), []).append(one)
+    if not named or any(label not in known for label in named):
         raise QueryError(
             f"{called} must be a number, or a dict by output; the outputs are "
             f"{list(outputs)!r:.2000}, got {called}={shown(limits)}."
         )
-    return {one: _positive(called, named[label]) for label, ones in own.items() for one in ones}
+    return {one: _positive(called, named[label]) for label in named for one in known[label]}
 
 
 def _of_all(label: Hashable) -> Hashable:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from dpframe.arguments import is_one_of, shown
 from dpframe.declaration.facts import Declaration
@@ -31,7 +32,7 @@ from dpframe.privacy.rounding import below
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
-__all__ = ["Plan", "allowance_of", "candidates", "plan_release"]
+__all__ = ["Plan", "Resolved", "allowance_of", "candidates", "plan_release", "resolve"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
@@ -98,11 +99,43 @@ class Plan:
         return MECHANISMS[self.mechanism]
 
 
+class Resolved(NamedTuple):
+    """Queries that are resolved against what is declared.
+
+    Parameters
+    ----------
+    tables
+        The tables, by name.
+    joint
+        Those that are measured as one, by the names of all of them.
+    """
+
+    tables: Mapping[Hashable, Table]
+    joint: Mapping[tuple[Hashable, ...], Table]
+
+
+def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Resolved:
+    """Resolve queries, and find those that are measured as one.
+
+    Raises
+    ------
+    DeclarationError, QueryError
+        If the queries do not fit what is declared.
+    """
+    tables = {
+        key: table
+        for name, query in queries.items()
+        for key, table in tables_of(name, query, declaration).items()
+    }
+    return Resolved(tables, join(tables, declaration))
+
+
 def plan_release(
     declaration: Declaration,
     queries: Mapping[Hashable, Query],
     spend: Spend,
     mechanism: str = "auto",
+    resolved: Resolved | None = None,
 ) -> Plan:
     """Plan the joint release of some queries; reads no data and spends nothing.
 
@@ -118,6 +151,8 @@ def plan_release(
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
         among those that the budget allows, and those of the kind already spent where a ledger holds
         spends by share and this is one, too.
+    resolved
+        The queries, if they are resolved already.
 
     Raises
     ------
@@ -127,12 +162,7 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism, spend, declaration)
-    tables = {
-        key: table
-        for name, query in queries.items()
-        for key, table in tables_of(name, query, declaration).items()
-    }
-    joint = join(tables, declaration)
+    tables, joint = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
     found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]

@@ -116,8 +116,7 @@ class ContrastLayers:
 
     def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
-        taus = {layer: scale * tau for layer, tau in self._taus.items()}
-        return self.lattice.described(table, taus, _ROUNDING)
+        return self.lattice.described(table, self._taus, scale, _ROUNDING)
 
     @cached_property
     def _tau(self) -> list[float]:
