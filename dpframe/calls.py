@@ -173,7 +173,7 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that was most likely meant, if there is one.
+    """Return the name that was most likely meant, whatever its case, if there is one.
 
     Examples
     --------
@@ -184,7 +184,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     elsewhere = _ELSEWHERE.get(name.lower())
     if elsewhere in names:
         return elsewhere
-    return next(iter(get_close_matches(name.lower(), names, 1)), None)
+    lowered = {one.lower(): one for one in reversed(names)}
+    found = get_close_matches(name.lower(), list(lowered), 1)
+    return lowered[found[0]] if found else None
 
 
 def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
