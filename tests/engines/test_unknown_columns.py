@@ -17,9 +17,7 @@ def census():
 @pytest.mark.parametrize("levels", [["YEAR"], ["YEAR", "Sex"]], ids=str)
 def test_levels_of_the_index_are_no_columns(census, levels):
     indexed = census.set_index(levels)
-    with pytest.raises(
-        UnknownColumnError, match=r"in the index: .*reset_index\(\)"
-    ) as said:
+    with pytest.raises(UnknownColumnError, match=r"in the index: .*reset_index\(\)") as said:
         indexed.dp.count("YEAR", keys=[2020], **LOTS)
     assert "700" not in str(said.value)
     with pytest.raises(UnknownColumnError, match="in the index"):
