@@ -160,8 +160,8 @@ def release(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     check_recorded(declaration.ledger, name, note)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
