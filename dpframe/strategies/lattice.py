@@ -144,7 +144,8 @@ class Lattice:
         along = np.empty(self.shape(table))
         for layer in subsets(table):
             along[place(table, layer)] = measured[layer]
-        return restored(along, range(len(table)))
+        cells: np.ndarray = restored(along, range(len(table))) + 0.0  # no zero is negative
+        return cells
 
     def _apart(self, axes: Sequence[int]) -> Layer:
         return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)
