@@ -16,7 +16,8 @@ from dpframe.engines.declared import declaration_of
 from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries.kinds import By, Histogram, Keys
+from dpframe.queries.binned import Histogram
+from dpframe.queries.kinds import By, Keys
 from dpframe.results.suggested_bounds import BoundErrors, add_bound_errors
 from dpframe.strategies import MechanismName
 

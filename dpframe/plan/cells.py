@@ -44,8 +44,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = Cells(tuple(_axis(label, known) for label in query.by))
     if query.margins:
         cells = _in_margins(query, cells)
-    if query.bin_axis is not None:
-        cells = _with_bins(cells, query.bin_axis)
+    if query.binned:
+        cells = _with_bins(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
         raise QueryError(
             f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
@@ -132,6 +132,22 @@ def _in_margins(query: Query, cells: Cells) -> Cells:
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
     wanted = [tuple(places[column] for column in columns) for columns in query.margins]
     return replace(cells, margins=largest_sets(wanted))
+
+
+def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
+    """Return the bins that a query makes, perhaps between the bounds of their column."""
+    (label,) = query.binned
+    if query.bounds_given:
+        declaration = declaration.with_facts(bounds=query.bounds_given, source="call")
+    facts = declaration.column(label)
+    found = query.bins_within(facts.bounds, integer=facts.integer)
+    if found is None:
+        raise DeclarationError(
+            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
+            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}), or give "
+            "edges: bins=[...]."
+        )
+    return found
 
 
 def _with_bins(cells: Cells, bins: BinAxis) -> Cells:

@@ -193,8 +193,7 @@ def noise_of_column(
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     query = table.query
-    binned = query.bin_axis is not None and label == query.bin_axis.column
-    if binned or query.keys is not None or table.sizes is not None:
+    if label in query.binned or query.keys is not None or table.sizes is not None:
         return "call"
     return declaration.column(label).source
 

@@ -14,6 +14,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
 from dpframe.queries.tasks import BinAxis, Cells, Sizes
+from dpframe.queries.timescale import Moment
 from dpframe.queries.where import Condition
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "Count",
     "Deviation",
     "GivenBounds",
-    "Histogram",
     "Joint",
     "Keys",
     "Mean",
@@ -79,6 +79,25 @@ class Query(ABC):
         """Groups that the query itself makes, inside those of `by`."""
         return None
 
+    @property
+    def binned(self) -> tuple[Hashable, ...]:
+        """The column whose bins these are, if there are any: known before the bins are."""
+        return () if self.bin_axis is None else (self.bin_axis.column,)
+
+    @property
+    def bounds_given(self) -> Mapping[Hashable, object]:
+        """Bounds of that column that were given in the call, if they were."""
+        return {}
+
+    def bins_within(
+        self,
+        bounds: tuple[float, float] | tuple[Moment, Moment] | None,  # noqa: ARG002
+        *,
+        integer: bool,  # noqa: ARG002
+    ) -> BinAxis | None:
+        """Return the bins, from the bounds of their column; `None` where these are needed."""
+        return self.bin_axis
+
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""
         return None
@@ -86,8 +105,7 @@ class Query(ABC):
     @property
     def levels(self) -> set[Hashable]:
         """The levels of the index of what is released."""
-        axis = self.bin_axis
-        return {*self.by, *(() if axis is None else (axis.column,))}
+        return {*self.by, *self.binned}
 
     @property
     def options(self) -> QueryOptions:
@@ -144,7 +162,7 @@ class Query(ABC):
         conditions += [asked.condition for asked in self.outputs]
         labels = list(self.by)
         labels += [asked.column for asked in self.outputs if asked.of_column]
-        labels += [] if self.bin_axis is None else [self.bin_axis.column]
+        labels += self.binned
         labels += [name for condition in conditions if condition for name in condition.columns]
         return tuple(dict.fromkeys(labels))
 
@@ -264,29 +282,6 @@ class Deviation(_OfColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Query):
-    """The number of rows per bin of a numeric column, by group."""
-
-    column: Hashable = field(kw_only=True)
-    bins: pd.IntervalIndex = field(kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One column."""
-        return (Asked("count", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"histogram of {self.column}"
-
-    @property
-    def bin_axis(self) -> BinAxis:
-        """The bins."""
-        return BinAxis(self.column, self.bins)
-
-
-@dataclass(frozen=True, eq=False)
 class UnitCount(Query):
     """The number of distinct privacy units per group."""
 
@@ -397,6 +392,6 @@ def check_query(query: object, called: str = "") -> Query:
         return query
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), dpf.histogram(...), "
+        "dpf.std(...), dpf.histogram(...), dpf.ranges(...), "
         f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
     )

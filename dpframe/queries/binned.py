@@ -1,0 +1,220 @@
+"""Queries about bins of a column: rows in each of them, or in any range of them."""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import MOST_GROUPS, shown
+from dpframe.errors import QueryError
+from dpframe.queries.bins import check_bins
+from dpframe.queries.kinds import GivenBounds, Query
+from dpframe.queries.outputs import Asked
+from dpframe.queries.tasks import BinAxis
+from dpframe.queries.timescale import Moment, index_of, microseconds
+
+__all__ = ["BINS", "Histogram", "Ranges", "check_range_bins"]
+
+BINS = 1024
+"""How many bins there are, where nothing is said of them."""
+
+_FAR = 2**53  # whole numbers up to here are floats
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Query):
+    """The number of rows per bin of a numeric column, by group."""
+
+    column: Hashable = field(kw_only=True)
+    bins: pd.IntervalIndex = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"histogram of {self.column}"
+
+    @property
+    def bin_axis(self) -> BinAxis:
+        """The bins."""
+        return BinAxis(self.column, self.bins)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Query):
+    """The number of rows per bin of a bounded column, by group, for sums over ranges of bins.
+
+    Parameters
+    ----------
+    column
+        The column.
+    bins
+        Adjacent bins; or how many of equal widths there are to be between the bounds.
+    bounds
+        Bounds that were given in the call.
+    """
+
+    column: Hashable = field(kw_only=True)
+    bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
+    bounds: GivenBounds = field(default=None, kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"ranges of {self.column}"
+
+    @property
+    def ranges(self) -> bool:
+        """Ranges are what matters."""
+        return True
+
+    @property
+    def binned(self) -> tuple[Hashable, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """The bins, if they were given."""
+        return None if isinstance(self.bins, int) else _clipped(self.column, self.bins)
+
+    @property
+    def bounds_given(self) -> Mapping[Hashable, object]:
+        """Bounds that were given in the call, by column."""
+        if isinstance(self.bounds, Mapping):
+            return self.bounds
+        return {} if self.bounds is None else {self.column: self.bounds}
+
+    def bins_within(
+        self, bounds: tuple[float, float] | tuple[Moment, Moment] | None, *, integer: bool
+    ) -> BinAxis | None:
+        """Return the bins between bounds, or those that were given if they reach from end to end.
+
+        Bins of equal widths are closed on the right; where a column of integers has no more of
+        them than there would be bins, k is in the bin (k - 1, k]. Edges are whole numbers only if
+        values are.
+
+        Raises
+        ------
+        QueryError
+            If the bins do not fit the bounds.
+        """
+        if bounds is None and isinstance(self.bins, int):
+            return None
+        if isinstance(self.bins, int):
+            return _clipped(self.column, _between(self.column, bounds, self.bins, integer=integer))
+        _check_covered(self.column, self.bins, bounds)
+        whole = integer and self.bins.left.dtype.kind in "iu"
+        return _clipped(self.column, self.bins if whole else _in_floats(self.bins))
+
+
+def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
+    """Validate bins that are to cover all values: their number, edges, or adjacent intervals."""
+    if bins is None:
+        return BINS
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if not 0 < bins <= MOST_GROUPS:
+            raise QueryError(
+                f"bins of {column!r} must be from 1 to {MOST_GROUPS:,}, got bins={bins}."
+            )
+        return int(bins)
+    intervals = check_bins(column, bins)
+    adjacent = bool((intervals.left[1:] == intervals.right[:-1]).all())
+    if not adjacent or intervals.closed not in ("left", "right"):
+        raise QueryError(
+            f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
+            f"value between the bounds is in one of them; got {shown(bins)}."
+        )
+    if intervals.left.dtype.kind == "f" and not np.isfinite(
+        [intervals.left[0], intervals.right[-1]]
+    ).all():
+        raise QueryError(
+            f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
+            f"in the last bin; got {shown(bins)}."
+        )
+    return intervals
+
+
+def _clipped(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
+    return BinAxis(column, bins.rename(column), clipped=True)
+
+
+def _between(
+    column: Hashable,
+    bounds: tuple[float, float] | tuple[Moment, Moment] | None,
+    number: int,
+    *,
+    integer: bool,
+) -> pd.IntervalIndex:
+    """Divide what lies between two bounds."""
+    lower, upper = bounds or (0.0, 0.0)
+    if isinstance(lower, pd.Timestamp | pd.Timedelta):
+        edges = _times_between(lower, upper, number)
+    else:
+        edges = _numbers_between(float(lower), float(upper), number, integer=integer)
+    if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
+        raise QueryError(
+            f"bins of {column!r} are between its bounds, which must differ; got "
+            f"({shown(lower)}, {shown(upper)}). Give edges: bins=[...]."
+        )
+    return pd.IntervalIndex.from_breaks(edges)
+
+
+def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) -> np.ndarray:
+    """Return edges: one below each integer and one at the last, or of equal widths."""
+    if integer and -_FAR < lower <= upper < _FAR:
+        first, last = math.ceil(lower), math.floor(upper)
+        if last - first < number:
+            return np.arange(first - 1, last + 1, dtype=np.int64)
+    steps = np.arange(number + 1) / number
+    edges = lower * (1 - steps) + upper * steps  # no difference is beyond the range of floats
+    edges[-1] = upper
+    return np.unique(edges)
+
+
+def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
+    """Return edges of whole microseconds, as equal in width as can be."""
+    first, last = microseconds(lower), microseconds(upper)
+    found = sorted({first + (last - first) * k // number for k in range(number + 1)})
+    step = pd.to_timedelta(np.array(found) - first, unit="us")
+    return index_of([lower + one for one in step])
+
+
+def _check_covered(
+    column: Hashable,
+    bins: pd.IntervalIndex,
+    bounds: tuple[float, float] | tuple[Moment, Moment] | None,
+) -> None:
+    """Refuse bins that end inside the bounds, or are of something else."""
+    if bounds is None:
+        return
+    try:
+        covered = bins.left[0] <= bounds[0] and bounds[1] <= bins.right[-1]
+    except TypeError:
+        covered = False
+    if not covered:
+        raise QueryError(
+            f"bins of {column!r} must reach from bound to bound, ({shown(bounds[0])}, "
+            f"{shown(bounds[1])}), got {shown(bins.left[0])} to {shown(bins.right[-1])}. Add "
+            "edges, or give bounds= in the call."
+        )
+
+
+def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
+    """Return bins of numbers with edges that are floats."""
+    if bins.left.dtype.kind not in "iu":
+        return bins
+    return pd.IntervalIndex.from_arrays(
+        bins.left.astype(np.float64), bins.right.astype(np.float64), closed=bins.closed
+    )
