@@ -317,6 +317,6 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
     return sum(
-        relative_variance(measured.table.workload, measured.predictions())
+        relative_variance(measured.table.workload, measured.predictions)
         for measured in plan.measurements
     )

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from dpframe.privacy.kernel import Kernel
-from dpframe.strategies.described import Described
+from dpframe.strategies.structure import Structure
 
 __all__ = ["Layers"]
 
@@ -37,5 +37,5 @@ class Layers(Protocol):
     def compared(self, scale: float) -> list[float]:
         """Return the error of every table by which plans are compared."""
 
-    def described(self, table: int, scale: float) -> Described:
+    def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
