@@ -6,8 +6,8 @@ from typing import Unpack
 from dpframe.arguments import is_label, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
-from dpframe.queries.bins import check_bins
 from dpframe.queries.binned import Histogram
+from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
     By,
     Columns,

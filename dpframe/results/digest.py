@@ -10,7 +10,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ import pandas as pd
 __all__ = ["digest", "fingerprint", "parts_of"]
 
 _SHORT = 16
+_MANY = 256  # rows from which on it is quicker to write each key once
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
@@ -52,12 +53,33 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     return f"sha256:{seen.hexdigest()}"
 
 
+class _Repeated(NamedTuple):
+    """The values of a level: keys that most rows share, and which of them each row has."""
+
+    keys: pd.Index
+    codes: np.ndarray
+
+
 def parts_of(frame: pd.DataFrame) -> list[Any]:
     """Return the levels of the index of a frame, and its columns."""
-    index = frame.index
-    several = isinstance(index, pd.MultiIndex)
-    levels = [index.get_level_values(at) if several else index for at in range(index.nlevels)]
+    levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
     return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+
+
+def _level(index: pd.Index, at: int) -> Any:
+    """Return the values of a level, as repeated keys where these are written as texts."""
+    if not isinstance(index, pd.MultiIndex):
+        return index
+    keys, codes = index.levels[at], np.asarray(index.codes[at])
+    plain = getattr(keys.dtype, "kind", "O") in "iufb"
+    if plain or isinstance(keys.dtype, pd.CategoricalDtype) or keys.hasnans:
+        return index.get_level_values(at)
+    # one that no row has could tell of what kind they are
+    seen = np.zeros(len(keys), bool)
+    seen[codes] = True
+    if len(codes) < _MANY or not seen.all() or codes.min() < 0:
+        return index.get_level_values(at)
+    return _Repeated(keys, codes)
 
 
 def fingerprint(values: Any) -> tuple[str, str, str]:
@@ -69,7 +91,11 @@ def fingerprint(values: Any) -> tuple[str, str, str]:
     seen = hashlib.sha256()
     _feed(seen, kind, data)
     short = seen.hexdigest()[:_SHORT]
-    return kind.decode(), short, f"{_sum_of(_words(data)):0{_SHORT}x}"
+    if isinstance(values, _Repeated):
+        words = _words(_kind_and_data(values.keys)[1])[values.codes]
+    else:
+        words = _words(data)
+    return kind.decode(), short, f"{_sum_of(words):0{_SHORT}x}"
 
 
 def _words(data: bytes | np.ndarray) -> np.ndarray:
@@ -110,6 +136,9 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
 
 def _kind_and_data(values: Any) -> tuple[bytes, bytes | np.ndarray]:
     """Return kind and values, the same before and after a file."""
+    if isinstance(values, _Repeated):
+        kind_of_keys, texts = _kind_and_data(values.keys)[0], _listed_texts(values.keys)
+        return kind_of_keys, _joined(np.array(texts, object)[values.codes])
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
@@ -142,6 +171,16 @@ def _listed(values: Any) -> list[Any]:
 def _texts(values: Iterable[object]) -> bytes:
     """Write values as JSON: texts as they are, and all others as pairs of a kind and a text."""
     return json.dumps([v if type(v) is str else _kind_and_text(v) for v in values]).encode()
+
+
+def _listed_texts(values: Any) -> list[str]:
+    """Write each of some values as JSON, as `_texts` writes them together."""
+    return [json.dumps(v if type(v) is str else _kind_and_text(v)) for v in _listed(values)]
+
+
+def _joined(texts: np.ndarray) -> bytes:
+    """Write a list of what is JSON already."""
+    return f"[{', '.join(texts)}]".encode()
 
 
 def _kind_and_text(value: object) -> object:  # noqa: PLR0911  # a kind a line

@@ -13,9 +13,11 @@ from dpframe.strategies import (
     independent,
     margin_tables,
     margins,
+    node_tree,
     pair,
     sparse,
     spread,
+    tree,
 )
 from dpframe.strategies.base import (
     Design,
@@ -97,8 +99,8 @@ class Mechanism:
 
 
 _SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
-_CONTRASTS = (margins.apart, margins.paired)
-_TABLES = (margin_tables.apart, margin_tables.paired)
+_CONTRASTS = (margins.apart, margins.paired, tree.design)
+_TABLES = (margin_tables.apart, margin_tables.paired, node_tree.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {

@@ -19,9 +19,9 @@ from dpframe.privacy.laws import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts, restored
-from dpframe.strategies.described import Described
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
+from dpframe.strategies.structure import Structure
 from dpframe.strategies.tree import ABOVE, filled, layers_of
 
 __all__ = ["NodeTree", "design"]
@@ -117,11 +117,11 @@ class NodeTree:
         found = mean_products(self.sizes, self.bins)
         return [math.sqrt(found.variances(self.described(0, scale).tau, 0.0)[0])]
 
-    def described(self, table: int, scale: float) -> Described:  # noqa: ARG002
+    def described(self, table: int, scale: float) -> Structure:  # noqa: ARG002
         """Say what the covariance of the bins is, the same in all groups."""
         precisions = _of_layers(self.sizes) @ self._precisions(scale)
         tau = tuple(float(one) for one in precisions**-0.5)
-        return Described("tree", self.sizes, layers_of(self.sizes), tau, 0.0)
+        return Structure("tree", self.sizes, layers_of(self.sizes), tau, 0.0)
 
     @cached_property
     def _nodes(self) -> list[int]:

@@ -22,9 +22,9 @@ from dpframe.privacy.laws import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
-from dpframe.strategies.described import Described
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
+from dpframe.strategies.structure import Structure
 
 __all__ = ["ABOVE", "ContrastTree", "design", "filled", "layers_of"]
 
@@ -113,10 +113,10 @@ class ContrastTree:
         found = mean_products(self.sizes, self.bins)
         return [math.sqrt(found.variances([scale * tau for tau in self.tau], _ROUNDING)[0])]
 
-    def described(self, table: int, scale: float) -> Described:  # noqa: ARG002
+    def described(self, table: int, scale: float) -> Structure:  # noqa: ARG002
         """Say what the covariance of the bins is, the same in all groups."""
         tau = tuple(scale * one for one in self.tau)
-        return Described("tree", self.sizes, layers_of(self.sizes), tau, _ROUNDING)
+        return Structure("tree", self.sizes, layers_of(self.sizes), tau, _ROUNDING)
 
 
 def layers_of(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
