@@ -15,11 +15,11 @@ from dpframe.engines import Frame
 from dpframe.engines.asked import checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, QueryError
+from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
-from dpframe.plan.tables import OutputColumn
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query

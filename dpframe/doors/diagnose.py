@@ -22,7 +22,8 @@ from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.steps import Followed, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError
-from dpframe.plan.tables import OutputColumn, Table, table_of
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.tables import Table, table_of
 from dpframe.queries import asking
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis

@@ -27,11 +27,12 @@ from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import ledger_of, record_of
-from dpframe.plan.tables import OutputColumn
+from dpframe.plan.tables import TableName
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
@@ -164,7 +165,7 @@ def release(
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = _denoisings(plan, indexes, denoise, graph)
-    what = "; ".join(planned.table.query.words for planned in plan.tables.values())
+    what = "; ".join(dict.fromkeys(planned.table.asked.words for planned in plan.tables.values()))
     entry = entry_of(what, plan, declaration, name=name, note=note)
     records = {
         key: record_of(key, planned, plan, declaration, entry)
@@ -193,9 +194,20 @@ def release(
             for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
         }
 
-    frames = after_charge(measure)
+    frames = _by_query(after_charge(measure))
     log_release(entry)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
+
+
+def _by_query(frames: Mapping[Hashable, pd.DataFrame]) -> dict[Hashable, Any]:
+    """Gather the tables of a query that asks for several, by their columns."""
+    found: dict[Hashable, Any] = {}
+    for key, frame in frames.items():
+        if isinstance(key, TableName):
+            found.setdefault(key.query, {})[key.columns] = frame
+        else:
+            found[key] = frame
+    return found
 
 
 def after_charge(measure: Callable[[], Made]) -> Made:

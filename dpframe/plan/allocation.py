@@ -6,6 +6,7 @@ smallest, for a given total of the movements, where m is proportional to `v^(p /
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.noise import MAX_SCALE
 from dpframe.privacy.rounding import round_up
 from dpframe.strategies.base import Design, Prediction, Workload
-from dpframe.strategies.noise import deviations_of
+from dpframe.strategies.noise import deviations_of, widest
 
 __all__ = ["relative_variance", "scale_designs"]
 
@@ -64,7 +65,9 @@ def scale_designs(
     )
     if moved == 0:
         return balanced
-    largest = Fraction(max(scale for own in balanced for scale in own))
+    largest = Fraction(
+        max(widest(design, own) for (_, design), own in zip(designs, balanced, strict=True))
+    )
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
         raise CalibrationError(
             "the noise needed has a scale above the limit of 2**60 on the integers measured. "
@@ -78,11 +81,24 @@ def scale_designs(
 def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
     """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
 
-    The number of rows counts with its weight, once more where it is an output itself.
+    The number of rows counts with its weight, once more where it is an output itself. Of several
+    tables, it is the mean, by their weights.
     """
+    domain = workload.domain
+    if domain.margins:
+        weights = domain.weights or (1.0,) * len(domain.margins)
+        size = len(workload.outputs)
+        starts = range(0, len(predictions), size)
+        variances = [_variance(workload, predictions[at : at + size]) for at in starts]
+        return math.fsum(map(operator.mul, weights, variances)) / math.fsum(weights)
+    return _variance(workload, predictions)
+
+
+def _variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
+    """Return the relative variance of one table."""
     outputs = (*workload.outputs, workload.everyone)
     errors = {
-        output: prediction.std_error / workload.width(output)
+        output: prediction.error_compared / workload.width(output)
         for output, prediction in zip(outputs, predictions, strict=False)
     }
     wanted = sum(errors[output] ** 2 for output in workload.outputs)
@@ -107,7 +123,7 @@ def _balanced(designs: Sequence[tuple[Workload, Design]], law: Law) -> list[tupl
 
 def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -> float:
     """Relative variance of a design when its movement is 1, but for rounding."""
-    wide = _WIDE / max(design.scales)
+    wide = _WIDE / widest(design, design.scales)
     own = [wide * scale for scale in design.scales]
     deviations = deviations_of(law, design, own, workload.cells)
     unit: float = moved ** (1 / law.norm) / wide

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
+from dpframe.strategies.domain import largest_sets
 
 __all__ = ["cells_of"]
 
@@ -40,6 +42,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     else:
         known = _override(query.by, given, declaration)
         cells = Cells(tuple(_axis(label, known) for label in query.by))
+    if query.margins:
+        cells = _in_margins(query, cells)
     if query.bin_axis is not None:
         cells = _with_bins(cells, query.bin_axis)
     if cells.size > MOST_GROUPS:
@@ -121,6 +125,13 @@ def _distinct(column: pd.Series) -> pd.Index:
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
     found: np.ndarray = keys.get_indexer(pd.Index(column, dtype=column.dtype))
     return found
+
+
+def _in_margins(query: Query, cells: Cells) -> Cells:
+    """Count rows in the largest tables, of which all others are sums."""
+    places = {axis.column: at for at, axis in enumerate(cells.axes)}
+    wanted = [tuple(places[column] for column in columns) for columns in query.margins]
+    return replace(cells, margins=largest_sets(wanted))
 
 
 def _with_bins(cells: Cells, bins: BinAxis) -> Cells:

@@ -8,7 +8,7 @@ from dpframe.plan.allocation import relative_variance
 from dpframe.privacy.laws import Law
 from dpframe.privacy.noise import MAX_SCALE
 from dpframe.strategies import Design, Mechanism, Planner, Workload
-from dpframe.strategies.noise import deviations_of
+from dpframe.strategies.noise import deviations_of, widest
 
 __all__ = ["choose_designs"]
 
@@ -62,7 +62,10 @@ def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fracti
 def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> float:
     """Predict the relative variance of a design that may move so far; infinite if it cannot."""
     moved = Fraction(design.movement(design.scales, law)) / part
-    if moved * Fraction(max(design.scales)) ** law.norm > Fraction(MAX_SCALE) ** law.norm:
+    if (
+        moved * Fraction(widest(design, design.scales)) ** law.norm
+        > Fraction(MAX_SCALE) ** law.norm
+    ):
         return math.inf
     factor = float(moved) ** (1 / law.norm)
     scales = [min(factor * scale, MAX_SCALE) for scale in design.scales]

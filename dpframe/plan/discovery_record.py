@@ -67,6 +67,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             scales={_BLOCK: threshold.scale},
             groups=(),
             joined=False,
+            structure=None,
         ),
         common_blocks=(),
         covariance=_COVARIANCE,

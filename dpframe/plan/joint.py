@@ -50,6 +50,8 @@ def join(
 def _joined(tables: Sequence[Table], declaration: Declaration) -> Table:
     """Resolve the query that asks for several tables at once."""
     first = tables[0]
+    if first.of is not None:
+        return table_of(first.of, declaration)
     if len(tables) == 1:
         return first
     parts = tuple(table.query for table in tables)
@@ -58,7 +60,9 @@ def _joined(tables: Sequence[Table], declaration: Declaration) -> Table:
 
 
 def _can_join(one: Table, other: Table) -> bool:
-    """Whether two queries count the same rows in the same groups."""
+    """Whether two queries count the same rows in the same groups, or are asked for together."""
+    if one.of is not None or other.of is not None or one.query.ranges or other.query.ranges:
+        return one.of is not None and one.of is other.of
     if one.query.options.given or other.query.options.given:
         return False
     apart = one.unit is not None and one.where != other.where

@@ -1,8 +1,10 @@
 """What is measured for a release, and which of its outputs belong to which table."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from dpframe.plan.tables import OutputColumn, Table
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.tables import Table
 from dpframe.strategies import Design, Prediction
 
 __all__ = ["Measurement", "TablePlan"]
@@ -29,8 +31,9 @@ class Measurement:
     scales: tuple[float, ...]
     deviations: tuple[float, ...]
 
+    @cached_property
     def predictions(self) -> list[Prediction]:
-        """Return the errors of all outputs."""
+        """The errors of all outputs."""
         return self.design.predict(self.deviations)
 
 
@@ -60,6 +63,11 @@ class TablePlan:
         return self.table.outputs + (self.table.rows_column,) * self.measurement.design.extra
 
     @property
+    def place(self) -> int:
+        """Which of the tables of the measurement it is."""
+        return (self.first or 0) // len(self.table.outputs)
+
+    @property
     def own(self) -> slice:
         """Its outputs among those of the measurement."""
         first = self.first or 0
@@ -67,4 +75,4 @@ class TablePlan:
 
     def predictions(self) -> list[Prediction]:
         """Return the error of every output column."""
-        return self.measurement.predictions()[self.own]
+        return self.measurement.predictions[self.own]

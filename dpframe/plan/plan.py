@@ -22,7 +22,7 @@ from dpframe.plan.allocation import relative_variance
 from dpframe.plan.calibrated import calibrated
 from dpframe.plan.joint import join
 from dpframe.plan.measurement import Measurement, TablePlan
-from dpframe.plan.tables import Table, table_of
+from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
@@ -127,7 +127,11 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism, spend, declaration)
-    tables = {name: table_of(query, declaration) for name, query in queries.items()}
+    tables = {
+        key: table
+        for name, query in queries.items()
+        for key, table in tables_of(name, query, declaration).items()
+    }
     joint = join(tables, declaration)
     allowance = allowance_of(spend, declaration)
     found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
@@ -272,7 +276,7 @@ def _apart(
     for names, measurement in measured.items():
         first = 0
         for name in names:
-            alone = len(names) == 1
+            alone = len(names) == 1 and tables[name].of is None
             plans[name] = TablePlan(tables[name], measurement, None if alone else first)
             first += len(tables[name].outputs)
     return {name: plans[name] for name in tables}
@@ -313,6 +317,6 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
     return sum(
-        relative_variance(measured.table.workload, measured.predictions())
+        relative_variance(measured.table.workload, measured.predictions)
         for measured in plan.measurements
     )

@@ -9,10 +9,11 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
-from dpframe.plan.tables import OutputColumn, Table
+from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.rounding import below
@@ -34,6 +35,7 @@ from dpframe.results.record import (
     UnitPart,
 )
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart
+from dpframe.results.structure import StructurePart
 from dpframe.strategies import Prediction, Workload
 from dpframe.strategies.noise import members_of
 
@@ -59,6 +61,11 @@ _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
     "the sum over measured blocks of the products of their loadings. Blocks that are drawn "
     "together are not independent, and neither are cells in which they are."
+)
+_STRUCTURED = (
+    "Cells were measured together and are correlated, with those of tables released with them, "
+    "too: the structure of the mechanism says how. In a cell, two columns have as covariance the "
+    "sum over measured blocks of the products of their loadings."
 )
 
 
@@ -112,7 +119,7 @@ def record_of(
         ),
         mechanism=mechanism_of(plan, planned),
         common_blocks=tuple(str(block) for block in sorted(planned.measurement.design.common)),
-        covariance=_COVARIANCE,
+        covariance=_COVARIANCE if planned.measurement.design.layers is None else _STRUCTURED,
         privacy_loss=LossPart(
             **cost(plan, declaration),
             rho=plan.loss.rho,
@@ -137,9 +144,10 @@ def unit_of(unit: Hashable | None, caps: Caps) -> UnitPart:
 def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> QueryPart:
     """Say what was asked."""
     table = planned.table
+    asked = name_of(name)
     return QueryPart(
-        name=None if name is None else str(name),
-        words=table.query.words,
+        name=None if asked is None else str(asked),
+        words=table.asked.words,
         by=tuple(
             GroupingPart(str(axis.column), len(axis), _source(axis.column, table, declaration))
             for axis in table.cells.axes
@@ -164,19 +172,35 @@ def _options(workload: Workload) -> OptionsPart:
 
 def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
     """Say where the noise comes from."""
-    design = planned.measurement.design
+    design, scales = planned.measurement.design, planned.measurement.scales
+    structure = _structure(planned)
     return MechanismPart(
         plan.mechanism,
         plan.how.title,
         plan.how.law.name,
-        scales={str(block): scale for block, scale in enumerate(planned.measurement.scales)},
+        scales={} if structure else {str(block): scale for block, scale in enumerate(scales)},
         groups=tuple(
             tuple(map(str, group))
             for position, group in enumerate(design.groups)
             if len(group) > 1 or (design.joined and position == 0)
         ),
         joined=design.joined,
+        structure=structure,
     )
+
+
+def _structure(planned: TablePlan) -> StructurePart | None:
+    """Say how the cells of a table were measured together, if they were."""
+    layers = planned.measurement.design.layers
+    if layers is None:
+        return None
+    blocks = {
+        str(block): layers.described(planned.place, scale)
+        for block, scale in enumerate(planned.measurement.scales)
+    }
+    one = blocks["0"]
+    tau = {block: described.tau for block, described in blocks.items()}
+    return StructurePart(one.kind, one.sizes, one.layers, tau, one.rounding)
 
 
 def noise_of_column(

@@ -10,9 +10,10 @@ import numpy as np
 from dpframe.arguments import shown
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CalibrationError, DeclarationError, QueryError
+from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import plan_release
-from dpframe.plan.tables import OutputColumn, Table, table_of
+from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.kinds import Query
 from dpframe.queries.sizes import LARGEST, UnitSizes, candidate_caps, sizes_of

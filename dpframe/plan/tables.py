@@ -2,115 +2,25 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import chain, count
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
-import pandas as pd
-
-from dpframe.declaration.checks import Bounds
-from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.cells import cells_of
+from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
-from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.grid import Grid
 from dpframe.queries.kinds import Query
-from dpframe.queries.outputs import Asked, QueryOptions, Statistic
-from dpframe.queries.presence import met, present
+from dpframe.queries.outputs import QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
-from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Dimension, Domain, Need, Output, Source, Total, Workload
+from dpframe.strategies.base import Need, Output, Source, Total, Workload
+from dpframe.strategies.domain import Dimension, Domain
 
-__all__ = ["OutputColumn", "Table", "table_of"]
-
-
-class SourceKey(NamedTuple):
-    """What a source of a workload is read from.
-
-    Parameters
-    ----------
-    column, grid
-        A column on its grid; none for rows.
-    where
-        A condition of its own.
-    met
-        For rows: those that satisfy this count as 1, all others as 0.
-    """
-
-    column: Hashable = None
-    grid: Grid | None = None
-    where: Condition | None = None
-    met: Condition | None = None
-
-
-_EVERYONE = SourceKey()
-
-
-@dataclass(frozen=True, slots=True)
-class OutputColumn:
-    """A column of a released frame.
-
-    Parameters
-    ----------
-    name
-        Its label.
-    kind
-        What it says about its rows.
-    column
-        The private column it is about; `None` for counts and rates.
-    grid
-        The grid of that column.
-    bounds
-        The declared bounds of that column.
-    where
-        A condition of its own, beside the table's.
-    condition
-        The condition whose share of the rows a rate is.
-    """
-
-    name: Hashable
-    kind: Statistic
-    column: Hashable = None
-    grid: Grid | None = None
-    bounds: Bounds | None = None
-    where: Condition | None = None
-    condition: Condition | None = None
-
-    @property
-    def ticks(self) -> Ticks | None:
-        """How times became numbers, and how these become times again."""
-        return None if self.grid is None or self.kind == "count" else self.grid.ticks
-
-    @property
-    def step(self) -> float:
-        """Size of a grid unit, in the units of the column; in seconds, if it is one of times."""
-        return 1.0 if self.grid is None else self.grid.step
-
-    @property
-    def unit(self) -> float:
-        """Size of what is released as 1 in grid units: the squared step for variances."""
-        return self.step**2 if self.kind == "var" else self.step
-
-    @property
-    def source(self) -> SourceKey:
-        """The rows and values that the output is about."""
-        if self.condition is None:
-            return SourceKey(self.column, self.grid, self.where)
-        there = Condition.all_of(self.where, present(self.condition))
-        return SourceKey(where=there, met=Condition.all_of(self.where, met(self.condition)))
-
-    @property
-    def is_mean(self) -> bool:
-        """Whether it is the mean of something, a rate included."""
-        return self.kind in ("mean", "rate")
-
-    @property
-    def integer(self) -> bool:
-        """Whether the column is released as whole numbers."""
-        return self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
+__all__ = ["Table", "TableName", "name_of", "table_of", "tables_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +45,8 @@ class Table:
         Whose rows are capped, and how.
     sizes
         By how much of which groups units fall in the cells, if they do.
+    of
+        The query that asks for this table together with others, if one does.
     """
 
     query: Query
@@ -146,6 +58,7 @@ class Table:
     unit: Hashable | None
     caps: Caps
     sizes: Sizes | None = None
+    of: Query | None = None
 
     @property
     def rows_column(self) -> OutputColumn:
@@ -153,6 +66,11 @@ class Table:
         taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
         names = chain(("n", "n_rows"), (f"n_rows_{k}" for k in count(2)))
         return OutputColumn(next(name for name in names if name not in taken), "count")
+
+    @property
+    def asked(self) -> Query:
+        """What was asked: the query, or the one that asks for several tables."""
+        return self.query if self.of is None else self.of
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -169,11 +87,13 @@ class Table:
     def task(self, needs: Iterable[Need]) -> Task:
         """Ask an engine for some of the terms, in the order given."""
         wanted = tuple(self.terms[need] for need in needs)
-        most = self.workload.most
-        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes)
+        most, inner = self.workload.most, _inner(self.query, self.cells)
+        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes, inner)
 
 
-def table_of(query: Query, declaration: Declaration, cells: Cells | None = None) -> Table:
+def table_of(
+    query: Query, declaration: Declaration, cells: Cells | None = None, of: Query | None = None
+) -> Table:
     """Resolve a query against what is declared.
 
     Parameters
@@ -184,6 +104,8 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
         What is public about the frame.
     cells
         The public groups, if they are known already.
+    of
+        The query that asks for this one and others together.
 
     Raises
     ------
@@ -196,25 +118,60 @@ def table_of(query: Query, declaration: Declaration, cells: Cells | None = None)
     sizes = query.sizes(cells)
     cells = cells if sizes is None else Cells((sizes.axis,))
     where, options = query.condition, query.options
-    outputs = tuple(_output(asked, declaration) for asked in query.outputs)
+    layered = query.ranges or bool(query.margins) or of is not None
+    outputs = tuple(
+        replace(output_of(asked, declaration), layered=layered) for asked in query.outputs
+    )
     unit = declaration.unit_column
     caps = _caps(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
     read = _read(outputs)
-    wanted = list(dict.fromkeys([_EVERYONE, *(source for source, _ in read)]))
+    wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(Output(total, wanted.index(source)) for source, total in read),
-        domain=_domain(cells),
-        reach=_reach(declaration, cells, where, caps),
+        domain=_domain(query, cells),
+        reach=_reach(declaration, query, cells, where, caps),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
+        ranges=query.ranges,
         known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
     )
-    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes)
+    return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """The name of one of the tables that a query asks for: that of the query, and columns."""
+
+    query: Hashable
+    columns: tuple[Hashable, ...]
+
+
+def name_of(key: Hashable) -> Hashable:
+    """Return the name of the query that a table answers."""
+    return key.query if isinstance(key, TableName) else key
+
+
+def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Hashable, Table]:
+    """Resolve a query; one for several tables gives each under a name of its own."""
+    if not query.margins:
+        return {name: table_of(query, declaration)}
+    axes = {axis.column: axis for axis in cells_of(query, declaration).axes}
+    return {
+        TableName(name, columns): table_of(
+            part, declaration, Cells(tuple(axes[column] for column in columns)), query
+        )
+        for columns, part in query.margins.items()
+    }
+
+
+def _inner(query: Query, cells: Cells) -> int:
+    """How many cells are one group for the caps."""
+    return len(cells.axes[-1]) if query.ranges else 1
 
 
 def _caps(query: Query, declaration: Declaration) -> Caps:
@@ -287,9 +244,15 @@ def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     return terms
 
 
-def _domain(cells: Cells) -> Domain:
+def _domain(query: Query, cells: Cells) -> Domain:
     """Say in numbers where the cells lie."""
-    return Domain(tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes), cells.chosen)
+    places = {axis.column: at for at, axis in enumerate(cells.axes)}
+    return Domain(
+        tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes),
+        cells.chosen,
+        tuple(tuple(places[column] for column in columns) for columns in query.margins),
+        query.margin_weights,
+    )
 
 
 def _source(key: SourceKey) -> Source:
@@ -299,10 +262,13 @@ def _source(key: SourceKey) -> Source:
     return Source(grid.lower, grid.upper, optional=own or grid.fill is None)
 
 
-def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps: Caps) -> Reach:
+def _reach(
+    declaration: Declaration, query: Query, cells: Cells, where: Condition | None, caps: Caps
+) -> Reach:
     # a row that nothing can leave out is always in the only cell there is
     always = declaration.unit_column is None and where is None and not cells.axes
-    reach = reach_of(caps, cells.size, always=always)
+    groups = 1 if query.margins else cells.size // _inner(query, cells)
+    reach = reach_of(caps, groups, always=always)
     if reach is None:
         raise DeclarationError(
             f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
@@ -310,66 +276,3 @@ def _reach(declaration: Declaration, cells: Cells, where: Condition | None, caps
             "no noise hides more."
         )
     return reach
-
-
-def _output(asked: Asked, declaration: Declaration) -> OutputColumn:
-    """Resolve a column that is asked for."""
-    if not asked.of_column:
-        return OutputColumn(
-            asked.name, asked.statistic, where=asked.where, condition=asked.condition
-        )
-    if asked.bounds:
-        declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    label = asked.column
-    facts = declaration.column(label)
-    if facts.bounds is None:
-        raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. "
-            "Declare them (ge=... and le=... in the schema, or "
-            f"bounds={{{label!r}: (lower, upper)}})."
-        )
-    grid = _grid(label, facts, facts.bounds)
-    if asked.statistic in ("var", "std") and grid.ticks is not None:
-        raise QueryError(
-            f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers."
-        )
-    return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
-
-
-def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:
-    """Choose the grid of a bounded column, of numbers or of times."""
-    lower, upper = bounds
-    fill = facts.missing
-    if isinstance(lower, pd.Timestamp | pd.Timedelta):
-        return _grid_of_times(label, fill, lower, upper)
-    if isinstance(fill, pd.Timestamp | pd.Timedelta):
-        raise _wrong_kind(label, fill, lower)
-    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill)
-
-
-def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) -> Grid:
-    """Count times in whole ticks: from the lower bound if they are points in time."""
-    ticks = ticks_of(lower, upper)
-
-    def counted(moment: Moment) -> Fraction:
-        return Fraction(microseconds(moment) - ticks.origin, ticks.tick)
-
-    missing = None
-    if fill is not None:
-        if not isinstance(fill, type(lower)) or _naive(fill) != _naive(lower):
-            raise _wrong_kind(label, fill, lower)
-        missing = counted(fill)
-    return Grid.for_bounds(
-        counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks
-    )
-
-
-def _naive(moment: Moment) -> bool:
-    return getattr(moment, "tzinfo", None) is None
-
-
-def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
-    return DeclarationError(
-        f"missing[{label!r}]={fill!r} must be of the kind of its bounds, such as {lower!r}."
-    )

@@ -91,6 +91,16 @@ class Law(ABC):
         """
         return self._drawn(scales, size)
 
+    def draw_each(self, scales: np.ndarray) -> np.ndarray:
+        """Draw independent noise of so many scales, one int64 integer for each.
+
+        Raises
+        ------
+        CalibrationError
+            If a scale is out of range.
+        """
+        return integer_noise(self.curve, scales, len(scales))
+
     def _drawn(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: each coordinate on its own."""
         return [integer_noise(self.curve, scale, size) for scale in scales]

@@ -14,7 +14,7 @@ worst pair of units is among those of `reach`.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeVar
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach, fillings
 
-__all__ = ["Footprint", "Groups", "Inside", "Norm", "Scale", "Sparse", "movement"]
+__all__ = ["Footprint", "Groups", "Inside", "Norm", "Scale", "Sparse", "movement", "over_units"]
 
 Scale = TypeVar("Scale", Fraction, float)
 """Exact, for what is promised, or a float, to compare designs with."""
@@ -153,13 +153,31 @@ def movement(
         both = neighboring == "replace"
         alone = zero if reach.always else distance(reach.rows, 0)
         return max(alone, distance(reach.rows, reach.rows)) if both else alone
+    return over_units(distance, norm, reach, neighboring)
+
+
+def over_units(
+    distance: Callable[[int, int], Scale], norm: Norm, reach: Reach, neighboring: Neighboring
+) -> Scale:
+    """Return the most that distances add up to over the cells that a pair of units fills.
+
+    Parameters
+    ----------
+    distance
+        F(a, b), convex: how far `a` rows of one unit are from `b` rows of the other in one cell.
+    norm, reach, neighboring
+        As in `movement`; `F(a, 0) = a^norm F(1, 0)`.
+    """
     if neighboring == "add_remove":
         weight: int = reach.full * reach.rows**norm + reach.rest**norm
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
     return max(
-        sum((cells * distance(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        sum(
+            (cells * distance(a, b) for cells, a, b in filling.pairs(reach)),
+            start=0 * distance(1, 0),
+        )
         for filling in fillings(reach)
     )
 

@@ -109,6 +109,21 @@ class Query(ABC):
         return False
 
     @property
+    def ranges(self) -> bool:
+        """Whether the numbers of rows in ranges of bins matter, and bins are no groups of caps."""
+        return False
+
+    @property
+    def margins(self) -> Mapping[tuple[Hashable, ...], "Query"]:
+        """The tables that are asked for, by their columns, where it is several of some columns."""
+        return {}
+
+    @property
+    def margin_weights(self) -> tuple[float, ...]:
+        """How much the variance of a cell of each of these tables counts; none: all the same."""
+        return ()
+
+    @property
     def words(self) -> str:
         """The query in words.
 

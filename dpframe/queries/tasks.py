@@ -6,7 +6,7 @@ adds one integer to every term of that cell. The answer of an engine is an int64
 """
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
@@ -49,12 +49,15 @@ class KeyAxis:
         Label of the column.
     keys
         Unique, non-missing keys in declared order, named after the column.
+    rest
+        Whether the last key stands for all values that are none of the others, missing ones too.
     """
 
     ordered: ClassVar[bool] = False
 
     column: Hashable
     keys: pd.Index
+    rest: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -70,12 +73,15 @@ class BinAxis:
         Label of the column.
     keys
         Non-overlapping intervals in increasing order, named after the column.
+    clipped
+        Whether numbers below all intervals are in the first, and those above in the last.
     """
 
     ordered: ClassVar[bool] = True
 
     column: Hashable
     keys: pd.IntervalIndex
+    clipped: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -97,10 +103,15 @@ class Cells:
         The grouping columns, the last one varying fastest.
     chosen
         Positions in the product (row-major), in output order, unique; `None` for the whole product.
+    margins
+        Tables that rows are counted in, in place of the product, each by some of the axes: their
+        positions, in increasing order. A row that has no place on an axis is in no table. The cells
+        of a table come after those of the tables before.
     """
 
     axes: tuple[Axis, ...] = ()
     chosen: np.ndarray | None = None
+    margins: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def product(self) -> int:
@@ -110,7 +121,13 @@ class Cells:
     @property
     def size(self) -> int:
         """Number of cells."""
+        if self.margins:
+            return sum(self.of_margin(margin).size for margin in self.margins)
         return self.product if self.chosen is None else len(self.chosen)
+
+    def of_margin(self, margin: Iterable[int]) -> "Cells":
+        """Return the cells of a table by some of the axes."""
+        return Cells(tuple(self.axes[at] for at in margin))
 
     @cached_property
     def index(self) -> pd.Index:
@@ -191,6 +208,8 @@ class Task:
     sizes
         Where units fall in cells by how much they fill of other groups: which, and of what. One row
         of a unit then falls in a cell, and all others in none.
+    inner
+        How many cells, next to each other, are one group for the caps. Of margins, all cells are.
     """
 
     cells: Cells
@@ -200,6 +219,7 @@ class Task:
     caps: Caps = NO_CAPS
     most: int | None = None
     sizes: Sizes | None = None
+    inner: int = 1
 
     @property
     def groups(self) -> Cells:

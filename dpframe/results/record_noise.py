@@ -15,6 +15,7 @@ from dpframe.queries.outputs import Statistic
 from dpframe.results.packed import BlockName, Packed, unpack
 from dpframe.results.read_off import MomentsPart, RatioPart
 from dpframe.results.reading import Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.results.structure import StructurePart
 from dpframe.strategies import MECHANISMS
 
 __all__ = [
@@ -222,6 +223,9 @@ class MechanismPart(Part):
         Blocks whose noise is drawn together in a row: it is uncorrelated, but not independent.
     joined
         Whether it is drawn together over all rows, in place of each.
+    structure
+        How errors of several rows go together, where they were measured over many cells at once;
+        its blocks have no scale of their own. Null: rows were measured one by one.
     """
 
     name: Annotated[str, OneOf(MECHANISMS)]
@@ -230,6 +234,7 @@ class MechanismPart(Part):
     scales: Mapping[BlockName, NotNegative]
     groups: tuple[tuple[BlockName, ...], ...]
     joined: bool
+    structure: StructurePart | None
 
     def __post_init__(self) -> None:
         require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")

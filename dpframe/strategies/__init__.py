@@ -9,8 +9,6 @@ from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
 from dpframe.strategies import bernstein, box, correlated, independent, pair, sparse, spread
 from dpframe.strategies.base import (
     Design,
-    Dimension,
-    Domain,
     Estimate,
     Moments,
     Output,
@@ -23,8 +21,6 @@ from dpframe.strategies.base import (
 __all__ = [
     "MECHANISMS",
     "Design",
-    "Dimension",
-    "Domain",
     "Estimate",
     "Mechanism",
     "MechanismName",

@@ -5,7 +5,6 @@ combinations of their totals, one noise scale per block, and turns the measured 
 estimates. Neither knows frames.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -16,11 +15,11 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Scale
+from dpframe.strategies.domain import Domain
+from dpframe.strategies.layers import Layers
 
 __all__ = [
     "Design",
-    "Dimension",
-    "Domain",
     "Estimate",
     "Moments",
     "Need",
@@ -89,63 +88,6 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Dimension:
-    """One grouping column, in numbers.
-
-    Parameters
-    ----------
-    size
-        Number of its groups.
-    ordered
-        Whether they are bins in increasing order, so that adjacent positions are neighbors.
-        The groups of a column of keys are all alike.
-    """
-
-    size: int
-    ordered: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Domain:
-    """Where the cells lie: a product of dimensions, or chosen positions in it.
-
-    Without dimensions there is one cell.
-
-    Parameters
-    ----------
-    dimensions
-        The grouping columns, the last one varying fastest.
-    chosen
-        Positions of the cells in the product (row-major); `None` for the whole product.
-
-    Examples
-    --------
-    >>> Domain((Dimension(3, ordered=False), Dimension(4, ordered=True))).size
-    12
-    """
-
-    dimensions: tuple[Dimension, ...] = ()
-    chosen: np.ndarray | None = None
-
-    def __eq__(self, other: object) -> bool:
-        """Compare dimensions; chosen positions, which can be many, are equal to themselves only."""
-        if not isinstance(other, Domain):
-            return NotImplemented
-        return self.dimensions == other.dimensions and self.chosen is other.chosen
-
-    def __hash__(self) -> int:
-        """Hash the dimensions."""
-        return hash(self.dimensions)
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        if self.chosen is not None:
-            return len(self.chosen)
-        return math.prod(dimension.size for dimension in self.dimensions)
-
-
-@dataclass(frozen=True, slots=True)
 class Workload:
     """Outputs wanted for several disjoint cells.
 
@@ -171,6 +113,9 @@ class Workload:
         The number of rows of every cell and the variance of that number, if they are public.
     has_units
         Whether units are declared, so that they can be counted.
+    ranges
+        Whether numbers of rows below each edge of the last dimension, which is ordered, are what
+        matters, in place of single cells.
     """
 
     sources: tuple[Source, ...]
@@ -183,6 +128,12 @@ class Workload:
     worst: bool = False
     known_rows: tuple[np.ndarray, float] | None = None
     has_units: bool = False
+    ranges: bool = False
+
+    @property
+    def layered(self) -> bool:
+        """Whether what is wanted is measured over many cells at once."""
+        return self.ranges or bool(self.domain.margins)
 
     @property
     def cells(self) -> int:
@@ -238,12 +189,20 @@ class Prediction:
     loadings
         By block, the standard deviation that its noise gives the output, with a sign; for a mean,
         where the error is largest.
+    compared
+        The error by which plans are compared, where it is not that of a cell.
     """
 
     std_error: float
     per_row: bool = False
     block: int | None = None
     loadings: Mapping[int, float] = field(default_factory=dict)
+    compared: float | None = None
+
+    @property
+    def error_compared(self) -> float:
+        """The error by which plans are compared."""
+        return self.std_error if self.compared is None else self.compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,6 +298,10 @@ class Design(Protocol):
     def needs(self) -> frozenset["Need"]:
         """Totals to compute."""
 
+    @property
+    def layers(self) -> Layers | None:
+        """What is measured of many cells at once; `None`: a block has one integer per cell."""
+
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the most that a neighbor can move the blocks, as the law adds it up.
 
@@ -349,7 +312,11 @@ class Design(Protocol):
         """Combine totals, one integer per cell, into the int64 blocks to measure, mod 2**64."""
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
-        """Return the errors of the outputs from the noise deviations of the blocks."""
+        """Return the errors of the outputs from the noise deviations of the blocks.
+
+        Where there are layers, these are scales in place of deviations; and the outputs come once
+        for each table, table by table.
+        """
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
-        """Turn the measured blocks into estimates of the outputs."""
+        """Turn the measured blocks into estimates of the outputs, as `predict` lists them."""

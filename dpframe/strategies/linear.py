@@ -20,6 +20,7 @@ from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
 from dpframe.strategies.dispersion import WORST, dispersion, loadings_at
+from dpframe.strategies.layers import Layers
 from dpframe.strategies.ratio import ratio
 from dpframe.strategies.readings import KNOWN, ROUNDED, AnyReading, Dispersion, Reading
 
@@ -120,6 +121,11 @@ class LinearDesign:
     def needs(self) -> frozenset[Need]:
         """Totals to compute."""
         return frozenset(need for block in self.blocks for need, _ in block.parts)
+
+    @property
+    def layers(self) -> Layers | None:
+        """A block has one integer per cell."""
+        return None
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""

@@ -7,7 +7,7 @@ import numpy as np
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Design
 
-__all__ = ["deviations_of", "members_of", "noise_of"]
+__all__ = ["deviations_of", "members_of", "noise_of", "widest"]
 
 
 def members_of(design: Design, cells: int) -> dict[int, int]:
@@ -22,10 +22,21 @@ def members_of(design: Design, cells: int) -> dict[int, int]:
     return members
 
 
+def widest(design: Design, scales: Sequence[float]) -> float:
+    """Return the largest scale of all integers that are measured, at these scales of blocks."""
+    factor = 1.0 if design.layers is None else float(design.layers.profile.max(initial=0.0))
+    return max(scales) * factor
+
+
 def deviations_of(
     law: Law, design: Design, scales: Sequence[float], cells: int
 ) -> tuple[float, ...]:
-    """Return the standard deviation of the rounded noise of every block."""
+    """Return the standard deviation of the rounded noise of every block.
+
+    Where blocks have layers, these say what noise of a scale does: then it is the scale.
+    """
+    if design.layers is not None:
+        return tuple(scales)
     members = members_of(design, cells)
     return tuple(law.deviation_among(scale, members[k]) for k, scale in enumerate(scales))
 
@@ -34,6 +45,9 @@ def noise_of(
     law: Law, design: Design, scales: Sequence[float], sizes: Sequence[int]
 ) -> list[np.ndarray]:
     """Draw the noise of every block, a block of so many integers each."""
+    if design.layers is not None:
+        profile = design.layers.profile
+        return [law.draw_each(scale * profile) for scale in scales]
     noise: dict[int, np.ndarray] = {}
     for position, group in enumerate(design.groups):
         if design.joined and position == 0:

@@ -98,6 +98,10 @@ class SpreadDesign:
         return ((0, 1),) if self.joined else ((0,), (1,))
 
     @property
+    def layers(self) -> None:
+        """A block has one integer per cell, or a single one."""
+
+    @property
     def extra(self) -> int:
         """No number of rows comes for free."""
         return 0

@@ -9,7 +9,8 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan.calibrated import _calibrated, calibrated
 from dpframe.privacy.neighbors import Caps
-from dpframe.strategies import MECHANISMS, Dimension, Domain, Output
+from dpframe.strategies import MECHANISMS, Output
+from dpframe.strategies.domain import Dimension, Domain
 
 WORK = workload(columns((-5, 100), (0, 7)), cells=4, caps=Caps(6, 2, None))
 HOW = MECHANISMS["box"]
@@ -25,6 +26,7 @@ OTHER = {
     "worst": True,
     "known_rows": (np.arange(4), 1.0),
     "has_units": True,
+    "ranges": True,
 }
 
 

@@ -22,7 +22,9 @@ def made_of(mechanism, scale):
     """The noise of two disjoint counts of this scale, as a certificate has it."""
     how = MECHANISMS[mechanism]
     scales = {"0": scale, "1": scale}
-    part = MechanismPart(mechanism, how.title, how.law.name, scales, (), joined=False)
+    part = MechanismPart(
+        mechanism, how.title, how.law.name, scales, (), joined=False, structure=None
+    )
     sd = how.law.standard_deviation(scale)
     return part, {"0": sd / 2, "1": -sd / 2}, {"0": sd, "1": sd}
 

@@ -9,7 +9,8 @@ from dpframe.plan import calibrated
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.reach import reach_of
-from dpframe.strategies import Dimension, Domain, Output, Source, Workload
+from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.noise import deviations_of
 
 EVERYONE = Source(0, 0, optional=False)

@@ -1,0 +1,173 @@
+"""The columns of a release: what each says about its rows, and what it is read from."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import pandas as pd
+
+from dpframe.declaration.checks import Bounds
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.errors import DeclarationError, QueryError
+from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.outputs import Asked, Statistic
+from dpframe.queries.presence import met, present
+from dpframe.queries.timescale import Moment, microseconds, ticks_of
+from dpframe.queries.where import Condition
+
+__all__ = ["EVERYONE", "OutputColumn", "SourceKey", "output_of"]
+
+
+class SourceKey(NamedTuple):
+    """What a source of a workload is read from.
+
+    Parameters
+    ----------
+    column, grid
+        A column on its grid; none for rows.
+    where
+        A condition of its own.
+    met
+        For rows: those that satisfy this count as 1, all others as 0.
+    """
+
+    column: Hashable = None
+    grid: Grid | None = None
+    where: Condition | None = None
+    met: Condition | None = None
+
+
+EVERYONE = SourceKey()
+"""All rows of a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of a released frame.
+
+    Parameters
+    ----------
+    name
+        Its label.
+    kind
+        What it says about its rows.
+    column
+        The private column it is about; `None` for counts and rates.
+    grid
+        The grid of that column.
+    bounds
+        The declared bounds of that column.
+    where
+        A condition of its own, beside the table's.
+    condition
+        The condition whose share of the rows a rate is.
+    layered
+        Whether it is measured over many cells at once, so that rounding would spoil what adds up.
+    """
+
+    name: Hashable
+    kind: Statistic
+    column: Hashable = None
+    grid: Grid | None = None
+    bounds: Bounds | None = None
+    where: Condition | None = None
+    condition: Condition | None = None
+    layered: bool = False
+
+    @property
+    def ticks(self) -> Ticks | None:
+        """How times became numbers, and how these become times again."""
+        return None if self.grid is None or self.kind == "count" else self.grid.ticks
+
+    @property
+    def step(self) -> float:
+        """Size of a grid unit, in the units of the column; in seconds, if it is one of times."""
+        return 1.0 if self.grid is None else self.grid.step
+
+    @property
+    def unit(self) -> float:
+        """Size of what is released as 1 in grid units: the squared step for variances."""
+        return self.step**2 if self.kind == "var" else self.step
+
+    @property
+    def source(self) -> SourceKey:
+        """The rows and values that the output is about."""
+        if self.condition is None:
+            return SourceKey(self.column, self.grid, self.where)
+        there = Condition.all_of(self.where, present(self.condition))
+        return SourceKey(where=there, met=Condition.all_of(self.where, met(self.condition)))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of something, a rate included."""
+        return self.kind in ("mean", "rate")
+
+    @property
+    def integer(self) -> bool:
+        """Whether the column is released as whole numbers."""
+        whole = self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
+        return whole and not self.layered
+
+
+def output_of(asked: Asked, declaration: Declaration) -> OutputColumn:
+    """Resolve a column that is asked for."""
+    if not asked.of_column:
+        return OutputColumn(
+            asked.name, asked.statistic, where=asked.where, condition=asked.condition
+        )
+    if asked.bounds:
+        declaration = declaration.with_facts(bounds=asked.bounds, source="call")
+    label = asked.column
+    facts = declaration.column(label)
+    if facts.bounds is None:
+        raise DeclarationError(
+            f"no public bounds for {label!r}: bounds taken from the data would leak. "
+            "Declare them (ge=... and le=... in the schema, or "
+            f"bounds={{{label!r}: (lower, upper)}})."
+        )
+    grid = _grid(label, facts, facts.bounds)
+    if asked.statistic in ("var", "std") and grid.ticks is not None:
+        raise QueryError(
+            f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
+            "column of numbers, such as hours, with bounds that are numbers."
+        )
+    return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
+
+
+def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:
+    """Choose the grid of a bounded column, of numbers or of times."""
+    lower, upper = bounds
+    fill = facts.missing
+    if isinstance(lower, pd.Timestamp | pd.Timedelta):
+        return _grid_of_times(label, fill, lower, upper)
+    if isinstance(fill, pd.Timestamp | pd.Timedelta):
+        raise _wrong_kind(label, fill, lower)
+    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill)
+
+
+def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) -> Grid:
+    """Count times in whole ticks: from the lower bound if they are points in time."""
+    ticks = ticks_of(lower, upper)
+
+    def counted(moment: Moment) -> Fraction:
+        return Fraction(microseconds(moment) - ticks.origin, ticks.tick)
+
+    missing = None
+    if fill is not None:
+        if not isinstance(fill, type(lower)) or _naive(fill) != _naive(lower):
+            raise _wrong_kind(label, fill, lower)
+        missing = counted(fill)
+    return Grid.for_bounds(
+        counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks
+    )
+
+
+def _naive(moment: Moment) -> bool:
+    return getattr(moment, "tzinfo", None) is None
+
+
+def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
+    return DeclarationError(
+        f"missing[{label!r}]={fill!r} must be of the kind of its bounds, such as {lower!r}."
+    )

@@ -1,0 +1,101 @@
+"""Where the cells of a workload lie: along which axes, and in which tables."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Dimension", "Domain", "largest_sets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One grouping column, in numbers.
+
+    Parameters
+    ----------
+    size
+        Number of its groups.
+    ordered
+        Whether they are bins in increasing order, so that adjacent positions are neighbors.
+        The groups of a column of keys are all alike.
+    """
+
+    size: int
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """Where the cells lie: a product of dimensions, or chosen positions in it.
+
+    Without dimensions there is one cell.
+
+    Parameters
+    ----------
+    dimensions
+        The grouping columns, the last one varying fastest.
+    chosen
+        Positions of the cells in the product (row-major); `None` for the whole product.
+    margins
+        Tables wanted in place of all cells: by which dimensions each is, in increasing order.
+    weights
+        How much the variance of a cell of each of these tables counts; none: all the same.
+
+    Examples
+    --------
+    >>> Domain((Dimension(3, ordered=False), Dimension(4, ordered=True))).size
+    12
+    """
+
+    dimensions: tuple[Dimension, ...] = ()
+    chosen: np.ndarray | None = None
+    margins: tuple[tuple[int, ...], ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all but chosen positions, which can be many, and equal themselves only."""
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return self._facts == other._facts and self.chosen is other.chosen
+
+    def __hash__(self) -> int:
+        """Hash all but the chosen positions."""
+        return hash(self._facts)
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.dimensions, self.margins, self.weights
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return tuple(dimension.size for dimension in self.dimensions)
+
+    @property
+    def size(self) -> int:
+        """Number of cells; of margins, that of all cells that rows are counted in."""
+        if self.margins:
+            return sum(map(self.size_of, largest_sets(self.margins)))
+        if self.chosen is not None:
+            return len(self.chosen)
+        return math.prod(self.sizes)
+
+    def size_of(self, margin: Sequence[int]) -> int:
+        """Return the number of cells of a table by some dimensions."""
+        return math.prod(self.dimensions[at].size for at in margin)
+
+
+def largest_sets(sets: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return the sets that are in no other one, in their order: all others are sums of them.
+
+    Examples
+    --------
+    >>> largest_sets([(), (0,), (1,), (0, 2)])
+    ((1,), (0, 2))
+    """
+    whole = [frozenset(one) for one in sets]
+    return tuple(
+        one for one, own in zip(sets, whole, strict=True) if not any(own < other for other in whole)
+    )

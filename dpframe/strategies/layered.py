@@ -1,0 +1,119 @@
+"""Designs whose blocks are measured over many cells at once, as layers say.
+
+What is added up in a cell, and how outputs are read off it, is that of a linear design: a block of
+it is a total, and every total is measured in the same layers, with noise of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dpframe.privacy.kernel import shared_movement
+from dpframe.privacy.laws import Law
+from dpframe.privacy.sensitivity import Footprint, Scale
+from dpframe.strategies.base import Estimate, Need, Prediction, Workload
+from dpframe.strategies.layers import Layers
+from dpframe.strategies.linear import LinearDesign
+from dpframe.strategies.readings import AnyReading, Reading
+
+__all__ = ["LayeredDesign", "layered"]
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredDesign:
+    """Totals of every cell, measured in layers.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    totals
+        What is added up in a cell, and how outputs are read off that.
+    layers
+        What is measured of each of these totals.
+    """
+
+    workload: Workload
+    totals: LinearDesign
+    layers: Layers
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Relative noise scales of the blocks."""
+        return self.totals.scales
+
+    @property
+    def common(self) -> frozenset[int]:
+        """No block has a single integer."""
+        return frozenset()
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Every block is drawn on its own."""
+        return tuple((k,) for k in range(len(self.scales)))
+
+    @property
+    def joined(self) -> bool:
+        """Nothing is drawn together over all cells."""
+        return False
+
+    @property
+    def extra(self) -> int:
+        """No output comes for free."""
+        return 0
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Totals to compute."""
+        return self.totals.needs
+
+    @cached_property
+    def _footprints(self) -> list[Footprint]:
+        return [part for part in self.totals.footprints if isinstance(part, Footprint)]
+
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the largest weighted distance between neighbors, exact for fractions."""
+        work = self.workload
+        how = law.norm, work.reach, work.neighboring
+        return shared_movement(self._footprints, scales, *how, kernel=self.layers.kernel)
+
+    def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
+        """Combine totals into the integers to measure."""
+        return [self.layers.encode(block) for block in self.totals.encode(totals)]
+
+    def predict(self, deviations: Sequence[float]) -> list[Prediction]:
+        """Return the errors of the outputs of every table, from the scales of the blocks."""
+        by_table = zip(*map(self.layers.deviations, deviations), strict=True)
+        compared = zip(*map(self.layers.compared, deviations), strict=True)
+        return [
+            replace(one, block=None, compared=other.std_error)
+            for own, others in zip(by_table, compared, strict=True)
+            for one, other in zip(
+                self.totals.predict(own), self.totals.predict(others), strict=True
+            )
+        ]
+
+    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
+        """Read the outputs of every table off the measured blocks."""
+        tables = zip(*map(self.layers.decode, measured, deviations), strict=True)
+        own = zip(*map(self.layers.deviations, deviations), strict=True)
+        return [
+            estimate
+            for blocks, errors in zip(tables, own, strict=True)
+            for estimate in self.totals.decode(blocks, errors)
+        ]
+
+
+def layered(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:
+    """Measure the totals of a design in layers; outputs are left as they are, not rounded.
+
+    Whole numbers would not add up to those of other tables.
+    """
+    readings = tuple(map(_unrounded, totals.readings[: len(workload.outputs)]))
+    return LayeredDesign(workload, replace(totals, readings=readings), layers)
+
+
+def _unrounded(reading: AnyReading) -> AnyReading:
+    return replace(reading, step=0) if isinstance(reading, Reading) else reading

@@ -1,0 +1,118 @@
+"""What is known of the errors of cells that were measured in layers: all covariances."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+
+from dpframe.strategies.contrasts import adjoint, squared_lengths
+
+__all__ = ["Structure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The covariance of all cells of a table, layer by layer.
+
+    With the rows r of a layer as in `contrasts`, the cells are `sum_r C_r z_r / |r|^2`, where the
+    z_r are uncorrelated, with variances `tau^2 |h|^2 + rounding`. Tau is that of the layer, and |h|
+    the length of the contrasts in the row, without the sums along other axes. So
+
+        Var(sum_x l_x cell_x) = sum_r (tau^2 |h|^2 + rounding) (sum_x l_x C_rx / |r|^2)^2 .
+
+    Parameters
+    ----------
+    kind
+        "margins": a layer has contrasts along some axes, and sums along all others. "tree": a layer
+        has contrasts of the children of every node of a level; cells are leaves, perhaps of several
+        trees that are alike, one after the other.
+    sizes
+        How many cells there are along each axis; of a tree, how many children a node has, from the
+        root down.
+    layers
+        For margins: along which axes there are contrasts. For a tree: the level of the nodes, from
+        1 for the children of the root; none for the total.
+    tau
+        By layer, the scale of the noise of a row whose contrasts have length 1.
+    rounding
+        Variance that rounding adds to the noise of a row.
+
+    Examples
+    --------
+    >>> table = Structure("margins", (2, 3), ((), (0,), (1,), (0, 1)), (3.0, 4.0, 4.0, 5.0), 0.0)
+    >>> weights = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])  # the first group of the first axis
+    >>> round(table.variance(weights), 3)
+    10.25
+    """
+
+    kind: Literal["margins", "tree"]
+    sizes: tuple[int, ...]
+    layers: tuple[tuple[int, ...], ...]
+    tau: tuple[float, ...]
+    rounding: float
+
+    @property
+    def leaves(self) -> int:
+        """Number of cells of a table, or of one tree; some leaves may be there to fill it up."""
+        return math.prod(self.sizes)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a cell; they differ by rounding alone, and this is the largest."""
+        first = np.zeros(self.leaves)
+        first[0] = 1
+        return math.sqrt(self.variance(first))
+
+    def variance(self, weights: np.ndarray) -> float:
+        """Return the variance of a weighted sum of cells.
+
+        Parameters
+        ----------
+        weights
+            One per cell of the table, row-major; for trees, of shape (trees, cells of one).
+        """
+        parts, variances = self.coefficients(weights), self.variances()
+        return math.fsum(
+            float((part * part * own).sum()) for part, own in zip(parts, variances, strict=True)
+        )
+
+    def variances(self) -> list[np.ndarray]:
+        """Return the variances of the noise of the rows of every layer, as they are shaped."""
+        return [
+            np.square(tau) * self._lengths(layer) + self.rounding
+            for layer, tau in zip(self.layers, self.tau, strict=True)
+        ]
+
+    def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
+        found = self._of_margins(weights) if self.kind == "margins" else self._of_tree(weights)
+        return list(found)
+
+    def _of_margins(self, weights: np.ndarray) -> Iterator[np.ndarray]:
+        """Take the contrasts along the axes of each layer, and the sums along the others."""
+        along = adjoint(np.reshape(weights, self.sizes), range(len(self.sizes)))
+        for layer in self.layers:
+            yield along[tuple(slice(1, None) if k in layer else 0 for k in range(len(self.sizes)))]
+
+    def _of_tree(self, weights: np.ndarray) -> Sequence[np.ndarray]:
+        """Go up from the leaves: a parent has the mean of its children."""
+        cells = np.atleast_2d(weights)
+        filled = np.zeros((len(cells), self.leaves))
+        filled[:, : cells.shape[1]] = cells
+        found: list[np.ndarray] = []
+        for size in reversed(self.sizes):
+            along = adjoint(filled.reshape(len(cells), -1, size), [2])
+            found.append(along[:, :, 1:])
+            filled = along[:, :, 0]
+        return [filled, *reversed(found)]
+
+    def _lengths(self, layer: tuple[int, ...]) -> np.ndarray:
+        """Return the squared lengths of the contrasts of the rows of a layer."""
+        if self.kind == "tree":
+            (level,) = layer or (0,)
+            return squared_lengths(self.sizes[level - 1])[1:] if level else np.ones(1)
+        own = [squared_lengths(self.sizes[k])[1:].astype(np.float64) for k in layer]
+        return reduce(np.multiply.outer, own, np.ones(()))
