@@ -56,10 +56,22 @@ from dpframe.privacy.reach import Reach
 from dpframe.privacy.rounding import round_up
 from dpframe.privacy.sensitivity import Footprint, movement
 
-__all__ = ["SELECT", "Selection", "Step", "geometric", "select", "selection_of", "steps_of"]
+__all__ = [
+    "GEOMETRIC",
+    "SELECT",
+    "Selection",
+    "Step",
+    "geometric",
+    "select",
+    "selection_of",
+    "steps_of",
+]
 
 SELECT = "select"
 """The name of the mechanism."""
+
+GEOMETRIC = "geometric"
+"""The name of the law of the noise on utilities."""
 
 _MOST_SCALE = 2.0**50  # noise and utilities stay far within 64 bits
 _MOST_ITEMS = 1 << 22  # of one draw
