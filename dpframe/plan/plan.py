@@ -28,6 +28,7 @@ from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
 from dpframe.privacy.laws import Allowance
 from dpframe.privacy.rounding import below
+from dpframe.privacy.selection import SELECT
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
@@ -179,6 +180,11 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     CalibrationError
         If the mechanism is not known.
     """
+    if is_one_of(mechanism, (SELECT,)):
+        raise CalibrationError(
+            f'mechanism="{SELECT}" is for quantiles, .dp.quantile(...): other numbers have noise '
+            'added to them. Use mechanism="auto".'
+        )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
         raise CalibrationError(

@@ -23,6 +23,7 @@ from dpframe.queries.kinds import (
 )
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.quantiles import quantile
 from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
@@ -40,6 +41,7 @@ __all__ = [
     "count",
     "histogram",
     "mean",
+    "quantile",
     "rate",
     "std",
     "sum",
