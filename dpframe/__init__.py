@@ -28,6 +28,7 @@ from dpframe.queries.asking import (
     histogram,
     mean,
     quantile,
+    ranges,
     rate,
     std,
     sum,
@@ -46,6 +47,7 @@ from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.promise import Certificate, Concatenation
+from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
@@ -68,6 +70,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "best",
+    "between",
     "certificate_schema",
     "combine",
     "concat",
@@ -92,6 +95,8 @@ __all__ = [
     "preview_suggest_bounds",
     "preview_suggest_caps",
     "quantile",
+    "quantiles",
+    "ranges",
     "rate",
     "ratio",
     "read_csv",

@@ -24,7 +24,7 @@ from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
-from dpframe.queries.quantiles import quantiles_asked
+from dpframe.queries.quantiles import selected
 from dpframe.results.intervals import half_width as width_of
 from dpframe.strategies import MechanismName, Prediction
 
@@ -121,7 +121,7 @@ def preview(
     several = isinstance(queries, Mapping)
     declaration = declaration_of(frame).with_unit(privacy_unit)
     limits = std_error if half_width is None else half_width
-    quantiles = quantiles_asked(queries)
+    quantiles = selected(queries, mechanism)
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
         spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)

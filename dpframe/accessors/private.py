@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 import pandas as pd
 
 from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
+from dpframe.accessors.ranging import RangesAccessor
 from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
@@ -42,7 +43,6 @@ from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
-from dpframe.queries.quantiles import Quantiles
 from dpframe.queries.together import AggregatePart
 from dpframe.strategies import MechanismName
 
@@ -59,7 +59,7 @@ __all__ = ["PrivateAccessor"]
     suggest_bounds,
     preview_suggest_bounds,
 )
-class PrivateAccessor:
+class PrivateAccessor(RangesAccessor):
     """Differentially private releases of a private frame of any kind that an engine can read.
 
     Parameters
@@ -235,24 +235,6 @@ class PrivateAccessor:
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
         query = asking.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
-
-    def quantile(
-        self,
-        column: Hashable,
-        q: Quantiles,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        bins: int | None = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
-        """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        query = asking.quantile(
-            column, q, by, where=where, keys=keys, bounds=bounds, bins=bins, **caps_of(spend)
-        )
         return self._one(query, spend)
 
     def units(

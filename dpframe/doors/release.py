@@ -34,13 +34,15 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
 from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.binned import read_off
 from dpframe.queries.kinds import Query
-from dpframe.queries.quantiles import quantiles_asked
+from dpframe.queries.quantiles import selected
 from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising, Described, check_denoising
 from dpframe.results.packed import packed_loadings
+from dpframe.results.quantiles import quantiles
 from dpframe.results.read_off import moments_part, ratio_part
 from dpframe.strategies import Estimate, MechanismName
 from dpframe.strategies.noise import noise_of
@@ -156,7 +158,7 @@ def release(
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
     check_recorded(declaration.ledger, name, note)
-    wanted = quantiles_asked(queries)
+    wanted = selected(queries, mechanism)
     if wanted is not None:
         check_denoising_of_quantiles(denoise, graph)
         return release_quantiles(
@@ -302,6 +304,10 @@ def _released(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     certificate = attach(released, replace(record, columns=described))
+    read = read_off(planned.table.query)
+    if read is not None:
+        how_read = {"level": read.level, "simultaneous": read.simultaneous}
+        return quantiles(released, read.quantiles, **how_read)
     return released if how is None else apply_denoising(released, certificate, how)
 
 

@@ -46,6 +46,7 @@ _KINDS: dict[str, Callable[..., Query]] = {
         "var",
         "std",
         "histogram",
+        "ranges",
         "quantile",
         "units",
         "aggregate",

@@ -12,8 +12,9 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
+from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Axis, Cells, KeyAxis
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
 __all__ = ["cells_of", "with_inner"]
@@ -137,10 +138,9 @@ def _in_margins(query: Query, cells: Cells) -> Cells:
 def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
     """Return the bins that a query makes, perhaps between the bounds of their column."""
     (label,) = query.binned
-    if query.bounds_given:
-        declaration = declaration.with_facts(bounds=query.bounds_given, source="call")
-    facts = declaration.column(label)
-    found = query.bins_within(facts.bounds, integer=facts.integer)
+    given = bounds_of_bins(query)
+    facts = declaration.with_facts(bounds=given, source="call").column(label)
+    found = bins_of(query, facts.bounds, integer=facts.integer)
     if found is None:
         raise DeclarationError(
             f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "

@@ -21,7 +21,7 @@ from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import SELECT, Selection, selection_of
 from dpframe.queries.grid import Grid
-from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile
+from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
 __all__ = ["SelectionPlan", "plan_selection"]
@@ -164,6 +164,7 @@ def plan_selection(
             f'mechanism must be "{SELECT}" or "auto" for quantiles, got '
             f"mechanism={shown(mechanism)}: they are selected, and no noise is added to them."
         )
+    check_selectable(query)
     (asked,) = query.outputs
     column = output_of(asked, declaration)
     groups = cells_of(query, declaration)
@@ -202,7 +203,7 @@ def _bins(column: OutputColumn, query: Quantile) -> Bins:
             "column of numbers, such as hours, with bounds that are numbers."
         )
     size = grid.upper - grid.lower + 1
-    wanted = min(query.bins or MOST_BINS, size)
+    wanted = min(query.bins if isinstance(query.bins, int) else MOST_BINS, size)
     firsts = [grid.lower + size * k // wanted for k in range(wanted)]
     # values outside of the bounds are in the first and last bin
     edges = [-math.inf, *(math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts[1:]), math.inf]

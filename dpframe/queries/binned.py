@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,22 @@ from dpframe.queries.outputs import Asked
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, index_of, microseconds
 
-__all__ = ["BINS", "Histogram", "Ranges", "check_range_bins"]
+__all__ = [
+    "BINS",
+    "Histogram",
+    "Ranges",
+    "ReadOff",
+    "bins_of",
+    "bounds_of_bins",
+    "check_range_bins",
+    "read_off",
+]
 
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
 
 _FAR = 2**53  # whole numbers up to here are floats
+_Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +57,26 @@ class Histogram(Query):
         return BinAxis(self.column, self.bins)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOff:
+    """Quantiles that are read off numbers of rows in ranges.
+
+    Parameters
+    ----------
+    what
+        What is computed, in words.
+    quantiles
+        The quantiles, in increasing order.
+    level, simultaneous
+        Confidence level of their intervals, and whether it is that of all at once.
+    """
+
+    what: str
+    quantiles: tuple[float, ...]
+    level: float
+    simultaneous: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Ranges(Query):
     """The number of rows per bin of a bounded column, by group, for sums over ranges of bins.
@@ -58,11 +89,14 @@ class Ranges(Query):
         Adjacent bins; or how many of equal widths there are to be between the bounds.
     bounds
         Bounds that were given in the call.
+    read
+        Quantiles to be read off what is released, in place of it.
     """
 
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
     bounds: GivenBounds = field(default=None, kw_only=True)
+    read: ReadOff | None = field(default=None, kw_only=True)
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
@@ -72,7 +106,7 @@ class Ranges(Query):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"ranges of {self.column}"
+        return f"ranges of {self.column}" if self.read is None else self.read.what
 
     @property
     def ranges(self) -> bool:
@@ -89,34 +123,50 @@ class Ranges(Query):
         """The bins, if they were given."""
         return None if isinstance(self.bins, int) else _clipped(self.column, self.bins)
 
-    @property
-    def bounds_given(self) -> Mapping[Hashable, object]:
-        """Bounds that were given in the call, by column."""
-        if isinstance(self.bounds, Mapping):
-            return self.bounds
-        return {} if self.bounds is None else {self.column: self.bounds}
 
-    def bins_within(
-        self, bounds: tuple[float, float] | tuple[Moment, Moment] | None, *, integer: bool
-    ) -> BinAxis | None:
-        """Return the bins between bounds, or those that were given if they reach from end to end.
 
-        Bins of equal widths are closed on the right; where a column of integers has no more of
-        them than there would be bins, k is in the bin (k - 1, k]. Edges are whole numbers only if
-        values are.
+def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
+    """Return bounds of a column in bins that were given in the call, by column."""
+    if not isinstance(query, Ranges) or query.bounds is None:
+        return {}
+    given = query.bounds
+    return given if isinstance(given, Mapping) else {query.column: given}
 
-        Raises
-        ------
-        QueryError
-            If the bins do not fit the bounds.
-        """
-        if bounds is None and isinstance(self.bins, int):
-            return None
-        if isinstance(self.bins, int):
-            return _clipped(self.column, _between(self.column, bounds, self.bins, integer=integer))
-        _check_covered(self.column, self.bins, bounds)
-        whole = integer and self.bins.left.dtype.kind in "iu"
-        return _clipped(self.column, self.bins if whole else _in_floats(self.bins))
+
+def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
+    """Return the bins of a query; `None` where bounds are needed, and there are none.
+
+    Bins of equal widths are closed on the right. Where a column of integers has no more of them
+    than there would be bins, k is in the bin (k - 1, k]. Edges of ranges are whole numbers only if
+    values are.
+
+    Parameters
+    ----------
+    query
+        A query about bins.
+    bounds, integer
+        The bounds of the column, if they are known, and whether it is declared to hold integers.
+
+    Raises
+    ------
+    QueryError
+        If the bins do not fit the bounds.
+    """
+    if not isinstance(query, Ranges):
+        return query.bin_axis
+    bins = query.bins
+    if not isinstance(bins, int):
+        _check_covered(query.column, bins, bounds)
+        whole = integer and bins.left.dtype.kind in "iu"
+        return _clipped(query.column, bins if whole else _in_floats(bins))
+    if bounds is None:
+        return None
+    return _clipped(query.column, _between(query.column, bounds, bins, integer=integer))
+
+
+def read_off(query: Query) -> ReadOff | None:
+    """Return which quantiles are read off what is released of a query, if any are."""
+    return query.read if isinstance(query, Ranges) else None
 
 
 def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
@@ -152,13 +202,13 @@ def _clipped(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
 
 def _between(
     column: Hashable,
-    bounds: tuple[float, float] | tuple[Moment, Moment] | None,
+    bounds: tuple[float, float] | tuple[Moment, Moment],
     number: int,
     *,
     integer: bool,
 ) -> pd.IntervalIndex:
     """Divide what lies between two bounds."""
-    lower, upper = bounds or (0.0, 0.0)
+    lower, upper = bounds
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
         edges = _times_between(lower, upper, number)
     else:
@@ -192,9 +242,7 @@ def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
 
 
 def _check_covered(
-    column: Hashable,
-    bins: pd.IntervalIndex,
-    bounds: tuple[float, float] | tuple[Moment, Moment] | None,
+    column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds
 ) -> None:
     """Refuse bins that end inside the bounds, or are of something else."""
     if bounds is None:

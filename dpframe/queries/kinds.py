@@ -14,7 +14,6 @@ from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
 from dpframe.queries.tasks import BinAxis, Cells, Sizes
-from dpframe.queries.timescale import Moment
 from dpframe.queries.where import Condition
 
 __all__ = [
@@ -83,20 +82,6 @@ class Query(ABC):
     def binned(self) -> tuple[Hashable, ...]:
         """The column whose bins these are, if there are any: known before the bins are."""
         return () if self.bin_axis is None else (self.bin_axis.column,)
-
-    @property
-    def bounds_given(self) -> Mapping[Hashable, object]:
-        """Bounds of that column that were given in the call, if they were."""
-        return {}
-
-    def bins_within(
-        self,
-        bounds: tuple[float, float] | tuple[Moment, Moment] | None,  # noqa: ARG002
-        *,
-        integer: bool,  # noqa: ARG002
-    ) -> BinAxis | None:
-        """Return the bins, from the bounds of their column; `None` where these are needed."""
-        return self.bin_axis
 
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""

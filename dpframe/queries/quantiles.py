@@ -9,10 +9,13 @@ from typing import TypeAlias, Unpack
 
 import pandas as pd
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import check_flag, is_label, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number, exact
+from dpframe.privacy.selection import SELECT
+from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.outputs import Asked
 from dpframe.queries.reading import (
@@ -24,7 +27,17 @@ from dpframe.queries.reading import (
     limits_of,
 )
 
-__all__ = ["LEVEL", "MOST_BINS", "Quantile", "Quantiles", "quantile", "quantiles_asked"]
+__all__ = [
+    "LEVEL",
+    "MOST_BINS",
+    "Quantile",
+    "Quantiles",
+    "check_selectable",
+    "measured",
+    "quantile",
+    "read_quantiles",
+    "selected",
+]
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -47,7 +60,9 @@ class Quantile(Query):
     column: Hashable = field(kw_only=True)
     quantiles: tuple[Fraction, ...] = field(kw_only=True)
     bounds: GivenBounds = field(default=None, kw_only=True)
-    bins: int | None = field(default=None, kw_only=True)
+    bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
+    level: float = field(default=0.95, kw_only=True)
+    simultaneous: bool = field(default=False, kw_only=True)
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
@@ -60,7 +75,8 @@ class Quantile(Query):
     def what(self) -> str:
         """What is computed."""
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
-        bins = "" if self.bins is None else f" in {self.bins:,} bins"
+        number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
+        bins = "" if number is None else f" in {number:,} bins"
         return f"{several} {', '.join(map(_shown, self.quantiles))} of {self.column}{bins}"
 
     @property
@@ -69,15 +85,65 @@ class Quantile(Query):
         return {*super().levels, LEVEL}
 
 
-def quantiles_asked(queries: object) -> Quantile | None:
-    """Return a query for quantiles, if it is one.
+def selected(queries: object, mechanism: str) -> Quantile | None:
+    """Return a query for quantiles that are to be selected, if it is one.
 
     Examples
     --------
-    >>> quantiles_asked(quantile("fare", [0.5])).words, quantiles_asked("median")
+    >>> selected(quantile("fare", [0.5]), "select").words, selected("median", "select")
     ('quantile 0.5 of fare', None)
     """
-    return queries if isinstance(queries, Quantile) else None
+    return queries if isinstance(queries, Quantile) and mechanism == SELECT else None
+
+
+def measured(query: Query) -> Query:
+    """Return what is measured for a query: numbers of rows in ranges, where it is for quantiles.
+
+    Examples
+    --------
+    >>> measured(quantile("fare", [0.5])).outputs[0].name
+    'count'
+    """
+    if not isinstance(query, Quantile):
+        return query
+    quantiles = tuple(map(float, query.quantiles))
+    return Ranges(
+        query.by,
+        query.where,
+        query.keys,
+        column=query.column,
+        bins=BINS if query.bins is None else query.bins,
+        bounds=query.bounds,
+        read=ReadOff(query.what, quantiles, query.level, query.simultaneous),
+        limits=query.limits,
+    )
+
+
+def check_selectable(query: Quantile) -> None:
+    """Refuse what cannot be selected: many quantiles, or others than of few whole parts.
+
+    Raises
+    ------
+    QueryError
+        If it is so.
+    """
+    if len(query.quantiles) > _MOST_QUANTILES:
+        raise QueryError(
+            f"q must be at most {_MOST_QUANTILES} quantiles to be selected, got "
+            f"{len(query.quantiles):,}: leave mechanism out, or release dpf.ranges(...) and read "
+            "them off that."
+        )
+    if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
+        raise QueryError(
+            "q must have at most six decimals to be selected, or be fractions of few parts, got "
+            f"q={shown(list(map(float, query.quantiles)))}."
+        )
+    bins = query.bins
+    if bins is not None and not (isinstance(bins, int) and 2 <= bins <= _LARGEST_BINS):  # noqa: PLR2004
+        raise QueryError(
+            f"bins must be a whole number from 2 to {_LARGEST_BINS:,} to select among, got "
+            f"bins={shown(bins)}: there are so many of equal width between the bounds."
+        )
 
 
 @with_keywords
@@ -89,33 +155,41 @@ def quantile(
     where: str | None = None,
     keys: Keys = None,
     bounds: GivenBounds = None,
-    bins: int | None = None,
+    bins: object = None,
+    level: float = 0.95,
+    simultaneous: bool = False,
     **caps: Unpack[CapOptions],
 ) -> Quantile:
-    """Describe quantiles of one column per group.
+    """Describe quantiles of one bounded column per group.
 
-    The a/b quantile is where at most a/b of the rows are below, and at most 1 - a/b above. It is
-    selected exactly among bins between the bounds, by permute-and-flip (McKenna and Sheldon 2020):
-    the bin with the largest `u + G`, u being minus its distance from the quantile in rows and G
-    geometric noise. Several quantiles are selected in rounds, the middle one first, each in the
-    rows on its side of those before (Kaplan, Schnapp and Stemmer 2022): k of them need `log2(k +
-    1)` rounds, which share epsilon. There are no error bars: no noise is added to what is released.
+    The q quantile is where a part q of the rows is below. By default it is read off the number of
+    rows in ranges, with intervals for the noise; see `ranges` and `quantiles`.
+
+    With `mechanism="select"` it is selected exactly among bins between the bounds, by
+    permute-and-flip (McKenna and Sheldon 2020): the bin with the largest `u + G`, u being minus its
+    distance from the quantile in rows and G geometric noise. Several quantiles are selected in
+    rounds, the middle one first, each in the rows on its side of those before (Kaplan, Schnapp and
+    Stemmer 2022): k of them need `log2(k + 1)` rounds, which share epsilon. One alone is far more
+    accurate so, but there are no error bars: no noise is added to what is released.
 
     Parameters
     ----------
     column
-        Column of numbers with bounds. Values outside of them count in the first and last bin,
-        missing ones nowhere.
+        Column with bounds. Values outside of them count in the first and last bin, missing ones
+        nowhere.
     q
-        A quantile, or up to nine in increasing order: above 0 and below 1, with at most six
-        decimals.
+        A quantile, or several in increasing order, above 0 and below 1; to be selected, up to nine
+        with at most six decimals.
     by, where, keys, **caps
         As in `count`.
     bounds
         `(lower, upper)`, where they are not declared.
     bins
-        How many bins of equal width lie between the bounds: 16,384, or one for each integer of a
-        column of integers if these are fewer. The value released is the middle of a bin.
+        As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
+        16,384, or one for each integer of a column of integers if these are fewer; the value
+        released is the middle of a bin.
+    level, simultaneous
+        As in `quantiles`, for the intervals.
 
     Raises
     ------
@@ -134,8 +208,11 @@ def quantile(
     >>> import pandas as pd
     >>> ages = pd.DataFrame({"age": [31, 33, 40, 52, 64] * 100})
     >>> dpf.declare(ages, bounds={"age": (18, 99)}, privacy_unit=dpf.EACH_ROW)
-    >>> dpf.release(ages, quantile("age", [0.1, 0.5]), epsilon=100)["age"].round().tolist()
+    >>> query = quantile("age", [0.1, 0.5])
+    >>> dpf.release(ages, query, epsilon=100, mechanism="select")["age"].round().tolist()
     [31.0, 40.0]
+    >>> list(dpf.release(ages, query, epsilon=100).columns)
+    ['age', 'age_low', 'age_high']
     """
     labels = labels_of("by", by)
     if not is_label(column):
@@ -149,40 +226,40 @@ def quantile(
             f"by names a column {LEVEL!r}, which is what the level of the index is called that "
             "says which quantile a row is about. Rename the column in the frame."
         )
+    check_flag("simultaneous", simultaneous)
     return Quantile(
         labels,
         condition_of(where),
         kept(keys),
         column=column,
-        quantiles=_quantiles(q),
+        quantiles=read_quantiles(q),
         bounds=bounds_of((column,), bounds),
-        bins=None if bins is None else _bins(bins),
+        bins=None if bins is None else check_range_bins(column, bins),
+        level=check_level(level),
+        simultaneous=bool(simultaneous),
         limits=limits_of(caps),
     )
 
 
-def _quantiles(given: object) -> tuple[Fraction, ...]:
-    """Read one quantile or several."""
+def read_quantiles(given: object) -> tuple[Fraction, ...]:
+    """Read one quantile or several.
+
+    Raises
+    ------
+    QueryError
+        If they are not between 0 and 1, or do not increase.
+    """
     # sets have no order, and a column of the frame is private
     if isinstance(given, pd.Series | pd.DataFrame | set | frozenset | str | bytes | Mapping):
         raise _wrong(given)
     listed = list(given) if isinstance(given, Iterable) else [given]
-    if not 1 <= len(listed) <= _MOST_QUANTILES:
-        raise QueryError(
-            f"q must be at least one quantile and at most {_MOST_QUANTILES}, got {len(listed):,}: "
-            "with more, release the distribution, dpf.histogram(...), and read them off that."
-        )
     try:
         numbers = tuple(exact(as_number(one)) for one in listed)
     except (TypeError, ValueError, OverflowError):
         raise _wrong(given) from None
-    inside = all(0 < number < 1 for number in numbers)
+    inside = bool(numbers) and all(0 < number < 1 for number in numbers)
     if not inside or any(low >= high for low, high in pairwise(numbers)):
         raise _wrong(given)
-    if math.lcm(*(number.denominator for number in numbers)) > _MOST_PARTS:
-        raise QueryError(
-            f"q must have at most six decimals, or be fractions of few parts, got q={shown(given)}."
-        )
     return numbers
 
 
@@ -191,20 +268,6 @@ def _wrong(given: object) -> QueryError:
         "q must be a number above 0 and below 1, or a list of such in increasing order, got "
         f"q={shown(given)}: 0.5 is the median, [0.25, 0.5, 0.75] are the quartiles."
     )
-
-
-def _bins(given: object) -> int:
-    """Read how many bins there are."""
-    try:
-        number = as_number(given)
-    except (TypeError, ValueError):
-        number = 0
-    if not isinstance(number, int) or not 2 <= number <= _LARGEST_BINS:  # noqa: PLR2004
-        raise QueryError(
-            f"bins must be a whole number from 2 to {_LARGEST_BINS:,}, got bins={shown(given)}: "
-            "quantiles are selected among so many bins of equal width between the bounds."
-        )
-    return number
 
 
 def _shown(quantile: Fraction) -> str:

@@ -14,6 +14,7 @@ from dpframe.results.record import (
 )
 from dpframe.results.record_added import IntervalsStep
 from dpframe.results.record_noise import ColumnPart, MechanismPart
+from dpframe.results.record_quantiles import QuantilesStep
 from dpframe.results.record_steps import (
     ConcatStep,
     DenoiseStep,
@@ -231,6 +232,12 @@ def _about_intervals(step: IntervalsStep) -> str:
     return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
 
 
+def _about_quantiles(step: QuantilesStep) -> str:
+    at_once = " for all at once" if step.simultaneous else ""
+    listed = ", ".join(f"{q:g}" for q in step.quantiles)
+    return f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
+
+
 def _about_suggestion(step: SuggestionPart) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
@@ -252,6 +259,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "with_percent": lambda step: (
         f"percentages of the total of {step.column} beside it, with intervals at {step.level:g}"
     ),
+    "quantiles": _about_quantiles,
     "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
 }
 

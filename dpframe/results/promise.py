@@ -25,6 +25,7 @@ from dpframe.results.record_steps import StepPart, UnstackedPart
 
 __all__ = [
     "FORMAT",
+    "UNSEALED",
     "Certificate",
     "Certified",
     "Concatenation",
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 FORMAT: Final = 3
+UNSEALED: Final = ""
+"""In place of a digest, until there is one."""
+
 Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
 
 
@@ -134,9 +138,10 @@ class Certificate(Part):
             self.unstacked is None or len(self.columns) == 1, "cells of one column are unstacked"
         )
         selected = [column.kind == "quantile" for column in self.columns]
-        chosen = (self.selection is not None, self.mechanism.selects)
-        require({*selected, *chosen} in ({True}, {False}), "quantiles alone are selected")
-        known = all(column.loadings for column in self.columns) or self.mechanism.selects
+        require(self.mechanism.selects == (self.selection is not None), "selecting is described")
+        read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
+        require(set(selected) == {read} or not self.digest, "quantiles alone are selected or read off")
+        known = all(column.loadings for column in self.columns) or read
         require(known or not self.digest, "all columns but quantiles have loadings")
 
     def to_dict(self) -> dict[str, Any]:

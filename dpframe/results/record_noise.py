@@ -132,7 +132,8 @@ class ColumnPart(Part):
         By how much one standard deviation of each measured block moves this column: utility of
         whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
         the error of rows that were given, and those below it for rounding a column to whole
-        numbers. None for quantiles, which were selected.
+        numbers. None for quantiles, which were selected, or read
+        off many numbers.
     ratio
         What a mean or a rate was read off; null for other columns.
     moments
@@ -170,8 +171,8 @@ class ColumnPart(Part):
         require(self.is_mean or self.ratio is None, "means and rates alone are ratios")
         spread = self.kind in ("var", "std")
         require(spread or self.moments is None, "variances alone are read off moments")
-        selected = self.kind == "quantile"
-        require(not (selected and self.loadings), "quantiles have no loadings")
+        quantile = self.kind == "quantile"
+        require(not (quantile and self.loadings), "quantiles have no loadings")
         require(not (spread and self.times), "variances are not times")
 
     @property
@@ -205,10 +206,13 @@ class ColumnPart(Part):
         Raises
         ------
         QueryError
-            If the column was selected.
+            If these are quantiles.
         """
         if self.kind == "quantile":
-            raise _no_errors()
+            raise QueryError(
+                "quantiles have no standard error: those that were read off a distribution have "
+                "intervals beside them, and those that were selected have no error bars."
+            )
         return {block: unpack(loading) for block, loading in self.loadings.items()}
 
 
@@ -216,7 +220,7 @@ def _no_errors() -> QueryError:
     return QueryError(
         "quantiles that were selected have no error bars: no noise was added to them, and how far "
         "off they are depends on rows that are not released. For intervals, release the "
-        "distribution, .dp.histogram(...), and read quantiles off that; .dp.preview says by how "
+        "distribution, .dp.ranges(...), and read quantiles off that; .dp.preview says by how "
         "many rows selected ones may be off."
     )
 

@@ -93,7 +93,7 @@ def mean_products(sizes: Sequence[int], bins: int) -> Products:
     Examples
     --------
     >>> mean_products((2, 2), 4).of_noise.round(4).tolist()
-    [[0.0833, 0.25, 0.25]]
+    [[0.0833, 0.1875, 0.25]]
     """
     edges = np.arange(bins)
     if bins > _MOST_EDGES:  # as many that are spread evenly, whatever the sizes
