@@ -7,11 +7,14 @@ import pandas as pd
 
 from dpframe.accessors.options import CallOptions, caps_of
 from dpframe.calls import with_keywords_of_methods
+from dpframe.doors.options import ReleaseOptions
 from dpframe.doors.release import release
 from dpframe.engines import Frame
+from dpframe.errors import DeclarationError
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, GivenBounds, Keys
-from dpframe.queries.quantiles import Quantiles
+from dpframe.queries.quantiles import Quantile, Quantiles
+from dpframe.results.certificate import ATTRIBUTE
 
 __all__ = ["RangesAccessor"]
 
@@ -23,6 +26,15 @@ class RangesAccessor:
     """Releases of the distribution of a column."""
 
     _frame: Frame
+
+    def _quantiles(self, query: Quantile, spend: ReleaseOptions) -> pd.DataFrame:
+        """Release quantiles; of a release, say how they are read off."""
+        if isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs:
+            raise DeclarationError(
+                "this frame was released, and quantiles are read off a release of ranges for "
+                "nothing: .dp.quantiles(q), as in .dp.quantiles([0.25, 0.5, 0.75])."
+            )
+        return release(self._frame, query, **spend)
 
     def ranges(
         self,
@@ -70,7 +82,7 @@ class RangesAccessor:
             simultaneous=simultaneous,
             **caps_of(spend),
         )
-        return release(self._frame, query, **spend)
+        return self._quantiles(query, spend)
 
     def median(
         self,
@@ -98,4 +110,4 @@ class RangesAccessor:
             simultaneous=simultaneous,
             **caps_of(spend),
         )
-        return release(self._frame, query, **spend)
+        return self._quantiles(query, spend)

@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.strategies.prefixes import prefix_products
 from dpframe.strategies.structure import Structure
 
-__all__ = ["ENDS_OF_ROUNDING", "below_edges", "crossings", "deviations", "limits"]
+__all__ = ["ENDS_OF_ROUNDING", "below_edges", "crossings", "deviations", "limits", "risen"]
 
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
@@ -98,16 +98,27 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
     >>> crossings(np.array([[0.0, 3.0, 1.0, 8.0]]), [0.25, 0.5], np.array([0.0, 1.0, 2.0, 3.0]))
     array([[1.5       , 2.33333333]])
     """
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import
+    lines = risen(below)
+    crossed = [_crossed(line, np.multiply(quantiles, line[-1]), edges) for line in lines]
+    return np.reshape(crossed, (len(below), len(quantiles)))
 
-    found = np.empty((len(below), len(quantiles)))
-    for row, estimated in enumerate(below):
-        rows = max(estimated[-1], 0.0)
-        inner = estimated[1:-1]
-        if len(inner):
-            inner = isotonic_regression(inner).x
-        rising = np.concatenate([[0.0], inner, [rows]])
-        found[row] = _crossed(np.clip(rising, 0.0, rows), np.multiply(quantiles, rows), edges)
+
+def risen(below: np.ndarray) -> np.ndarray:
+    """Return the nearest numbers of rows that increase from 0 to all rows, by least squares.
+
+    Examples
+    --------
+    >>> risen(np.array([[0.0, 3.0, 1.0, 8.0], [0.0, -1.0, 1.0, -3.0]])).tolist()
+    [[0.0, 2.0, 2.0, 8.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    # slow to import, and not always needed
+    from scipy.optimize import isotonic_regression
+
+    found = np.zeros(below.shape)
+    for line, estimated in zip(found, below, strict=True):
+        line[-1] = max(estimated[-1], 0.0)
+        if len(line) > 2:  # noqa: PLR2004 - edges between the ends
+            line[1:-1] = np.clip(isotonic_regression(estimated[1:-1]).x, 0.0, line[-1])
     return found
 
 

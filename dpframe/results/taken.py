@@ -14,6 +14,7 @@ from dpframe.results.read_off import MomentsPart, RatioPart
 from dpframe.results.record_noise import ColumnPart
 
 __all__ = [
+    "ADDED_OR_RENAMED",
     "CELLS_AS_RELEASED",
     "FEWER_ROWS",
     "ROW_BY_ROW",
@@ -27,6 +28,9 @@ __all__ = [
 
 _ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})
 """Steps that put columns beside those released."""
+
+ADDED_OR_RENAMED = _ADDED | {"rename"}
+"""Steps after which all cells are where they were."""
 
 FEWER_ROWS = frozenset({"head", "tail", "select"})
 """Steps after which rows may be missing."""
