@@ -12,7 +12,7 @@ from dpframe.doors.release import release
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
 from dpframe.queries import asking
-from dpframe.queries.kinds import By, GivenBounds, Keys
+from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.quantiles import Quantile, Quantiles
 from dpframe.results.certificate import ATTRIBUTE
 
@@ -34,6 +34,9 @@ class RangesAccessor:
                 "this frame was released, and quantiles are read off a release of ranges for "
                 "nothing: .dp.quantiles(q), as in .dp.quantiles([0.25, 0.5, 0.75])."
             )
+        return self._released(query, spend)
+
+    def _released(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
         return release(self._frame, query, **spend)
 
     def ranges(
@@ -50,7 +53,7 @@ class RangesAccessor:
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
         caps = caps_of(spend)
         query = asking.ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
-        return release(self._frame, query, **spend)
+        return self._released(query, spend)
 
     def quantile(
         self,

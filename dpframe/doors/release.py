@@ -33,8 +33,8 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
-from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.binned import read_off
+from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import selected
 from dpframe.queries.timescale import durations, moments
@@ -280,8 +280,7 @@ def _released(
     certificate = attach(released, replace(record, columns=described))
     read = read_off(planned.table.query)
     if read is not None:
-        how_read = {"level": read.level, "simultaneous": read.simultaneous}
-        return quantiles(released, read.quantiles, **how_read)
+        return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(released, certificate, how)
 
 

@@ -124,7 +124,6 @@ class Ranges(Query):
         return None if isinstance(self.bins, int) else _clipped(self.column, self.bins)
 
 
-
 def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     """Return bounds of a column in bins that were given in the call, by column."""
     if not isinstance(query, Ranges) or query.bounds is None:
@@ -186,9 +185,10 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
             f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
             f"value between the bounds is in one of them; got {shown(bins)}."
         )
-    if intervals.left.dtype.kind == "f" and not np.isfinite(
-        [intervals.left[0], intervals.right[-1]]
-    ).all():
+    if (
+        intervals.left.dtype.kind == "f"
+        and not np.isfinite([intervals.left[0], intervals.right[-1]]).all()
+    ):
         raise QueryError(
             f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
             f"in the last bin; got {shown(bins)}."
@@ -241,9 +241,7 @@ def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
     return index_of([lower + one for one in step])
 
 
-def _check_covered(
-    column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds
-) -> None:
+def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds) -> None:
     """Refuse bins that end inside the bounds, or are of something else."""
     if bounds is None:
         return

@@ -8,7 +8,15 @@ from dpframe.errors import QueryError
 from dpframe.results.promise import Certificate, Certified, first_of
 from dpframe.results.record_quantiles import QuantilesStep
 
-__all__ = ["DENOISED", "ENDS", "PERCENT", "ends_of", "followers", "put_beside", "quantile_intervals"]
+__all__ = [
+    "DENOISED",
+    "ENDS",
+    "PERCENT",
+    "ends_of",
+    "followers",
+    "put_beside",
+    "quantile_intervals",
+]
 
 DENOISED = "_denoised"
 ENDS = ("_low", "_high")

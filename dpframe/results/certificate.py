@@ -20,7 +20,14 @@ from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
 from dpframe.results.digest import digest
 from dpframe.results.private import is_private
-from dpframe.results.promise import FORMAT, UNSEALED, Certificate, Certified, Concatenation, parts_of
+from dpframe.results.promise import (
+    FORMAT,
+    UNSEALED,
+    Certificate,
+    Certified,
+    Concatenation,
+    parts_of,
+)
 from dpframe.results.reading import read, schema_of_record
 from dpframe.results.recorded import check_recorded
 

@@ -235,7 +235,9 @@ def _about_intervals(step: IntervalsStep) -> str:
 def _about_quantiles(step: QuantilesStep) -> str:
     at_once = " for all at once" if step.simultaneous else ""
     listed = ", ".join(f"{q:g}" for q in step.quantiles)
-    return f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
+    return (
+        f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
+    )
 
 
 def _about_suggestion(step: SuggestionPart) -> str:

@@ -31,9 +31,7 @@ def is_distribution(released: pd.DataFrame) -> bool:
 def gather_distribution(released: pd.DataFrame, level: float) -> Drawn:
     """Gather the numbers of rows below the edges, made increasing, with intervals of each."""
     level = check_level(level)
-    certificate = check_before(
-        verify(released), "kind='distribution'", allowed=ADDED_OR_RENAMED
-    )
+    certificate = check_before(verify(released), "kind='distribution'", allowed=ADDED_OR_RENAMED)
     found = distribution_of(released, certificate, "kind='distribution'")
     below, rising = below_edges(found.rows), risen(below_edges(found.rows))
     errors = deviations(found.known, len(found.bins), [0.0])
@@ -55,10 +53,6 @@ def _index(found: Distribution, names: list[Hashable]) -> pd.Index:
     edges = found.edges
     if found.groups is None:
         return edges.rename(names[-1])
-    levels = [
-        found.groups.get_level_values(at).repeat(len(edges)) for at in range(len(names) - 1)
-    ]
+    levels = [found.groups.get_level_values(at).repeat(len(edges)) for at in range(len(names) - 1)]
     along = edges[np.tile(np.arange(len(edges)), len(found.groups))]
     return pd.MultiIndex.from_arrays([*levels, along], names=names)
-
-

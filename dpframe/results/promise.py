@@ -140,7 +140,9 @@ class Certificate(Part):
         selected = [column.kind == "quantile" for column in self.columns]
         require(self.mechanism.selects == (self.selection is not None), "selecting is described")
         read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
-        require(set(selected) == {read} or not self.digest, "quantiles alone are selected or read off")
+        require(
+            set(selected) == {read} or not self.digest, "quantiles alone are selected or read off"
+        )
         known = all(column.loadings for column in self.columns) or read
         require(known or not self.digest, "all columns but quantiles have loadings")
 

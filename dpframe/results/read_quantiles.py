@@ -1,4 +1,4 @@
-"""What it is to read quantiles off a released distribution: the table, and what is said about it."""
+"""Quantiles of a released distribution: the table, and what is said about it."""
 
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -123,19 +123,21 @@ def _values(found: Distribution, step: QuantilesStep, certificate: Certificate) 
 
 
 def _rounded_up(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.maximum(np.ceil(middle).astype(np.int64), edges[1])
+    found: np.ndarray = np.maximum(np.ceil(middle).astype(np.int64), edges[1])
+    return found
 
 
 def _rounded_down(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.minimum(np.floor(middle).astype(np.int64), edges[-2])
+    found: np.ndarray = np.minimum(np.floor(middle).astype(np.int64), edges[-2])
+    return found
 
 
 def _numbers(edges: pd.Index) -> np.ndarray:
     """Return edges as numbers: times in microseconds from the first one."""
     if edges.dtype.kind not in "mM":
-        return edges.to_numpy(np.float64)
+        return np.asarray(edges, np.float64)
     counted = np.array([microseconds(edge) for edge in edges])
-    return (counted - counted[0]).astype(np.float64)
+    return np.asarray(counted - counted[0], np.float64)
 
 
 def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
@@ -150,9 +152,7 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
     quantiles = np.array(step.quantiles)
     if groups is None:
         return pd.Index(quantiles, name=LEVEL)
-    levels = [
-        groups.get_level_values(at).repeat(len(quantiles)) for at in range(groups.nlevels)
-    ]
+    levels = [groups.get_level_values(at).repeat(len(quantiles)) for at in range(groups.nlevels)]
     every = np.tile(quantiles, len(groups))
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
@@ -186,5 +186,3 @@ def _times(first: Moment, last: Moment) -> TimesPart:
         return TimesPart("in seconds", 0, bounds, None)
     zone = None if first.tzinfo is None else str(first.tzinfo)
     return TimesPart("from the lower bound, in seconds", bounds[0], bounds, zone)
-
-

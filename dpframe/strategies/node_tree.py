@@ -18,7 +18,7 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.laws import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
-from dpframe.strategies.contrasts import contrasts, restored
+from dpframe.strategies.contrasts import restored
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
@@ -117,7 +117,7 @@ class NodeTree:
         found = mean_products(self.sizes, self.bins)
         return [math.sqrt(found.variances(self.described(0, scale).tau, 0.0)[0])]
 
-    def described(self, table: int, scale: float) -> Structure:  # noqa: ARG002
+    def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
         precisions = _of_layers(self.sizes) @ self._precisions(scale)
         tau = tuple(float(one) for one in precisions**-0.5)
@@ -195,9 +195,7 @@ def _powers(bits: int, levels: int) -> tuple[int, ...]:
     return (2 ** (bits // levels + 1),) * more + (2 ** (bits // levels),) * (levels - more)
 
 
-def _shared(
-    sizes: tuple[int, ...], bins: int
-) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _shared(sizes: tuple[int, ...], bins: int) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
     """Return the mean variance of a tree at epsilon 1, and what its levels may move by.
 
     With continuous noise, a count has the precision `s^2 / 2`. Where shares are best, all have the

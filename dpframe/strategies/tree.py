@@ -93,7 +93,7 @@ class ContrastTree:
             sums = along[:, :, 0]
         return np.concatenate([sums, *reversed(found)], axis=1).ravel()
 
-    def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:  # noqa: ARG002
+    def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the numbers in all bins; no scale changes how contrasts are read."""
         left = measured.reshape(self.groups, -1)
         sums, left = left[:, :1].astype(np.float64), left[:, 1:]
@@ -113,7 +113,7 @@ class ContrastTree:
         found = mean_products(self.sizes, self.bins)
         return [math.sqrt(found.variances([scale * tau for tau in self.tau], _ROUNDING)[0])]
 
-    def described(self, table: int, scale: float) -> Structure:  # noqa: ARG002
+    def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
         tau = tuple(scale * one for one in self.tau)
         return Structure("tree", self.sizes, layers_of(self.sizes), tau, _ROUNDING)
@@ -137,9 +137,7 @@ def _planned(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     return min(found, key=lambda one: one[0])[1:]
 
 
-def _scaled(
-    sizes: tuple[int, ...], bins: int
-) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _scaled(sizes: tuple[int, ...], bins: int) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
     """Return the mean variance of a tree where a row moves it by 1, and its scales."""
     counted = mean_products(sizes, bins).of_noise[0]
     moved = np.array([1.0, *(1 - 1 / size for size in sizes)])
