@@ -12,7 +12,9 @@ from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.reach import reach_of
 from dpframe.privacy.sensitivity import Footprint
-from dpframe.strategies import Output, Source, Workload, node_tree as nodes, tree as contrasts
+from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies import node_tree as nodes
+from dpframe.strategies import tree as contrasts
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.prefixes import mean_products, prefix_products
 

@@ -42,7 +42,7 @@ def kernel_of(tree, norm, scale=1.0):
 
 
 def units(groups, bins, caps):
-    """All numbers of rows by cell that one unit can have: at most c in each of g groups, m in all."""
+    """All units there are, by cell: at most c rows in each of g groups, and m in all."""
     rows, most, each = caps
     for unit in itertools.product(range(each + 1), repeat=groups * bins):
         by_group = np.reshape(unit, (groups, bins)).sum(axis=1)
