@@ -6,6 +6,7 @@ from typing import Unpack
 from dpframe.arguments import is_label, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.queries.asking_margins import margins
 from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
@@ -41,6 +42,7 @@ __all__ = [
     "aggregate",
     "count",
     "histogram",
+    "margins",
     "mean",
     "quantile",
     "ranges",
