@@ -44,13 +44,14 @@ from dpframe.results.combine import combine
 from dpframe.results.consistent import consistent
 from dpframe.results.csv_files import read_csv, write_csv
 from dpframe.results.denoise import denoised, denoising_report
-from dpframe.results.editing import rename, replay, round, suppress, unstack
+from dpframe.results.editing import replay, round, suppress, unstack
 from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.promise import Certificate, Concatenation
 from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
+from dpframe.results.renaming import rename
 from dpframe.results.report import report
 from dpframe.results.suggested import best
 from dpframe.results.to_pandera import schema_of

@@ -38,6 +38,12 @@ _ELSEWHERE = {
 }
 """What keywords are called in other libraries."""
 
+_NOT_THERE = {
+    ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
+    "declared, or the table in a copy for show. rename() takes columns and levels.",
+}
+"""What to do in place of keywords that pandas has, by call."""
+
 
 def with_keywords(function: _Function) -> _Function:
     """Show the keywords that a function passes on in its signature, and refuse all others by name.
@@ -159,6 +165,8 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
     known
         The keywords that there are, in order.
     """
+    if (called, name) in _NOT_THERE:
+        return CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
     close = nearest(name, known)
     hint = f"; did you mean {close!r}?" if close else f". It takes {', '.join(known)}."
     return CallError(f"{called}() has no keyword {name!r}{hint}")

@@ -12,7 +12,7 @@ from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
 from dpframe.queries.quantiles import Quantiles
-from dpframe.results import adding, choosing, editing, intervals, plot, plot_map
+from dpframe.results import adding, choosing, editing, intervals, plot, plot_map, renaming
 from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
 from dpframe.results.csv_files import write_csv
@@ -107,9 +107,15 @@ class DPAccessor(PrivateAccessor):
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
         return ratio(self._frame, numerator, denominator, level)
 
-    def percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+    def percent(
+        self,
+        column: Hashable | None = None,
+        level: float = 0.95,
+        *,
+        by: Hashable | list[Hashable] | None = None,
+    ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level)
+        return percent(self._frame, column, level, by=by)
 
     def quantiles(
         self,
@@ -132,9 +138,15 @@ class DPAccessor(PrivateAccessor):
         flags = {"simultaneous": simultaneous, "sampling": sampling}
         return adding.with_intervals(self._frame, level, **flags)
 
-    def with_percent(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+    def with_percent(
+        self,
+        column: Hashable | None = None,
+        level: float = 0.95,
+        *,
+        by: Hashable | list[Hashable] | None = None,
+    ) -> pd.DataFrame:
         """Add percentages as columns, and keep the certificate; see `dpframe.with_percent`."""
-        return adding.with_percent(self._frame, column, level)
+        return adding.with_percent(self._frame, column, level, by=by)
 
     def report(
         self,
@@ -193,7 +205,7 @@ class DPAccessor(PrivateAccessor):
         levels: Mapping[Hashable, str] | None = None,
     ) -> pd.DataFrame:
         """Rename columns and levels of the release; see `dpframe.rename`."""
-        return editing.rename(self._frame, columns, levels=levels)
+        return renaming.rename(self._frame, columns, levels=levels)
 
     def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
         """Make columns of the keys of a level; see `dpframe.unstack`."""

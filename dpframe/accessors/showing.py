@@ -78,6 +78,12 @@ _FOR_RELEASED = {
         "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
         "total": "Use .dp.combine(weights).",
         "hist": "Use .dp.plot().",
+        "map replace": "Keys and numbers stay as they were released: relabel the column before it "
+        "is declared, or the table in a copy for show. Labels of columns and levels are changed by "
+        ".dp.rename(columns, levels=...).",
+        "swaplevel reorder_levels": "Levels stay in the order of by=: put them in another one in a "
+        "copy for show.",
+        "rename_axis": "Use .dp.rename(levels={...}).",
         "append merge join": "Use dpf.concat(releases, keys=..., name=...).",
         "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.columns.contained import contained
@@ -22,6 +23,7 @@ _KINDS: tuple[tuple[tuple[type, ...], str, str], ...] = (  # types, in words, wh
     ((datetime, np.datetime64), "points in time", "time"),
     ((date,), "dates", "date"),
     ((timedelta, np.timedelta64), "durations", "duration"),
+    ((pd.Period,), "periods", "period"),
 )
 
 

@@ -42,14 +42,15 @@ def consistent_tables(estimates: Mapping[Axes, object], wanted: Iterable[Axes]) 
     """Return tables without negative cells that agree, from larger ones down.
 
     The total is kept, or 0 if it is negative. One-way tables are the nearest ones with that total,
-    and two-way tables the nearest ones with the one-way tables as their sums. So the accurate
-    tables stay as they are but for negative cells, and no table waits for the noise of a larger
-    one. What `estimates` does not hold is the sum of a larger table.
+    and two-way tables the nearest ones with the one-way tables as their sums. So cells of a large
+    table that are raised to 0 do not change the tables above it. What `estimates` does not hold is
+    the sum of a larger table.
 
     Parameters
     ----------
     estimates
-        Tables that agree, by sets of at most two attributes.
+        Tables by sets of at most two attributes. Where they do not agree, as after rounding, the
+        smaller ones count.
     wanted
         Sets of the tables to return. Of each, or of a larger one, there is an estimate.
 

@@ -11,11 +11,14 @@ import numpy as np
 
 __all__ = ["nearest_table", "rounded_table"]
 
-ROUNDS = 100  # real tables need up to 6
+ROUNDS = 100  # real tables need up to 10
 RIDGE = 2.0**-24  # of the average row, in Newton steps
 TRIES = 30  # of step lengths, each half or twice the one before
 SCALINGS = 2  # at the end
 CLOSE = 2.0**-40  # of the total: what sums may lack when the search ends
+FEW = 2000  # cells, for one program
+OPEN = 4  # cells of a larger table to decide on first, for each of its sums
+LEANINGS = 20
 NOTHING = 2.0**-24  # a cell as close to a whole number is that number
 
 
@@ -153,12 +156,13 @@ def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     """
     floors = np.floor(table + NOTHING)
     shares = np.clip(table - floors, 0.0, 1.0)
-    for steps in (_inside(shares), _beyond(floors, shares)):
-        moved = _cheapest(steps, rows - floors.sum(axis=1), columns - floors.sum(axis=0))
-        rounded = np.asarray(floors + moved)
-        if _has_sums(rounded, rows, columns):
-            return rounded
-    return _filled(floors, rows, columns)  # whatever the solver did
+    missing = rows - floors.sum(axis=1), columns - floors.sum(axis=0)
+    rounded = floors + _raised(shares, *missing)
+    if not _has_sums(rounded, rows, columns):
+        rounded = floors + _cheapest(_beyond(floors, shares), *missing).moved
+    if not _has_sums(rounded, rows, columns):  # whatever the solver did
+        rounded = _filled(floors, rows, columns)
+    return np.asarray(rounded)
 
 
 class _Steps(NamedTuple):
@@ -171,11 +175,57 @@ class _Steps(NamedTuple):
     most: np.ndarray
 
 
-def _inside(shares: np.ndarray) -> _Steps:
-    """Return steps up of cells between whole numbers: `(1 - f)^2 - f^2 = 1 - 2 f`."""
-    row, column = np.nonzero(shares > NOTHING)
-    ones = np.ones(row.size)
-    return _Steps(row, column, ones, 1 - 2 * shares[row, column], ones)
+class _Moves(NamedTuple):
+    """The cheapest changes of cells, and what one more in a sum would cost; nan: not known."""
+
+    moved: np.ndarray
+    of_rows: np.ndarray
+    of_columns: np.ndarray
+
+
+def _raised(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return ones for the cells to round up. If none are allowed, sums are not the given ones.
+
+    A cell with the share f costs `(1 - f)^2 - f^2 = 1 - 2 f`. In a large table, the program decides
+    on the cells that lean neither way, and its prices of sums tell whether the others lean right.
+    """
+    free = np.flatnonzero(shares > NOTHING)
+    if not free.size:
+        return np.zeros(shares.shape)
+    decided = max(FEW, OPEN * sum(shares.shape))
+    lean = _leaning(shares, rows, columns) if free.size > decided else shares
+    price = 1 - 2 * shares
+    order = free[np.argsort(np.abs(lean.flat[free]), kind="stable")]
+    while True:
+        row, column = np.divmod(order[:decided], shares.shape[1])
+        left = np.divmod(order[decided:], shares.shape[1])
+        raised = np.zeros(shares.shape)
+        raised[left] = lean[left] > 0
+        one = np.ones(row.size)
+        steps = _Steps(row, column, one, price[row, column], one)
+        found = _cheapest(steps, rows - raised.sum(axis=1), columns - raised.sum(axis=0))
+        gain = np.where(raised > 0, 1, -1) * (found.of_rows[:, None] + found.of_columns - price)
+        if (gain[left] >= -NOTHING).all():
+            return np.asarray(raised + found.moved)
+        decided *= 4
+
+
+def _leaning(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return shares plus levels of rows and columns: about as many as needed are above 0."""
+    lean = shares
+    for _ in range(LEANINGS):
+        lean = lean - _middle(lean, rows)[:, None]
+        lean = lean - _middle(lean.T, columns)
+    return lean
+
+
+def _middle(table: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return for each row what so many of its cells are above."""
+    ordered = -np.sort(-table, axis=1)
+    ordered = np.hstack([ordered[:, :1] + 1, ordered, ordered[:, -1:] - 1])
+    above = np.clip(counts, 0, table.shape[1]).astype(np.intp)
+    rows = np.arange(above.size)
+    return np.asarray((ordered[rows, above] + ordered[rows, above + 1]) / 2)
 
 
 def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
@@ -191,22 +241,15 @@ def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
     )
 
 
-def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the cheapest changes of cells that change sums as given, or none where there are none.
-
-    What is not whole, or does not have these sums, is for the caller to see.
-    """
+def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
+    """Return the cheapest changes of cells that change sums as given, or none where none do."""
     from scipy import sparse  # slow to import, and few releases need them
     from scipy.optimize import linprog
 
-    moved = np.zeros((rows.size, columns.size))
-    variables = np.arange(steps.row.size)
-    if not variables.size:
-        return moved
-    places = np.append(steps.row, rows.size + steps.column), np.tile(variables, 2)
+    m, variables = rows.size, np.arange(steps.row.size)
+    places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
     sums = sparse.csr_array(
-        (np.tile(steps.signs, 2), places),
-        shape=(rows.size + columns.size, variables.size),
+        (np.tile(steps.signs, 2), places), shape=(m + columns.size, variables.size)
     )
     found = linprog(
         steps.prices,
@@ -215,9 +258,11 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> np.ndarra
         bounds=np.column_stack([np.zeros(variables.size), steps.most]),
         method="highs-ds",
     )
-    if found.x is not None:
-        np.add.at(moved, (steps.row, steps.column), steps.signs * np.rint(found.x))
-    return moved
+    moved = np.zeros((m, columns.size))
+    if found.status != 0:
+        return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))
+    np.add.at(moved, (steps.row, steps.column), steps.signs * np.rint(found.x))
+    return _Moves(moved, found.eqlin.marginals[:m], found.eqlin.marginals[m:])
 
 
 def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:

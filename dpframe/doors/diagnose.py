@@ -17,6 +17,7 @@ from dpframe.columns.describing import in_short
 from dpframe.columns.silence import silent
 from dpframe.declaration.facts import Declaration
 from dpframe.doors.diagnose_keys import key_hint, not_found
+from dpframe.doors.diagnose_where import where_hint
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
@@ -261,7 +262,8 @@ def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> I
     left = np.ones(found.rows, bool)
     yield _Line("rows", "in all", found.rows, found.rows, found.rows, found.units(left))
     for step in found.steps:
-        left &= ~step.left_out
+        before, left = left, left & ~step.left_out
+        by_where = table.where if step.kind == "where" else None
         yield _Line(
             "rows",
             _words(step, table, declaration),
@@ -269,7 +271,7 @@ def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> I
             found.rows,
             int(np.count_nonzero(left)),
             found.units(left),
-            key_hint(found, step),
+            key_hint(found, step) or where_hint(by_where, before, left, found.column),
         )
     counted = int(np.count_nonzero(left))
     hint = _group_hint(found, table)
@@ -344,7 +346,8 @@ def _lines_of_source(
     part = "rows of an output" if out.grid is None else f"values of {out.column}"
     if out.where is not None:
         part = f"{part} where {out.where.text}"
-        yield _Line(part, "condition not met", counted - left, counted, left)
+        hint = where_hint(out.where, among, rows, found.column)
+        yield _Line(part, "condition not met", counted - left, counted, left, hint=hint)
     if out.grid is None or out.bounds is None:
         return
     valued = found.valued(out.column, out.grid, rows)

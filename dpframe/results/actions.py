@@ -265,7 +265,8 @@ def _with_intervals(frame: pd.DataFrame, certificate: Certified, step: Intervals
 def _with_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep) -> _Made:
     """Add percentages and their intervals."""
     label = frame.columns[label_place(frame, step.column)]
-    shares = percent(frame, label, step.level)[["estimate", "low", "high"]]
+    levels = [name for name in frame.index.names if str(name) in (step.by or ())]
+    shares = percent(frame, label, step.level, by=levels or None)[["estimate", "low", "high"]]
     shares.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *ENDS)])
     return put_beside(frame, shares, step.step), certificate
 

@@ -3,7 +3,7 @@
 As in `choosing`, each call writes down a step, which `actions` carries out.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.results.actions import after
 from dpframe.results.certificate import verify
-from dpframe.results.quotients import column_of_shares
+from dpframe.results.quotients import column_of_shares, levels_of
 from dpframe.results.record_added import IntervalsStep, PercentStep
 from dpframe.results.wide import is_wide
 
@@ -79,7 +79,11 @@ def with_intervals(
 
 @with_keywords
 def with_percent(
-    released: pd.DataFrame, column: Hashable | None = None, level: float = 0.95
+    released: pd.DataFrame,
+    column: Hashable | None = None,
+    level: float = 0.95,
+    *,
+    by: Hashable | Sequence[Hashable] | None = None,
 ) -> pd.DataFrame:
     """Add the percentages of the total of a column as columns, and keep the certificate.
 
@@ -90,7 +94,7 @@ def with_percent(
     ----------
     released
         A released frame with all its rows, neither rounded nor suppressed.
-    column, level
+    column, level, by
         As for `percent`.
 
     Returns
@@ -103,8 +107,8 @@ def with_percent(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If there is no such column, it is no count or sum, the level is not in (0, 1), a label is
-        taken, or a step was taken that changes rows or numbers.
+        If there is no such column, it is no count or sum, the level is not in (0, 1), `by` names no
+        levels, a label is taken, or a step was taken that changes rows or numbers.
 
     Examples
     --------
@@ -119,7 +123,8 @@ def with_percent(
     """
     level = check_level(level)
     certificate, place = column_of_shares(released, column, "with_percent")
+    levels = levels_of(released.index, by)
+    within = tuple(str(released.index.names[at]) for at in levels) or None
     name = str(released.columns[place])
-    return after(
-        released, certificate, PercentStep("with_percent", name, level, certificate.digest)
-    )
+    step = PercentStep("with_percent", name, within, level, certificate.digest)
+    return after(released, certificate, step)

@@ -12,6 +12,7 @@ __all__ = [
     "DENOISED",
     "ENDS",
     "PERCENT",
+    "SUFFIXES",
     "ends_of",
     "followers",
     "put_beside",
@@ -21,7 +22,7 @@ __all__ = [
 DENOISED = "_denoised"
 ENDS = ("_low", "_high")
 PERCENT = "_percent"
-_SUFFIXES = (DENOISED, *ENDS, PERCENT, *(f"{PERCENT}{end}" for end in ENDS))
+SUFFIXES = (DENOISED, *ENDS, PERCENT, *(f"{PERCENT}{end}" for end in ENDS))
 
 
 def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
@@ -34,12 +35,12 @@ def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[i
         return {}
     labels = list(frame.columns)
     size = len(first_of(certificate).columns)
-    mine = {f"{labels[place]}{suffix}": suffix for suffix in _SUFFIXES}
+    mine = {f"{labels[place]}{suffix}": suffix for suffix in SUFFIXES}
     longer = {
         f"{other}{suffix}"
         for other in labels[:size]
         if len(str(other)) > len(str(labels[place]))
-        for suffix in _SUFFIXES
+        for suffix in SUFFIXES
     }
     return {
         at: mine[label]

@@ -5,7 +5,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar, cast
@@ -49,6 +49,8 @@ _CALLS = (
     ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .with_intervals "
     "and .with_percent, and by dpf.concat"
 )
+_OWN = "What else is computed from it belongs in a frame of its own."
+
 C = TypeVar("C", bound=Certified)
 
 
@@ -234,11 +236,16 @@ def _altered(frame: pd.DataFrame, certificate: Certified) -> str:
     except BaseException:  # as above
         found = [Change("it holds other values")]
     calls = dict.fromkeys(change.call for change in found if change.call)
+    instead = dict.fromkeys(change.instead for change in found if change.instead)
+    kept = "" if instead and not calls else f"; its certificate is kept by {_and(calls) or _CALLS}"
     return (
         f"{'; '.join(change.what for change in found)}. It says nothing about this one. Go back to "
-        f"the released frame; its certificate is kept by {' and '.join(calls) or _CALLS}. What "
-        "else is computed from it belongs in a frame of its own."
+        f"the released frame{kept}. {' '.join([*instead, _OWN])}"
     )
+
+
+def _and(calls: Iterable[str]) -> str:
+    return " and ".join(calls)
 
 
 def _sealed(frame: pd.DataFrame, certificate: Certified) -> Certified:

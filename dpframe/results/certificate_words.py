@@ -12,7 +12,7 @@ from dpframe.results.record import (
     SelectionPart,
     UnitPart,
 )
-from dpframe.results.record_added import IntervalsStep
+from dpframe.results.record_added import IntervalsStep, PercentStep
 from dpframe.results.record_noise import ColumnPart, MechanismPart
 from dpframe.results.record_quantiles import QuantilesStep
 from dpframe.results.record_steps import (
@@ -240,6 +240,12 @@ def _about_quantiles(step: QuantilesStep) -> str:
     )
 
 
+def _about_percent(step: PercentStep) -> str:
+    within = "" if step.by is None else f" by {', '.join(step.by)}"
+    beside = f"beside it, with intervals at {step.level:g}"
+    return f"percentages of the total of {step.column}{within} {beside}"
+
+
 def _about_suggestion(step: SuggestionPart) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
@@ -258,9 +264,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "concat": _about_tables,
     "suggest": _about_suggestion,
     "with_intervals": _about_intervals,
-    "with_percent": lambda step: (
-        f"percentages of the total of {step.column} beside it, with intervals at {step.level:g}"
-    ),
+    "with_percent": _about_percent,
     "quantiles": _about_quantiles,
     "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
 }

@@ -23,7 +23,7 @@ __all__ = ["TablesByColumns", "check_margins", "consistent", "made_consistent"]
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
 
-_LARGEST = 2.0**62
+_LARGEST = 2.0**61
 _METHOD = "consistent"
 
 
@@ -148,14 +148,15 @@ def _whole(
         tuple(sorted(axes[name])): _cells(table.iloc[:, at], certificates[name], axes[name])
         for name, table in tables.items()
     }
+    largest = max(float(np.abs(cells).max()) for cells in estimates.values())
+    if largest > _LARGEST:  # so that all of them are whole numbers of 64 bits
+        estimates = {own: cells * (_LARGEST / largest) for own, cells in estimates.items()}
     found = whole_tables(consistent_tables(estimates, estimates))
     whole = {
         name: found[tuple(sorted(own))].transpose(np.argsort(np.argsort(own)))
         for name, own in axes.items()
     }
-    return {
-        name: np.minimum(cells, _LARGEST).astype(np.int64).ravel() for name, cells in whole.items()
-    }
+    return {name: cells.astype(np.int64).ravel() for name, cells in whole.items()}
 
 
 def _cells(column: pd.Series, certificate: Certificate, axes: Sequence[int]) -> np.ndarray:
@@ -190,7 +191,7 @@ def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
         method=_METHOD,
         members=(_METHOD,),
         asked=_METHOD,
-        options={"parents": "given"},
+        options={},
         across="rows",
         graph=None,
         noise_variance=None if column.std_error is None else column.std_error**2,

@@ -18,6 +18,12 @@ _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
 _EDIT = ".dp.round and .dp.suppress"
 _ADD = ".dp.with_intervals and .dp.with_percent"
 _COMPUTED = ("_low", "_high", "estimate", "percent")
+_MOVED = "Labels stay with what they name: .dp.rename would put a wrong one there."
+_LEVELS = "Levels stay in the order of by=: put them in another one in a copy for show."
+_KEYS = (
+    "Keys stay as they were released: relabel the column before it is declared, or the table in a "
+    "copy for show."
+)
 _NAMES = {"objects": "object", "booleans": "bool"}
 
 
@@ -81,10 +87,14 @@ def _labels(frame: pd.DataFrame) -> list[Any]:
 
 
 class Change(NamedTuple):
-    """What was changed, as a part of a sentence, and the call that does so; empty for none."""
+    """What was changed, as a part of a sentence, and the call that does so; empty for none.
+
+    Where no call can do so, a sentence may say what else to do.
+    """
 
     what: str
     call: str = ""
+    instead: str = ""
 
 
 def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
@@ -109,12 +119,26 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     ["column 'rate' was added", 'the rows are in another order']
     """
     found = content_of(frame)
+    relabeled = [*_relabeled("level", found, kept), *_relabeled("column", found, kept)]
+    if relabeled:  # values are elsewhere by their labels alone
+        return relabeled
     renamed = _renamed(found, kept)
     return [
         *_of_levels(found, kept),
         *_of_labels(found, kept, renamed),
         *(_of_rows(found, kept) or _of_values(found, kept, renamed)),
     ]
+
+
+def _relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
+    """Say whether labels changed places, and nothing under them did."""
+    here, there = ((one.levels if what == "level" else one.columns) for one in (found, kept))
+    labels, before = ([part.label for part in parts] for parts in (here, there))
+    same = [part.unordered for part in here] == [part.unordered for part in there]
+    apart = len({part.unordered for part in there}) == len(there)
+    if same and apart and labels != before and sorted(labels) == sorted(before):
+        moved = [new for new, old in zip(labels, before, strict=True) if new != old]
+        yield Change(f"{_listed(what, moved)} have each other's labels", instead=_MOVED)
 
 
 def _renamed(found: ContentPart, kept: ContentPart) -> dict[str, str]:
@@ -139,6 +163,8 @@ def _of_levels(found: ContentPart, kept: ContentPart) -> Iterator[Change]:
         yield Change(f"{_listed('level', reset)} of the index became {became}")
     elif len(names) != len(before):
         yield Change(f"the index has {len(names)} levels in place of {len(before)}", ".dp.unstack")
+    elif sorted(names) == sorted(before):
+        yield Change("the levels of the index are in another order", instead=_LEVELS)
     else:
         yield Change(
             f"the levels of the index are called {names!r} in place of {before!r}", _RENAME
@@ -199,7 +225,8 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
         elif old.unordered == new.unordered:
             yield Change(f"{what} {new.label!r} changed places")
         else:
-            yield Change(f"{what} {new.label!r} were changed", "" if key else _EDIT)
+            call, instead = ("", _KEYS) if key else (_EDIT, "")
+            yield Change(f"{what} {new.label!r} were changed", call, instead)
 
 
 def _named(part: SeriesPart) -> str:

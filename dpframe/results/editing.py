@@ -1,4 +1,4 @@
-"""Releases rounded, suppressed in part and renamed, for those who read them.
+"""Releases rounded, suppressed in part and unstacked, for those who read them.
 
 As in `choosing`, each call writes down a step. `replay` does all of them again.
 """
@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
-from dpframe.arguments import is_unicode, shown
+from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn
 from dpframe.errors import CertificateError, QueryError
@@ -21,14 +21,13 @@ from dpframe.results.record_noise import MOST_DECIMALS
 from dpframe.results.record_steps import (
     ConcatStep,
     DenoiseStep,
-    RenameStep,
     RoundStep,
     SuppressStep,
     UnstackStep,
 )
 from dpframe.results.wide import is_wide, stacked
 
-__all__ = ["rename", "replay", "round", "suppress", "unstack"]
+__all__ = ["replay", "round", "suppress", "unstack"]
 
 
 @with_keywords
@@ -156,64 +155,6 @@ def suppress(
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
-    return after(released, certificate, step)
-
-
-@with_keywords
-def rename(
-    released: pd.DataFrame,
-    columns: Mapping[Hashable, str] | None = None,
-    *,
-    levels: Mapping[Hashable, str] | None = None,
-) -> pd.DataFrame:
-    """Rename columns and levels of the index of a release, and keep its certificate.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    columns
-        New labels by old ones. Computed columns follow those that they were computed from.
-    levels
-        New names of levels by old ones.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If there is no such column or level, or a new label is no text, or taken.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
-    >>> list(rename(released, {"count": "trips"}).dp.interval().columns)
-    ['trips_low', 'trips_high']
-    """
-    certificate = verify(released)
-    renamed, relabeled = dict(columns or {}), dict(levels or {})
-    for new in [*renamed.values(), *relabeled.values()]:
-        if not isinstance(new, str) or not new or not is_unicode(new):
-            raise QueryError(f"a new label must be a text that is not empty, got {shown(new)}.")
-    for label in renamed:
-        place = place_of(released, label, "columns")
-        if certificate.unstacked is None and place >= len(first_of(certificate).columns):
-            raise QueryError(
-                f"column {label!r} has the label of what it was computed from. Rename that."
-            )
-    for level in relabeled:
-        if level is None or level not in list(released.index.names):
-            raise QueryError(
-                f"levels must be among {list(released.index.names)!r}, got {shown(level)}."
-            )
-    step = RenameStep(
-        "rename",
-        {str(old): new for old, new in renamed.items()},
-        {str(old): new for old, new in relabeled.items()},
-        certificate.digest,
-    )
     return after(released, certificate, step)
 
 

@@ -16,7 +16,7 @@ from dpframe.errors import QueryError
 from dpframe.queries.comparisons import comparisons
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name
 
-__all__ = ["check_condition", "check_keys"]
+__all__ = ["check_condition", "check_keys", "compared", "may_match"]
 
 _ONE_AND_MANY = {
     "boolean": ("a boolean", "booleans"),
@@ -61,10 +61,10 @@ def check_condition(
     QueryError
         If a constant is compared with values that are all of other kinds.
     """
-    for label, constant in _compared(condition):
+    for label, constant in compared(condition):
         values = named[label]
         present = values[~missing(values)]
-        if len(present) and not _may_match(present, constant):
+        if len(present) and not may_match(present, constant):
             whole = isinstance(constant, float) and constant.is_integer()
             written = int(constant) if whole else constant
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
@@ -74,7 +74,7 @@ def check_condition(
             )
 
 
-def _compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
+def compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
     """Find the constants that a condition compares with a name."""
     for found in comparisons(condition):
         match found:
@@ -86,7 +86,7 @@ def _compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
                 yield label, constant
 
 
-def _may_match(values: pd.Series, constant: float | str) -> bool:
+def may_match(values: pd.Series, constant: float | str) -> bool:
     """Tell whether a value is of a kind that conditions compare with a constant."""
     if not isinstance(constant, str):
         return not np.isnan(numbers(values)).all()

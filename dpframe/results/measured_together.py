@@ -123,12 +123,17 @@ def loading_weights(column: ColumnPart, structure: StructurePart) -> dict[str, f
 
 
 def errors_of_shares(
-    column: ColumnPart, structure: StructurePart, a: np.ndarray, b: np.ndarray
+    column: ColumnPart,
+    structure: StructurePart,
+    a: np.ndarray,
+    b: np.ndarray,
+    levels: Sequence[int] = (),
 ) -> dict[str, float | np.ndarray]:
-    """Return by block the deviation of `a x_i - b sum_j x_j`, over all cells j of a table.
+    """Return by block the deviation of `a x_i - b sum_j x_j`, over all cells j of a group.
 
-    With V the variance of a cell and T that of the sum of all n cells, the covariance of the two is
-    `T / n` for every cell: `a^2 V - 2 a b T / n + b^2 T`.
+    With V the variance of a cell and T that of the sum of the n cells of its group, the covariance
+    of the two is `T / n` for every cell: `a^2 V - 2 a b T / n + b^2 T`. V and T are those of the
+    first cell and group: others are smaller, by rounding alone, and so is all of this.
 
     Parameters
     ----------
@@ -138,12 +143,16 @@ def errors_of_shares(
         How cells were measured; of margins.
     a, b
         One per cell.
+    levels
+        Positions of the levels of the index whose keys make groups; none: all cells are one.
     """
     found: dict[str, float | np.ndarray] = {}
+    group = np.zeros(structure.sizes)
+    group[tuple(0 if k in levels else slice(None) for k in range(group.ndim))] = 1
+    cells = np.count_nonzero(group)
     for block, weight in loading_weights(column, structure).items():
         described = structure.described[block]
-        cells = described.leaves
-        total = described.variance(np.ones(cells))
+        total = described.variance(group)
         own = described.deviation**2
         variance = a * a * own - 2 * a * b * total / cells + b * b * total
         found[block] = np.abs(weight) * np.sqrt(np.maximum(variance, 0))

@@ -1,13 +1,6 @@
-"""Quotients of released cells, with intervals that hold however small the numbers are.
+"""Quotients of released cells: of two columns, and of each row in a total."""
 
-A quotient `r = x / y` is what makes `x - r y` zero. So r is in the interval when the released
-`X - r Y` is no further from 0 than the noise of that very combination reaches: the test is inverted
-(Fieller 1954), in place of a first-order error, which fails where Y is not far from 0.
-"""
-
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,46 +11,14 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
-from dpframe.results.border import border
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.computed import noted
+from dpframe.results.fieller import Noise, Parts, Quotients, estimated
 from dpframe.results.measured_together import check_apart, errors_of_shares
 from dpframe.results.record_noise import ColumnPart
 from dpframe.results.taken import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 
-__all__ = ["column_of_shares", "percent", "ratio"]
-
-_Parts: TypeAlias = dict[str, float | np.ndarray]
-_Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[_Parts, _Parts | None]]
-
-# where a quotient is looked for between what fits best and an end: close to it, then evenly
-_BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Quotient:
-    """Quotients of two released numbers in every row.
-
-    Parameters
-    ----------
-    top, bottom
-        The released numbers.
-    least
-        What is divided by where the lower number is smaller.
-    span
-        Where the quotients lie, whatever the data hold.
-    unit
-        About how large they are.
-    noise
-        From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts.
-    """
-
-    top: np.ndarray
-    bottom: np.ndarray
-    least: float
-    span: tuple[float, float]
-    unit: float
-    noise: _Noise
+__all__ = ["column_of_shares", "levels_of", "percent", "ratio"]
 
 
 @with_keywords
@@ -124,7 +85,7 @@ def ratio(
     x, y = certificate.columns[above], certificate.columns[below]
     loadings = x.deviations, y.deviations
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[_Parts, None]:
+    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
         blocks = dict.fromkeys([*loadings[0], *loadings[1]])
         return {
             block: np.abs(a * loadings[0].get(block, 0.0) - b * loadings[1].get(block, 0.0))
@@ -133,7 +94,7 @@ def ratio(
 
     span = _span(x, y)
     own = [norm(one.deviations.values()) for one in (x, y)]
-    quotient = _Quotient(
+    quotient = Quotients(
         _numbers(released, certificate, above),
         _numbers(released, certificate, below),
         least=1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0,
@@ -141,18 +102,22 @@ def ratio(
         unit=_unit(span, *own),
         noise=noise,
     )
-    return noted(_table(released, certificate, quotient, level), certificate, "ratio")
+    return noted(estimated(released, certificate, quotient, level), certificate, "ratio")
 
 
 @with_keywords
 def percent(
-    released: pd.DataFrame, column: Hashable | None = None, level: float = 0.95
+    released: pd.DataFrame,
+    column: Hashable | None = None,
+    level: float = 0.95,
+    *,
+    by: Hashable | Sequence[Hashable] | None = None,
 ) -> pd.DataFrame:
     """Return every row's percentage of the total of a released column, with error and interval.
 
-    The total is the sum over the rows of the table, whose noise goes into both: the combination
-    `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio` does. Percentages
-    within a group are the `ratio` of a count with a condition to the count of the group.
+    The total is the sum over the rows of the table, or of a group of them, whose noise goes into
+    both: the combination `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio`
+    does.
 
     Parameters
     ----------
@@ -162,6 +127,9 @@ def percent(
         The column, a count or a sum; `None`: the only one there is.
     level
         Confidence level of the intervals, in (0, 1), each by itself.
+    by
+        A level of the index, or a list of them: percentages are of the total of the rows with the
+        same keys there. `None`: of all rows.
 
     Returns
     -------
@@ -174,32 +142,64 @@ def percent(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If there is no such column, or it is no count or sum, or the level is not in (0, 1).
+        If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
+        names no levels, or all of them.
 
     Examples
     --------
     >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "A", "A"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
-    >>> percent(released)["estimate"].to_dict()
-    {'A': 75.0, 'B': 25.0}
+    >>> trips = pd.DataFrame({"day": [0, 0, 0, 0, 1], "zone": ["A", "B", "A", "A", "B"]})
+    >>> query = dpf.count(by=["day", "zone"], keys={"day": [0, 1], "zone": ["A", "B"]})
+    >>> released = dpf.release(trips, query, epsilon=1e6)
+    >>> percent(released)["estimate"].to_list(), percent(released, by="day")["estimate"].to_list()
+    ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
     """
     level = check_level(level)
     certificate, place = column_of_shares(released, column, "percent")
+    levels = levels_of(released.index, by)
+    together = _rows_together(released.index, levels)
     described = certificate.columns[place]
     values = _numbers(released, certificate, place)
-    noise = _noise_of_shares(certificate, described, len(values))
-    zero, one = np.zeros(len(values)), np.ones(len(values))
-    total = float(np.max(norm(noise(zero, one)[0].values()), initial=0.0))
-    quotient = _Quotient(
+    noise = _noise_of_shares(certificate, described, together, levels)
+    errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
+    of_sums = np.where(errors > 0, errors, 1.0)
+    quotient = Quotients(
         values,
-        np.full(len(values), values.sum()),
-        least=1.0 if described.kind == "count" else total or 1.0,
+        _in_all(values, together),
+        least=1.0 if described.kind == "count" else of_sums,
         span=(0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf),
         unit=1.0,
         noise=noise,
     )
-    return noted(100 * _table(released, certificate, quotient, level), certificate, "percent")
+    return noted(100 * estimated(released, certificate, quotient, level), certificate, "percent")
+
+
+def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
+    """Return the positions of the levels whose keys make groups of rows; none for all rows.
+
+    Parameters
+    ----------
+    index
+        The index of a release.
+    by
+        As for `percent`.
+
+    Raises
+    ------
+    QueryError
+        If there is no such level, or all are named.
+    """
+    if by is None:
+        return []
+    names = list(index.names)
+    given = list(by) if isinstance(by, list) else [by]
+    places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
+    if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
+        raise QueryError(
+            f"by must name some of the levels of the index, {names!r}, each once and not all of "
+            f"them, got {', '.join(map(shown, given)) or 'none'}; several as a list."
+        )
+    return sorted(places)
 
 
 def column_of_shares(
@@ -224,38 +224,61 @@ def column_of_shares(
     )
 
 
-_WITHIN = (
-    " For percentages within a year, say, release .dp.aggregate(by='year', n=dpf.count(), "
-    "late=dpf.count(where=...)) and take its .dp.ratio('late', 'n')."
-)
+_WITHIN = " For percentages within a level, say year, use by='year' there."
 
 
-def _noise_of_shares(certificate: Certificate, column: ColumnPart, rows: int) -> _Noise:
-    """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells."""
+def _rows_together(index: pd.Index, levels: list[int]) -> np.ndarray:
+    """Return for every row the number of its group: rows with the same keys."""
+    groups = np.zeros(len(index), np.intp)
+    for level in levels:
+        keys, known = index.get_level_values(level).factorize()
+        _, groups = np.unique(groups * len(known) + keys, return_inverse=True)
+    return groups
+
+
+def _in_all(parts: float | np.ndarray, together: np.ndarray) -> np.ndarray:
+    """Return for every row the sum over its group."""
+    sums: np.ndarray = np.bincount(together, np.broadcast_to(parts, together.shape))[together]
+    return sums
+
+
+def _noise_of_shares(
+    certificate: Certificate, column: ColumnPart, together: np.ndarray, levels: Sequence[int]
+) -> Noise:
+    """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
     structure = certificate.mechanism.structure
     if structure is not None:
-        return lambda a, b: (errors_of_shares(column, structure, a, b), None)
+        return lambda a, b: (errors_of_shares(column, structure, a, b, levels), None)
     common = set(certificate.common_blocks)
     cells = {
-        block: np.broadcast_to(np.abs(loading), rows)
+        block: np.broadcast_to(np.abs(loading), together.shape)
         for block, loading in column.deviations.items()
         if block not in common
     }
     shared = {block: part for block, part in column.deviations.items() if block in common}
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[_Parts, _Parts]:
-        parts: _Parts = {}
-        largest: _Parts = {}
+    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, Parts]:
+        parts: Parts = {}
+        largest: Parts = {}
         for block, own in cells.items():
-            others = np.sqrt(np.maximum(np.square(own).sum() - np.square(own), 0))
+            squares = np.square(own)
+            others = np.sqrt(np.maximum(_in_all(squares, together) - squares, 0))
             parts[block] = np.hypot((a - b) * own, b * others)
-            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * own.max(initial=0.0))
+            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
         for block, loading in shared.items():
-            total = np.broadcast_to(loading, rows).sum()
+            total = _in_all(loading, together)
             parts[block] = largest[block] = np.abs(a * loading - b * total)
         return parts, largest
 
     return noise
+
+
+def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:
+    """Return for every row the largest part of its group."""
+    most = np.zeros(together.max(initial=-1) + 1)
+    np.maximum.at(most, together, parts)
+    of_rows: np.ndarray = most[together]
+    return of_rows
 
 
 def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | None) -> Hashable:
@@ -311,75 +334,3 @@ def _unit(span: tuple[float, float], above: np.ndarray, below: np.ndarray) -> fl
         return largest
     errors = float(np.max(above)), float(np.max(below))
     return errors[0] / errors[1] if all(errors) else 1.0
-
-
-def _table(
-    released: pd.DataFrame, certificate: Certificate, quotient: _Quotient, level: float
-) -> pd.DataFrame:
-    """Estimate quotients, with their errors and intervals."""
-    with np.errstate(all="ignore"):  # a warning could depend on what was released
-        low, high = _interval(certificate, quotient, level)
-        bottom = np.where(
-            np.abs(quotient.bottom) < quotient.least,
-            np.copysign(quotient.least, quotient.bottom),
-            quotient.bottom,
-        )
-        first, last = quotient.span
-        bottom = np.maximum(bottom, quotient.least) if first > -np.inf else bottom
-        estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
-        one = np.ones(len(estimate))
-        parts, _ = quotient.noise(one, estimate)
-        error = np.minimum(norm(parts.values()) / np.abs(bottom), last - first)
-    columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
-    return pd.DataFrame(columns, index=released.index)
-
-
-def _interval(
-    certificate: Certificate, quotient: _Quotient, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of all quotients that are not rejected.
-
-    They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
-    and an end of what is possible, those not rejected are nearly always those up to some r: half-
-    widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
-    their border is then halved in.
-    """
-    accepts = _test(certificate, quotient, level)
-    first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
-    best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
-    best = np.clip(np.where(np.isnan(best), first, best), first, last)
-    low = best + (first - best) * _BETWEEN[::-1, None]
-    high = best + (last - best) * _BETWEEN[:, None]
-    places = np.concatenate([low, best[None], high])
-    accepted = np.array([accepts(t) for t in places])
-    none = ~accepted.any(axis=0)
-    columns = np.arange(len(best))
-    start = accepted.argmax(axis=0)
-    end = len(places) - 1 - accepted[::-1].argmax(axis=0)
-    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, len(places) - 1)
-    ends = [
-        border(accepts, places[outside, columns], places[inside, columns])
-        for outside, inside in ((below, start), (above, end))
-    ]
-    low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(ends[0]))
-    high = np.where(
-        none | (end == len(places) - 1), quotient.span[1], quotient.unit * np.tan(ends[1])
-    )
-    return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
-
-
-def _test(
-    certificate: Certificate, quotient: _Quotient, level: float
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the test of quotients, given as angles."""
-    mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    law = mechanism.distribution
-
-    def accepts(t: np.ndarray) -> np.ndarray:
-        a, b = np.cos(t), quotient.unit * np.sin(t)
-        parts, largest = quotient.noise(a, b)
-        off = np.abs(a * quotient.top - b * quotient.bottom)
-        return law.sum_holds(off, parts, mechanism.scales, level, largest=largest, groups=groups)
-
-    return accepts

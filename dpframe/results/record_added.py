@@ -48,6 +48,9 @@ class PercentStep(Part):
         What kind of step it was.
     column
         The column, a count or a sum.
+    by
+        Levels of the index: the total is that of the rows with the same keys there; null: of all
+        rows.
     level
         Confidence level of `<column>_percent_low` and `<column>_percent_high`.
     of
@@ -56,5 +59,6 @@ class PercentStep(Part):
 
     step: Literal["with_percent"]
     column: str
+    by: Annotated[tuple[str, ...], Limits(min_length=1)] | None
     level: _Level
     of: Digest

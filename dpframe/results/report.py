@@ -67,7 +67,7 @@ def report(
     path
         Where to write it; what is there is replaced. `None`: it is only returned.
     level
-        Confidence level of the intervals, in (0, 1).
+        Confidence level of the intervals, in (0, 1), but for those that are columns of a table.
     percent
         Whether counts and sums are shown as percentages of their totals, too.
 
@@ -121,7 +121,6 @@ def report(
     sound = all(table.stamp.sound for table in tables)
     page: str = template.render(
         title=title,
-        level=f"{100 * level:g} %",
         tables=tables,
         sound=sound,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

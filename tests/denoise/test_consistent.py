@@ -119,6 +119,16 @@ def test_the_order_of_attributes_is_free():
     assert np.array_equal(whole_tables({(2, 0): made[2, 0]})[2, 0].shape, (7, 4))
 
 
+def test_estimates_that_were_rounded_agree_again():
+    estimates = {axes: np.rint(table) for axes, table in agreeing(noisy(3)).items()}
+    assert disagreement(estimates) > 1e-3
+    made = consistent_tables(estimates, SETS)
+    assert disagreement(made) < 1e-12
+    assert made[()] == estimates[()]
+    assert np.array_equal(whole_tables(made)[()], made[()])
+    assert disagreement(whole_tables(made)) == 0
+
+
 @pytest.mark.parametrize("deviation", [3.0, 20.0, 500.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_whole_tables_agree_to_the_last_bit(seed, deviation):

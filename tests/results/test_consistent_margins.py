@@ -109,3 +109,9 @@ def test_tables_of_margins_alone():
     three = frame.dp.margins(COLUMNS, ways=3, **ENOUGH)
     with pytest.raises(QueryError, match="at most two columns"):
         dpf.consistent(three)
+
+
+def test_counts_with_very_wide_noise_still_agree():
+    tables = people().dp.margins(COLUMNS, ways=2, **(ENOUGH | {"epsilon": 1e-11}))
+    assert tables["sex", "age"]["count"].abs().max() > 1e11
+    check_agreement(dpf.consistent(tables))

@@ -68,6 +68,10 @@ CHANGES = {
         lambda f: f[f.columns[::-1]],
         ["the columns are in another order"],
     ),
+    "labels of columns exchanged": (
+        lambda f: f.rename(columns={"flights": "paid", "paid": "flights"}),
+        ["columns 'paid', 'flights' have each other's labels"],
+    ),
     "an index that was reset": (
         lambda f: f.reset_index(),
         ["level 'zone' of the index became a column"],
@@ -106,6 +110,8 @@ CALLS = {
     "a dropped column": r"kept by \.dp\.select\(columns=\.\.\.\)\. ",
     "a renamed column": r"kept by \.dp\.rename\. ",
     "a changed value": r"kept by \.dp\.round and \.dp\.suppress\. ",
+    "labels of columns exchanged": r"the released frame\. Labels stay with what they name",
+    "other keys": r"frame\. Keys stay as they were released: relabel the column before",
     "an added column": r"kept by \.dp\.sort_values, \.head, .* in a frame of its own",
 }
 
@@ -114,6 +120,33 @@ CALLS = {
 def test_the_error_names_the_call_that_keeps_the_certificate(name):
     with pytest.raises(CertificateError, match=CALLS[name]):
         dpf.verify(CHANGES[name][0](released("several")))
+
+
+LEVELS = {
+    "levels": (
+        lambda f: f.swaplevel(),
+        r"the levels of the index are in another order\. .* frame\. Levels stay in the order",
+    ),
+    "levels and rows": (
+        lambda f: f.swaplevel().sort_index(),
+        r"levels of the index are in another order; the rows are in another order.*\.sort_values\.",
+    ),
+    "names": (
+        lambda f: f.rename_axis(["day", "zone"]),
+        r"levels 'day', 'zone' have each other's labels\. .* frame\. Labels stay with",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_change_places_are_not_to_be_renamed(name):
+    change, message = LEVELS[name]
+    frame = released("two keys")
+    changed = change(frame)
+    changed.attrs = frame.attrs
+    with pytest.raises(CertificateError, match=message) as error:
+        dpf.verify(changed)
+    assert "kept by .dp.rename" not in str(error.value)
 
 
 def test_frames_without_attrs_are_told_where_they_were_lost():

@@ -1,4 +1,4 @@
-"""Rounded, suppressed and renamed releases: what they say, and that their intervals still hold."""
+"""Rounded and suppressed releases: what they say, and that their intervals still hold."""
 
 import numpy as np
 import pandas as pd
@@ -152,44 +152,6 @@ def test_a_relative_error_in_percent_is_warned_of():
 def test_limits_are_checked(kind, limits, message):
     with pytest.raises(QueryError, match=message):
         released(kind).dp.suppress(**limits)
-
-
-def test_names_change_wherever_they_are_said():
-    frame = released("denoised")
-    made = frame.dp.rename({"count": "flights"}, levels={"zone": "borough"})
-    assert list(made.columns) == ["flights", "flights_denoised"]
-    assert list(made.index.names) == ["borough"] and list(frame.index.names) == ["zone"]
-    assert made.dp.certificate.columns[0].name == "flights"
-    assert list(made.dp.interval().columns) == ["flights_low", "flights_high"]
-    assert dpf.replay(made, frame).equals(made)
-
-
-@pytest.mark.parametrize(
-    ("names", "levels", "message"),
-    [
-        ({"fee": "x"}, None, "columns must name columns"),
-        ({"fare": "flights"}, None, "'flights' would be the name of two"),
-        ({"fare": "zone"}, None, "'zone' would be the name of two"),
-        ({"fare": 1}, None, "a new label must be a text"),
-        ({"fare": ""}, None, "a new label must be a text"),
-        ({"fare": "\ud800"}, None, "a new label must be a text"),
-        (None, {"day": "x"}, "levels must be among"),
-    ],
-)
-def test_names_are_checked(names, levels, message):
-    with pytest.raises(QueryError, match=message):
-        released("several").dp.rename(names, levels=levels)
-
-
-def test_denoised_columns_have_no_names_of_their_own():
-    with pytest.raises(QueryError, match="Rename that"):
-        released("denoised").dp.rename({"count_denoised": "best"})
-
-
-def test_names_can_be_exchanged():
-    frame = released("several").dp.rename({"flights": "paid", "paid": "flights"})
-    assert list(frame.columns)[:2] == ["paid", "flights"]
-    assert [part.where for part in frame.dp.certificate.columns[:2]] == [None, "paid"]
 
 
 def test_hostile_names_do_nothing():

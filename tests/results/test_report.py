@@ -106,6 +106,41 @@ def test_numbers_are_those_of_the_release_and_its_intervals(declared):
     assert set(shown) <= set(found)
 
 
+def test_what_is_in_the_table_is_shown_once():
+    frame = publishing.released("two keys")
+    table = (
+        frame.dp.with_percent(by="zone", level=0.5)
+        .dp.with_intervals(0.8)
+        .dp.round({"count": -1, "count_percent": 1})
+        .dp.suppress(below=310)
+        .dp.rename({"count": "trips"}, levels={"zone": "borough"})
+    )
+    page = Page(dpf.report(table, percent=True))
+    for label in table.columns[1:]:
+        assert label not in page.texts
+    assert "of the total by borough" in page.texts and "with 50 % interval" in page.texts
+    assert page.texts.count("80 % interval") == 1 and "95 % interval" not in page.texts
+    assert "No percentages" not in page.text
+    shown = table.dropna()
+    assert 0 < len(shown) < len(table)
+    for row in shown.itertuples(index=False):
+        share, *ends = row[1:4]
+        assert f"{share:.1f} % ({ends[0]:.1f} to {ends[1]:.1f})" in page.texts
+        assert f"{row[4]:,.0f} to {row[5]:,.0f}" in page.texts
+    assert "nan" not in page.text
+
+
+def test_percentages_that_are_not_there_are_said_not_to_be():
+    several = publishing.released("several").dp.with_percent("flights").dp.round(0)
+    page = Page(dpf.report(several, percent=True)).text
+    assert "No percentages of paid" in page and "No percentages of flights" not in page
+    alone = (
+        publishing.released("one key").dp.with_intervals().dp.select(columns=["count", "count_low"])
+    )
+    texts = Page(dpf.report(alone)).texts
+    assert {"count_low", "95 % interval", "computed from the release"} <= {*texts}
+
+
 def test_a_number_that_may_be_all_noise_is_marked(visits):
     keys = {"ward": ["north", "nobody"]}
     released = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=1)
