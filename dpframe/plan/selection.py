@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import MOST_GROUPS, shown
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
 from dpframe.plan.cells import cells_of, with_inner
@@ -172,6 +172,7 @@ def plan_selection(
     epsilon = _allowed(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     bins = _bins(column, query)
+    _check_size(groups.size, len(bins.axis))
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
@@ -191,6 +192,15 @@ def _allowed(spend: Spend, declaration: Declaration) -> Fraction:
         f"epsilon must be > 0 to select quantiles, got {spend.kind}={float(spend.amount):g}: they "
         "cost no delta. Give epsilon > 0."
     )
+
+
+def _check_size(groups: int, bins: int) -> None:
+    """Refuse more numbers of rows than fit in memory."""
+    if groups * bins > MOST_GROUPS:
+        raise QueryError(
+            f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
+            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
+        )
 
 
 def _bins(column: OutputColumn, query: Quantile) -> Bins:
