@@ -46,7 +46,7 @@ _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
 class CellLookup:
-    """Finds the cells of rows, the extra cell `cells.size` for rows in none.
+    """Finds the cells of rows, the extra cell `cells.places` for rows in none.
 
     Parameters
     ----------
@@ -56,6 +56,7 @@ class CellLookup:
 
     def __init__(self, cells: Cells) -> None:
         self._axes = cells.axes
+        self._together = bool(cells.margins)
         self._product = cells.product
         self._choose = None if cells.chosen is None else _chooser(cells.chosen, cells.product)
 
@@ -69,11 +70,20 @@ class CellLookup:
         length
             Number of rows.
         """
+        if self._together:
+            return self._outside(position, length)
         if len(self._axes) == 1:
             codes = position(self._axes[0])
         else:
             codes = self._combined(position, length)
         return codes if self._choose is None else self._choose(codes)
+
+    def _outside(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
+        """Give the rows 1 that have no place on some axis, and all others 0."""
+        outside = np.zeros(length, np.int64)
+        for axis in self._axes:
+            outside |= position(axis) == len(axis)
+        return outside
 
     def _combined(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
         """Positions in the product of the axes, row-major."""
@@ -91,11 +101,18 @@ class CellLookup:
 def finder(axis: Axis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
-        return _bin_finder(axis.keys)
+        return _bin_finder(axis.keys, clipped=axis.clipped)
     find = _key_finder(AxisKeys(axis.keys), values.dense(column.iloc[:0]))
+    if axis.rest:
+        find = _with_rest(find, len(axis) - 1)
     if isinstance(column.dtype, pd.SparseDtype):
         return lambda block: find(values.dense(block))
     return find
+
+
+def _with_rest(find: Finder, last: int) -> Finder:
+    """Find all that is none of the keys at the last of them."""
+    return lambda block: np.minimum(find(block), last)
 
 
 def wants_many_rows(axis: Axis, dtype: object) -> bool:
@@ -252,10 +269,10 @@ def _is_text(key: object) -> bool:
     return isinstance(key, str) and is_unicode(key)
 
 
-def _bin_finder(bins: pd.IntervalIndex) -> Finder:
+def _bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
     """Search the one interval that can hold a number: the first whose right edge is not passed."""
     if bins.left.dtype.kind in "mM":
-        return _bin_finder_of_times(bins)
+        return _bin_finder_of_times(bins, clipped=clipped)
     left = np.append(bins.left.to_numpy(np.float64), np.nan)  # comparisons with NaN are false
     right: np.ndarray = bins.right.to_numpy(np.float64)
     side: Literal["left", "right"] = "left" if bins.closed_right else "right"
@@ -264,13 +281,22 @@ def _bin_finder(bins: pd.IntervalIndex) -> Finder:
     def find(block: pd.Series) -> np.ndarray:
         numbers = values.numbers(block)
         place: np.ndarray = np.searchsorted(right, numbers, side=side)
-        place[~above(left[place], numbers)] = len(right)
+        inside = above(left[place], numbers)
+        if clipped:
+            _clip(place, inside, ~np.isnan(numbers), len(right))
+        place[~inside] = len(right)
         return place
 
     return find
 
 
-def _bin_finder_of_times(bins: pd.IntervalIndex) -> Finder:
+def _clip(place: np.ndarray, inside: np.ndarray, valid: np.ndarray, size: int) -> None:
+    """Put what is below all bins into the first, and what is above into the last, in place."""
+    inside |= valid & ((place == 0) | (place == size))
+    np.minimum(place, size - 1, out=place)
+
+
+def _bin_finder_of_times(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
     """Search the interval that can hold a point in time, or a duration."""
     left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
     left = np.append(left, np.iinfo(np.int64).max)  # above all times
@@ -282,7 +308,10 @@ def _bin_finder_of_times(bins: pd.IntervalIndex) -> Finder:
     def find(block: pd.Series) -> np.ndarray:
         found, valid = view(block)
         place: np.ndarray = np.searchsorted(right, found, side=side)
-        place[~(above(left[place], found) & valid)] = len(right)
+        inside = above(left[place], found) & valid
+        if clipped:
+            _clip(place, inside, valid, len(right))
+        place[~inside] = len(right)
         return place
 
     return find

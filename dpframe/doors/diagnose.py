@@ -13,10 +13,10 @@ import pandas as pd
 
 from dpframe.arguments import shown
 from dpframe.calls import with_keywords
-from dpframe.columns import values
-from dpframe.columns.describing import in_short, kinds_of
+from dpframe.columns.describing import in_short
 from dpframe.columns.silence import silent
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.diagnose_keys import key_hint, not_found
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
@@ -26,15 +26,12 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import asking
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Axis, BinAxis
+from dpframe.queries.tasks import Cells
 from dpframe.results.private import Diagnosis
 
 __all__ = ["diagnose"]
 
 _Result = TypeVar("_Result")
-
-_MOST_OFTEN = 3
-_SAMPLE = 1000  # values of a column that say of what kind they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,8 @@ def diagnose(
     groups
         Whether to show groups in place of steps: one row per declared group, with `rows` and
         `units` before caps, what is `counted` (units, for a query of units), what caps have left
-        out (`lost`), and which part of the group that is (`share_lost`).
+        out (`lost`), and which part of the group that is (`share_lost`). For margins, a dict of
+        such frames, by columns.
 
     Returns
     -------
@@ -117,11 +115,12 @@ def diagnose(
         return _overview(frame, declaration, groups=groups)
     engine, asked = checked(frame, queries)
     tables = {name: table_of(query, declaration) for name, query in asked.items()}
-    show = _by_group if groups else _by_step
 
-    def look(rows: pd.DataFrame) -> dict[Hashable, Diagnosis]:
+    def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
         return {
-            name: Diagnosis.of(show(_followed(rows, table), table, declaration))
+            name: _by_group(_followed(rows, table), table)
+            if groups
+            else _by_step(_followed(rows, table), table, declaration)
             for name, table in tables.items()
         }
 
@@ -199,12 +198,12 @@ def _followed(rows: pd.DataFrame, table: Table) -> Followed:
     return Followed(rows, table.task(sorted(table.terms)))
 
 
-def _by_step(found: Followed, table: Table, declaration: Declaration) -> pd.DataFrame:
+def _by_step(found: Followed, table: Table, declaration: Declaration) -> Diagnosis:
     lines = [
         *_lines_of_rows(found, table, declaration),
         *_lines_of_values(found, table, declaration),
     ]
-    return _as_frame(lines)
+    return Diagnosis.of(_as_frame(lines))
 
 
 def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
@@ -221,24 +220,34 @@ def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=index)
 
 
-def _by_group(found: Followed, table: Table, declaration: Declaration) -> pd.DataFrame:
-    """One row per declared group."""
-    there, counted = _there(found, table), found.rows_by_cell(found.kept)
+def _by_group(found: Followed, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
+    """One row per declared group; of margins, by columns."""
+    if not table.query.margins:
+        return _groups(found, table.query, table.cells)
+    axes = {axis.column: axis for axis in table.cells.axes}
+    return {
+        columns: _groups(found, part, Cells(tuple(map(axes.__getitem__, columns))))
+        for columns, part in table.query.margins.items()
+    }
+
+
+def _groups(found: Followed, query: Query, cells: Cells) -> Diagnosis:
+    there, counted = _there(found, query, cells), found.rows_by_cell(found.kept, cells)
     columns = {
-        "rows": found.rows_by_cell(found.grouped),
-        "units": found.units_by_cell(found.grouped),
+        "rows": found.rows_by_cell(found.grouped, cells),
+        "units": found.units_by_cell(found.grouped, cells),
         "counted": counted,
         "lost": there - counted,
         "share_lost": _share(there - counted, there),
     }
-    return pd.DataFrame(columns, index=table.cells.index)
+    return Diagnosis.of(pd.DataFrame(columns, index=cells.index))
 
 
-def _there(found: Followed, table: Table) -> np.ndarray:
+def _there(found: Followed, query: Query, cells: Cells) -> np.ndarray:
     """Return what a query would count in every group without caps."""
-    if table.query.counts_units:
-        return found.units_by_cell(found.grouped)
-    return found.rows_by_cell(found.grouped)
+    if query.counts_units:
+        return found.units_by_cell(found.grouped, cells)
+    return found.rows_by_cell(found.grouped, cells)
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -256,11 +265,11 @@ def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> I
         yield _Line(
             "rows",
             _words(step, table, declaration),
-            int(np.count_nonzero(step.left_out)),
+            int(np.count_nonzero(step.rows)),
             found.rows,
             int(np.count_nonzero(left)),
             found.units(left),
-            _key_hint(found, step),
+            key_hint(found, step),
         )
     counted = int(np.count_nonzero(left))
     hint = _group_hint(found, table)
@@ -270,9 +279,7 @@ def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> I
 def _words(step: Step, table: Table, declaration: Declaration) -> str:
     """Say what leaves rows out."""
     if step.axis is not None:
-        label = step.axis.column
-        known = "in no bin" if isinstance(step.axis, BinAxis) else "not a declared key"
-        return f"{label} is missing" if step.kind == "missing key" else f"{label} is {known}"
+        return f"{step.axis.column} is {not_found(step.kind, step.axis)}"
     match step.kind:
         case "where":
             return f"where {table.where.text}" if table.where else ""
@@ -294,45 +301,26 @@ def _words(step: Step, table: Table, declaration: Declaration) -> str:
     return f"beyond {step.kind}={cap[step.kind]}"
 
 
-def _key_hint(found: Followed, step: Step) -> str:
-    """Say which keys are not declared, or why no row can have one that is."""
-    if step.kind != "undeclared key" or step.axis is None or not step.left_out.any():
-        return ""
-    if not found.matched(step.axis):
-        kinds = kinds_of(_sample(found, step)), kinds_of(_keys(step.axis))
-        (held, classes), (wanted, known) = kinds
-        if not classes & known:
-            what = "bins are of" if isinstance(step.axis, BinAxis) else "keys are"
-            return f"{what} {wanted}, the column holds {held}: no row can match"
-    often = found.most_often(step.axis.column, step.left_out, _MOST_OFTEN)
-    listed = ", ".join(f"{in_short(value)} ({rows:,})" for value, rows in often)
-    return f"most often {listed}" if listed else ""
-
-
-def _sample(found: Followed, step: Step) -> list[object]:
-    """Take some values of the rows that a step leaves out."""
-    rows = np.flatnonzero(step.left_out)[:_SAMPLE]
-    column = found.column(step.axis.column) if step.axis is not None else pd.Series()
-    sample: list[object] = values.objects(values.dense(column).iloc[rows]).tolist()
-    return sample
-
-
-def _keys(axis: Axis) -> list[object]:
-    keys = axis.keys.left if isinstance(axis, BinAxis) else axis.keys
-    listed: list[object] = keys[:_SAMPLE].astype(object).tolist()
-    return listed
-
-
 def _group_hint(found: Followed, table: Table) -> str:
-    """Name the group of which caps leave out most."""
-    if not table.cells.axes or not table.cells.size:
+    """Name the group of which caps leave out most; of margins, all rows are one."""
+    cells, inner = table.cells, found.inner
+    if not cells.axes or not cells.size or cells.margins or inner == cells.size:
         return ""
-    there = _there(found, table)
-    lost = _share(there - found.rows_by_cell(found.kept), there)
+    there, kept = (
+        by_cell.reshape(-1, inner).sum(axis=1)
+        for by_cell in (
+            _there(found, table.query, cells),
+            found.rows_by_cell(found.kept, cells),
+        )
+    )
+    lost = _share(there - kept, there)
     worst = int(np.argmax(lost))
     if lost[worst] <= 0:
         return ""
-    (key,) = table.cells.index[worst : worst + 1].tolist()  # 1998, not np.int64(1998)
+    (key,) = cells.index[worst * inner : worst * inner + 1].tolist()  # 1998, not np.int64(1998)
+    if inner > 1:
+        *own, _ = key  # all but the bin
+        key = tuple(own) if own[1:] else own[0]
     named = in_short(key)
     return f"caps leave out {lost[worst]:.1%} of group {named}, the most; see groups=True"
 

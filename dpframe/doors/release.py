@@ -17,13 +17,13 @@ from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
 from dpframe.doors.charging import after_charge, check_recorded, entry_of
+from dpframe.doors.denoising import Denoisings, denoisings_of
 from dpframe.doors.log import log_charge, log_release
 from dpframe.doors.options import ReleaseOptions
 from dpframe.doors.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import QueryError
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -39,7 +39,7 @@ from dpframe.queries.quantiles import quantiles_asked
 from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
-from dpframe.results.denoise_checks import Denoising, Described, check_denoising
+from dpframe.results.denoise_checks import Denoising
 from dpframe.results.packed import packed_loadings
 from dpframe.results.read_off import moments_part, ratio_part
 from dpframe.strategies import Estimate, MechanismName
@@ -164,7 +164,7 @@ def release(
         )
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
-    denoisings = _denoisings(plan, indexes, denoise, graph)
+    denoisings = denoisings_of(plan, indexes, denoise, graph)
     what = "; ".join(dict.fromkeys(planned.table.asked.words for planned in plan.tables.values()))
     entry = entry_of(what, plan, declaration, name=name, note=note)
     records = {
@@ -176,30 +176,31 @@ def release(
         declaration.ledger.charge(entry)
         log_charge(entry, declaration.ledger)
 
-    def measure() -> dict[Hashable, pd.DataFrame]:
+    def measure() -> dict[Hashable, Any]:
         ledger = ledger_of(declaration.ledger, entry)
         exact = _exact(frame, engine, plan)
         estimates = {
             measurement: _estimates(one, measurement, plan.how.law)
             for measurement, one in zip(plan.measurements, exact, strict=True)
         }
-        return {
+        frames = {
             key: _released(
                 estimates[planned.measurement][planned.own],
                 planned,
                 index=indexes[key],
                 record=replace(records[key], ledger=ledger),
-                how=denoisings.get(key),
+                how=denoisings.tables.get(key),
             )
             for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
         }
+        return _by_query(frames, denoisings)
 
-    frames = _by_query(after_charge(measure))
+    frames = after_charge(measure)
     log_release(entry)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
-def _by_query(frames: Mapping[Hashable, pd.DataFrame]) -> dict[Hashable, Any]:
+def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
     """Gather the tables of a query that asks for several, by their columns."""
     found: dict[Hashable, Any] = {}
     for key, frame in frames.items():
@@ -207,7 +208,8 @@ def _by_query(frames: Mapping[Hashable, pd.DataFrame]) -> dict[Hashable, Any]:
             found.setdefault(key.query, {})[key.columns] = frame
         else:
             found[key] = frame
-    return found
+    several = {key.query for key in frames if isinstance(key, TableName)}
+    return found | {name: how.together(name, found[name]) for name in several}
 
 
 def checked_plan(
@@ -228,34 +230,6 @@ def checked_plan(
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
     return engine, plan
-
-
-def _denoisings(
-    plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
-) -> dict[Hashable, Denoising]:
-    """Check how the tables are to be denoised, before anything is charged."""
-    if method is None:
-        if graph is not None:
-            raise QueryError('graph is for denoising: give denoise="auto" as well.')
-        return {}
-    described = {name: _described(planned) for name, planned in plan.tables.items()}
-    return {
-        name: check_denoising(method, indexes[name], columns, graph=graph)
-        for name, columns in described.items()
-        # a table of means that the method is not for stays as it is beside others
-        if len(described) == 1 or method == "auto" or any(col.is_total for col in columns)
-    }
-
-
-def _described(planned: TablePlan) -> list[Described]:
-    return [
-        Described(
-            column.name,
-            column.kind,
-            None if prediction.per_row else prediction.std_error * column.step,
-        )
-        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
-    ]
 
 
 def _exact(frame: Frame, engine: Engine, plan: Plan) -> list[list[np.ndarray]]:

@@ -8,7 +8,7 @@ import pandas as pd
 from dpframe.columns import filters, times, values
 from dpframe.columns.lookup import Finder, finder
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, Cells
+from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
 
 __all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends", "squared"]
@@ -112,11 +112,17 @@ class RowBlock:
 
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
-    return axis.column, id(axis.keys)
+    all_found = axis.clipped if isinstance(axis, BinAxis) else axis.rest
+    return axis.column, id(axis.keys), all_found
 
 
 def cells_name(cells: Cells) -> Hashable:
-    """Name the cells of a task: two tasks may have the same."""
+    """Name the cells of a task: two tasks may have the same.
+
+    Of margins, name where rows have a place at all: that alone decides which of them caps keep.
+    """
+    if cells.margins:
+        return frozenset(map(_name, cells.axes))
     chosen = None if cells.chosen is None else cells.chosen.tobytes()
     return *map(_name, cells.axes), chosen
 

@@ -143,7 +143,8 @@ class _Pass:
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of the tasks."""
         self._cap([prepared for prepared in self._tasks if prepared.task.unit is not None])
-        amounts = sum(len(prepared.task.terms) * prepared.outside for prepared in self._tasks)
+        tasks = [prepared.task for prepared in self._tasks]
+        amounts = sum(len(task.terms) * task.cells.size for task in tasks)
         threads = (
             self._threads if amounts <= self._rows else 1
         )  # every thread has totals of its own
@@ -188,9 +189,11 @@ class _Pass:
                 prepared.first = prepared.capped != prepared.outside
                 continue
             # tables that ask the same of a unit get the same of its rows: public facts decide
-            same = task.unit, task.where, task.caps, cells_name(task.cells)
+            same = task.unit, task.where, task.caps, task.inner, cells_name(task.cells)
             if same not in chosen:
-                chosen[same] = units[task.unit].kept(prepared.capped, prepared.outside, task.caps)
+                chosen[same] = units[task.unit].kept(
+                    prepared.capped, prepared.outside, task.caps, task.inner
+                )
             kept = chosen[same]
             prepared.capped[~kept] = prepared.outside
             if any(term.kind == "units" for term in task.terms):

@@ -5,7 +5,7 @@ is left out. A release does not look at it.
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from dpframe.engines.sums import Prepared, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, Task
+from dpframe.queries.tasks import Axis, BinAxis, Cells, Task
 from dpframe.queries.where import Condition
 
 __all__ = ["Followed", "Step", "Valued"]
@@ -27,22 +27,27 @@ __all__ = ["Followed", "Step", "Valued"]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of a release, and the rows that it leaves out.
+    """A step of a release, and the rows that it leaves out, or counts in another group.
 
     Parameters
     ----------
     kind
         What is done: "where", "unit", "missing key", "undeclared key", "combination", or the name
-        of a cap.
-    left_out
-        Mask of the rows that no step before has left out, and this one does.
+        of a cap; "moved key", where rows count as if they had another key.
+    rows
+        Mask of the rows that no step before has left out, and this one does or moves.
     axis
         The grouping column, for keys.
     """
 
     kind: str
-    left_out: np.ndarray
+    rows: np.ndarray
     axis: Axis | None = None
+
+    @property
+    def left_out(self) -> np.ndarray:
+        """Mask of the rows that are left out."""
+        return np.zeros_like(self.rows) if self.kind == "moved key" else self.rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +81,11 @@ class Followed:
 
     def __init__(self, frame: pd.DataFrame, task: Task) -> None:
         self.rows = len(frame)
+        self.inner = task.inner
+        """How many cells are one group for the caps."""
         self._task = task
-        self._source = FrameReader(frame, list(task.cells.axes), {})
+        axes = task.cells.axes
+        self._source = FrameReader(frame, [*axes, *map(_strict, axes)], {})
         self._block = RowBlock(self._source, slice(0, self.rows))
         self._prepared = Prepared(task, CellLookup(task.cells))
         self.cells = self._prepared.find(self._block)
@@ -95,14 +103,19 @@ class Followed:
         seen[self._units[rows]] = True
         return int(np.count_nonzero(seen[:-1]))
 
-    def units_by_cell(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of units with some of the rows of a mask, for every cell."""
-        pairs = np.unique(self.cells[rows] * (self._none + 1) + self._units[rows])
-        return np.bincount(pairs // (self._none + 1), minlength=self._task.cells.size)
+    def cells_in(self, table: Cells) -> np.ndarray:
+        """Return the cells of the rows in a table by some of the axes."""
+        return CellLookup(table)(self._block.position, self.rows)
 
-    def rows_by_cell(self, rows: np.ndarray) -> np.ndarray:
+    def units_by_cell(self, rows: np.ndarray, table: Cells) -> np.ndarray:
+        """Return the number of units with some of the rows of a mask, for every cell."""
+        cells = self.cells_in(table)[rows]
+        pairs = np.unique(cells * (self._none + 1) + self._units[rows])
+        return np.bincount(pairs // (self._none + 1), minlength=table.size)
+
+    def rows_by_cell(self, rows: np.ndarray, table: Cells) -> np.ndarray:
         """Return the number of rows of a mask for every cell; all of them are in one."""
-        return np.bincount(self.cells[rows], minlength=self._task.cells.size)
+        return np.bincount(self.cells_in(table)[rows], minlength=table.size)
 
     def column(self, label: Hashable) -> pd.Series:
         """Return a column."""
@@ -110,7 +123,7 @@ class Followed:
 
     def matched(self, axis: Axis) -> bool:
         """Tell whether any row of the frame has one of the keys, or lies in one of the bins."""
-        return bool((self._block.position(axis) < len(axis)).any())
+        return bool((self._block.position(_strict(axis)) < len(axis)).any())
 
     def most_often(self, label: Hashable, rows: np.ndarray, most: int) -> list[tuple[object, int]]:
         """Return the values that most rows of a mask have, with their numbers of rows."""
@@ -161,20 +174,27 @@ class Followed:
         if task.unit is not None:
             yield self._leave_out("unit", self._units == self._none)
         for axis in task.cells.axes:
-            outside = self._block.position(axis) == len(axis)
-            missing = values.missing(self.column(axis.column))
-            yield self._leave_out("missing key", outside & missing, axis)
-            yield self._leave_out("undeclared key", outside, axis)
+            yield from self._found(axis)
         if task.cells.chosen is not None:
             yield self._leave_out("combination", self.cells == self._prepared.outside)
         self.grouped = self._left
         if task.unit is not None:
             yield from self._capped(Units(self.column(task.unit)))
 
+    def _found(self, axis: Axis) -> Iterator[Step]:
+        """Look for the rows on an axis, and for those that count although they are not on it."""
+        outside, beyond = (self._block.position(one) == len(axis) for one in (axis, _strict(axis)))
+        if isinstance(axis, BinAxis) or not axis.rest:
+            missing = values.missing(self.column(axis.column))
+            yield self._leave_out("missing key", outside & missing, axis)
+            yield self._leave_out("undeclared key", outside, axis)
+        if _strict(axis) is not axis:
+            yield Step("moved key", self._left & beyond, axis)
+
     def _capped(self, units: Units) -> Iterator[Step]:
         """Apply the caps of the task one by one: together they do the same, to the same law."""
-        size, caps = self._task.cells.size, self._task.caps
-        bound = binding(caps, size)
+        size, inner, caps = self._task.cells.places, self._task.inner, self._task.caps
+        bound = binding(caps, size // inner)
         # in a single group, a cap on the rows of a group is one on rows
         by_group = bound.rows is not None and bound.rows != caps.rows
         stages = {
@@ -188,9 +208,16 @@ class Followed:
         for name, stage in stages.items():
             if declared[name] is not None:
                 cells = np.where(self._left, self.cells, size)
-                yield self._leave_out(name, ~units.kept(cells, size, stage))
+                yield self._leave_out(name, ~units.kept(cells, size, stage, inner))
 
     def _leave_out(self, kind: str, rows: np.ndarray, axis: Axis | None = None) -> Step:
         left_out = self._left & rows
         self._left = self._left & ~rows
         return Step(kind, left_out, axis)
+
+
+def _strict(axis: Axis) -> Axis:
+    """Return an axis on which nothing counts that has none of its keys, or is in no bin."""
+    if isinstance(axis, BinAxis):
+        return replace(axis, clipped=False) if axis.clipped else axis
+    return replace(axis, rest=False) if axis.rest else axis

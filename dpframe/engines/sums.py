@@ -5,6 +5,7 @@ import numpy as np
 from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import FrameReader, RowBlock, ends, squared
 from dpframe.engines.flags import Flags
+from dpframe.engines.margins import Spread
 from dpframe.engines.picking import keep_few
 from dpframe.queries.tasks import Task, Term
 from dpframe.queries.where import Condition
@@ -25,10 +26,10 @@ class Prepared:
 
     def __init__(self, task: Task, lookup: CellLookup) -> None:
         self.task = task
-        self.outside = task.cells.size
-        """The extra cell of rows that are left out."""
-        self.ungrouped = task.groups.size
+        self.ungrouped = task.groups.places
         """The extra group of rows that are left out before caps; groups are cells, most often."""
+        self.outside = task.cells.places
+        """The extra cell of rows that are left out."""
         self.capped = np.empty(0, np.int8)
         """Cells of all rows, where caps drop some."""
         self.first = np.empty(0, bool)
@@ -46,7 +47,10 @@ class Prepared:
         """Return the cells of a block; rows that caps drop are outside."""
         if self.task.unit is None:
             return self.find(block)
-        return self.capped[block.rows].astype(np.int64)
+        cells = self.capped[block.rows].astype(np.int64)
+        if self.task.cells.margins:  # places are looked for anew, and what values are may change
+            cells |= self._lookup(block.position, len(block))
+        return cells
 
 
 class Sums:
@@ -64,7 +68,8 @@ class Sums:
         self._prepared = prepared
         self._task = prepared.task
         terms = prepared.task.terms
-        self._totals = np.zeros((len(terms), prepared.outside + 1), np.int64)
+        self._totals = np.zeros((len(terms), prepared.task.cells.size + 1), np.int64)
+        self._spread = Spread(prepared.task.cells)
         flagged = _flagged(source, prepared.task)
         self._others = [(at, term) for at, term in enumerate(terms) if at not in flagged]
         self._places = {at: source.place(term.column) for at, term in flagged.items()}
@@ -74,8 +79,12 @@ class Sums:
         """Add up a block."""
         cells = self._prepared.kept(block)
         terms = _BlockTerms(self._prepared, block, cells)
-        for at, term in self._others:
-            np.add.at(self._totals[at], terms.cells(term.where), terms.amounts(term))
+        if self._task.cells.margins:
+            amounts = {at: terms.amounts_everywhere(term) for at, term in self._others}
+            self._spread.add(self._totals, block, cells == 0, amounts)
+        else:
+            for at, term in self._others:
+                np.add.at(self._totals[at], terms.cells(term.where), terms.amounts(term))
         self._flags.add(block.rows, cells != self._prepared.outside)
 
     def totals(self) -> np.ndarray:
@@ -120,6 +129,13 @@ class _BlockTerms:
             squares = squared(integers, term.grid)
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
+
+    def amounts_everywhere(self, term: Term) -> np.ndarray | int:
+        """Return what the rows add to a term, 0 where they fail its condition."""
+        amounts = self.amounts(term)
+        if term.where is None:
+            return amounts
+        return np.where(self.cells(term.where) == self._prepared.outside, 0, amounts)
 
     def _chosen(self, most: int) -> dict[Term, np.ndarray]:
         """Return what every row adds to the sums, few of which are 1 for a row."""

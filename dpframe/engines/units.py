@@ -60,13 +60,14 @@ class Units:
         self._codes = in_threads(lambda at: codes_of(order[at], marks[at]), groups, threads)
         self._rows = [order[at] for at in groups]
 
-    def kept(self, cells: np.ndarray, cell_count: int, caps: Caps) -> np.ndarray:
-        """Choose the rows to keep of every unit; see `kept_rows`."""
+    def kept(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
+        """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
         kept = np.empty(self._length, bool)
 
         def keep(group: int) -> None:
             rows, (units, unit_count) = self._rows[group], self._codes[group]
-            kept[rows] = kept_rows(units, unit_count, cells[rows], cell_count, caps)
+            groups = cells[rows] if inner == 1 else cells[rows] // inner
+            kept[rows] = kept_rows(units, unit_count, groups, cell_count // inner, caps)
 
         in_threads(keep, range(len(self._rows)), self._threads)
         return kept

@@ -82,6 +82,12 @@ def _check_unit(declaration: Declaration) -> None:
 
 def _check_outputs(table: Table) -> None:
     """Check that caps leave out a part of what is asked, rather than change what it is of."""
+    if table.query.margins or table.query.ranges:
+        raise QueryError(
+            f"query must be of one table, whose groups are those that caps count, got "
+            f"{table.query.words}. Ask for the count of the same groups, "
+            "query=dpf.count(by=...), and use its cap."
+        )
     other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
     if other:
         raise QueryError(

@@ -1,8 +1,8 @@
 """What an engine is asked to add up: public cells, integer terms, caps. Frozen and free of data.
 
 A task is one pass over a frame: a row that passes the condition falls in at most one cell, and
-adds one integer to every term of that cell. The answer of an engine is an int64 array of shape
-(terms, cells), modulo 2**64.
+adds one integer to every term of that cell; of margins, in one cell of each table, or in none. The
+answer of an engine is an int64 array of shape (terms, cells), modulo 2**64.
 """
 
 import math
@@ -124,6 +124,11 @@ class Cells:
         if self.margins:
             return sum(self.of_margin(margin).size for margin in self.margins)
         return self.product if self.chosen is None else len(self.chosen)
+
+    @property
+    def places(self) -> int:
+        """Number of cells of which a row is in one; all cells of margins are one here."""
+        return 1 if self.margins else self.size
 
     def of_margin(self, margin: Iterable[int]) -> "Cells":
         """Return the cells of a table by some of the axes."""

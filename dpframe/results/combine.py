@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
@@ -14,30 +15,42 @@ from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.computed import noted
+from dpframe.results.measured_together import (
+    errors_over_tables,
+    steps_before,
+    weights_of_blocks,
+)
 from dpframe.results.selected import check_not_selected
-from dpframe.results.taken import CELLS_AS_RELEASED, check_before
+from dpframe.results.taken import check_before
 
 __all__ = ["Weights", "combine"]
 
+_Row: TypeAlias = dict[str, list[Any]]
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
 
 @with_keywords
-def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd.DataFrame:
+def combine(
+    released: pd.DataFrame | Mapping[Any, pd.DataFrame],
+    weights: Weights | Mapping[Any, Weights],
+    level: float = 0.95,
+) -> pd.DataFrame:
     """Return a linear combination of released cells with its standard error and interval.
 
     The estimate is `sum_c w_c x_c` over the cells c. Its variance is `sum_b v_b` over the measured
     blocks b, with `v_b = sum_i (sum_j w_ij L_b(i, j))^2` over rows i and columns j, where
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
-    `v_b = (sum_ij w_ij L_b(i, j))^2`. For means it is that of their first-order error.
+    `v_b = (sum_ij w_ij L_b(i, j))^2`. Where cells were measured together, as those of margins and
+    ranges, it is what `dpframe.strategies.structure.Structure` says. For means it is that of their
+    first-order error.
 
     Parameters
     ----------
     released
-        A released frame.
+        A released frame; or a dict of margins that were released together.
     weights
         A frame of weights by row and column; or, for a single released column, a series or a dict
-        by row. Cells that are not named have weight 0.
+        by row. Cells that are not named have weight 0. For margins, a dict of these by table.
     level
         Confidence level of the interval, in (0, 1).
 
@@ -63,24 +76,11 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
     [1.919]
     """
     level = check_level(level)
-    certificate = check_before(verify(released), "combine", allowed=CELLS_AS_RELEASED)
-    check_not_selected(certificate.discovery, "combine")
-    released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
-    numbers = _aligned(released, weights)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        columns = zip(released.items(), certificate.columns, strict=True)
-        cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
-        estimate = np.where(numbers == 0, 0.0, numbers * cells).sum()
-        parts = _parts(certificate, numbers)
-        errors = {block: _norm(part) for block, part in parts.items()}
-        error = _norm(np.array(list(errors.values()), np.float64))
-        width = _half_width(certificate, parts, errors, level)
-        row = {
-            "estimate": [estimate],
-            "std_error": [error],
-            "low": [estimate - width],
-            "high": [estimate + width],
-        }
+        if isinstance(released, Mapping):
+            row, certificate = _of_tables(released, weights, level)
+        else:
+            row, certificate = _of_table(released, weights, level)
     combined = pd.DataFrame(row)
     if not np.isfinite(combined.to_numpy()).all():
         raise QueryError(
@@ -88,6 +88,68 @@ def combine(released: pd.DataFrame, weights: Weights, level: float = 0.95) -> pd
             "floats. Divide them by a power of ten, which scales all that is returned."
         )
     return noted(combined, certificate, "combine")
+
+
+def _of_table(released: pd.DataFrame, weights: Any, level: float) -> tuple[_Row, Certificate]:
+    """Combine the cells of one table."""
+    certificate, numbers, estimate = _weighed(released, weights)
+    parts = _parts(certificate, numbers)
+    errors = {block: _norm(part) for block, part in parts.items()}
+    return _row(certificate, estimate, parts, errors, level), certificate
+
+
+def _of_tables(
+    released: Mapping[Any, pd.DataFrame], weights: Any, level: float
+) -> tuple[_Row, Certificate]:
+    """Combine the cells of tables that were measured together."""
+    if not _names_tables(weights, released):
+        raise QueryError(
+            f"weights must be a dict by table, as the tables released, {list(released)[:5]!r}; got "
+            f"{shown(weights)}."
+        )
+    weighed = [_weighed(released[name], own) for name, own in weights.items()]
+    parts = errors_over_tables([(certificate, numbers) for certificate, numbers, _ in weighed])
+    estimate = sum(estimate for _, _, estimate in weighed)
+    errors = {block: float(part[0]) for block, part in parts.items()}
+    certificate = weighed[0][0]
+    return _row(certificate, estimate, parts, errors, level), certificate
+
+
+def _names_tables(weights: object, released: Mapping[Any, pd.DataFrame]) -> bool:
+    """Whether weights are given by table, for some of those released."""
+    return (
+        isinstance(weights, Mapping) and bool(weights) and all(map(released.__contains__, weights))
+    )
+
+
+def _weighed(released: pd.DataFrame, weights: Weights) -> tuple[Certificate, np.ndarray, float]:
+    """Return the certificate of a table, the weights of its cells, and what they add up to."""
+    verified = verify(released)
+    certificate = check_before(verified, "combine", allowed=steps_before(verified))
+    check_not_selected(certificate.discovery, "combine")
+    released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
+    numbers = _aligned(released, weights)
+    columns = zip(released.items(), certificate.columns, strict=True)
+    cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
+    return certificate, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
+
+
+def _row(
+    certificate: Certificate,
+    estimate: float,
+    parts: Mapping[str, np.ndarray],
+    errors: Mapping[str, float],
+    level: float,
+) -> _Row:
+    """Return the estimate with its error and interval."""
+    error = _norm(np.array(list(errors.values()), np.float64))
+    width = _half_width(certificate, parts, errors, level)
+    return {
+        "estimate": [estimate],
+        "std_error": [error],
+        "low": [estimate - width],
+        "high": [estimate + width],
+    }
 
 
 def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
@@ -149,6 +211,12 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
 
 def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Return what the independent noises of the blocks add to a combination, as deviations."""
+    structure = certificate.mechanism.structure
+    if structure is not None:
+        return {
+            block: np.sqrt([structure.described[block].variance(part)])
+            for block, part in weights_of_blocks(certificate, structure, weights).items()
+        }
     common = set(certificate.common_blocks)
     moved: dict[str, np.ndarray] = {}
     for weight, column in zip(weights.T, certificate.columns, strict=True):

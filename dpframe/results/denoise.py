@@ -28,6 +28,7 @@ from dpframe.results.certificate import (
     verify,
 )
 from dpframe.results.denoise_checks import Across, Denoising, check_denoising, described, label_of
+from dpframe.results.measured_together import TOGETHER, check_apart
 from dpframe.results.packed import unpack
 from dpframe.results.promise import Certificate
 from dpframe.results.read_off import RatioPart
@@ -108,6 +109,7 @@ def denoised(
     certificate = check_before(verify(released), "denoise", allowed={"denoise", "suggest"})
     check_not_selected(certificate.discovery, "denoising")
     certificate.mechanism.check_noise()
+    check_apart(certificate, "denoise", TOGETHER)
     columns_released = described(certificate.columns, released.columns)
     how = check_denoising(
         method,

@@ -21,6 +21,7 @@ from dpframe.queries.timescale import in_seconds
 from dpframe.results.border import border
 from dpframe.results.certificate import Certificate, verify
 from dpframe.results.computed import noted
+from dpframe.results.measured_together import check_apart, errors_of_shares
 from dpframe.results.record_noise import ColumnPart
 from dpframe.results.taken import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 
@@ -187,7 +188,7 @@ def percent(
     certificate, place = column_of_shares(released, column, "percent")
     described = certificate.columns[place]
     values = _numbers(released, certificate, place)
-    noise = _noise_of_shares(described, set(certificate.common_blocks), len(values))
+    noise = _noise_of_shares(certificate, described, len(values))
     zero, one = np.zeros(len(values)), np.ones(len(values))
     total = float(np.max(norm(noise(zero, one)[0].values()), initial=0.0))
     quotient = _Quotient(
@@ -215,6 +216,9 @@ def column_of_shares(
     """
     allowed = CELLS_AS_RELEASED - FEWER_ROWS
     certificate = check_before(verify(released), what, allowed=allowed, instead=_WITHIN)
+    structure = certificate.mechanism.structure
+    if structure is not None and structure.kind == "tree":
+        check_apart(certificate, what, "For parts of a distribution, use .dp.between(...).")
     return certificate, _place(
         released, certificate, _only(released, certificate, column), "column"
     )
@@ -226,8 +230,12 @@ _WITHIN = (
 )
 
 
-def _noise_of_shares(column: ColumnPart, common: set[str], rows: int) -> _Noise:
+def _noise_of_shares(certificate: Certificate, column: ColumnPart, rows: int) -> _Noise:
     """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells."""
+    structure = certificate.mechanism.structure
+    if structure is not None:
+        return lambda a, b: (errors_of_shares(column, structure, a, b), None)
+    common = set(certificate.common_blocks)
     cells = {
         block: np.broadcast_to(np.abs(loading), rows)
         for block, loading in column.deviations.items()

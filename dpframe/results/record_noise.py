@@ -132,7 +132,7 @@ class ColumnPart(Part):
         By how much one standard deviation of each measured block moves this column: utility of
         whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
         the error of rows that were given, and those below it for rounding a column to whole
-        numbers. None for quantiles, which were selected.
+        numbers. Null for quantiles, which were selected.
     ratio
         What a mean or a rate was read off; null for other columns.
     moments
@@ -151,7 +151,7 @@ class ColumnPart(Part):
     integer: bool
     noise: NoisePart | None
     std_error: NotNegative | None
-    loadings: Mapping[BlockName, float | Packed]
+    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)] | None
     ratio: RatioPart | None
     moments: MomentsPart | None
     rounded: RoundedPart | None
@@ -171,7 +171,7 @@ class ColumnPart(Part):
         spread = self.kind in ("var", "std")
         require(spread or self.moments is None, "variances alone are read off moments")
         selected = self.kind == "quantile"
-        require(not (selected and self.loadings), "quantiles have no loadings")
+        require(selected == (self.loadings is None), "quantiles alone have no loadings")
         require(not (spread and self.times), "variances are not times")
 
     @property
@@ -207,7 +207,7 @@ class ColumnPart(Part):
         QueryError
             If the column was selected.
         """
-        if self.kind == "quantile":
+        if self.loadings is None:
             raise _no_errors()
         return {block: unpack(loading) for block, loading in self.loadings.items()}
 

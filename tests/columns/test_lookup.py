@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.columns.lookup import CellLookup, finder
+from dpframe.engines.blocks import FrameReader, RowBlock
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 BIG = 2**53 + 1  # no float is equal to it
@@ -71,7 +72,11 @@ def axis(keys, dtype=None):
 
 
 def found(keys, column):
-    return finder(axis(keys, object), column)(column).tolist()
+    answers = finder(axis(keys, object), column)(column).tolist()
+    if keys:  # the last key may stand for all other values, missing ones too
+        rest = KeyAxis("k", pd.Index(keys, dtype=object, name="k"), rest=True)
+        assert finder(rest, column)(column).tolist() == [min(at, len(keys) - 1) for at in answers]
+    return answers
 
 
 def expected(keys, values):
@@ -258,6 +263,57 @@ def test_bins_hold_what_their_intervals_hold(edges, closed):
     assert find(column).tolist() == [*answers, len(bins)]
     objects = pd.Series([*numbers, "1", None, [1]], dtype=object)
     assert find(objects).tolist() == [*answers, *[len(bins)] * 3]
+
+
+HOUR = pd.Timedelta("1h")
+DAYS = [DAY + n * 24 * HOUR for n in range(4)]
+ZONED = [day.tz_localize("UTC") for day in DAYS]
+TOKYO = pd.Timestamp(0, tz="Asia/Tokyo")
+KINDS = {  # edges, values below, above, and of other kinds
+    "float64": ([0, 1, 2, 4], [-1e300, -1, -INFINITY], [5, INFINITY], [np.nan, "1", None, DAY]),
+    "M8[s]": (DAYS, [np.datetime64("-20000-01-01", "s")], [DAYS[-1] + HOUR], [pd.NaT, 1, TOKYO]),
+    "M8[ns, Asia/Tokyo]": (ZONED, [TOKYO], [ZONED[-1] + HOUR], [None, DAY, 1.0]),
+    "m8[s]": ([-HOUR, 0 * HOUR, 2 * HOUR], [-2 * HOUR], [10**5 * HOUR], [pd.NaT, 0, "1h"]),
+}
+
+
+@pytest.mark.parametrize("closed", ["left", "right", "neither"])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_clipped_bins_hold_all_values_of_their_kind(dtype, closed):
+    edges, below, above, others = KINDS[dtype]
+    bins = pd.IntervalIndex.from_breaks(edges, closed=closed)
+    held = [*below, *edges, *above]
+    column = pd.Series(np.empty(len(held) + len(others), object))
+    column[:] = [*held, *others]
+    plain = finder(BinAxis("x", bins), column)(column).tolist()
+    between = plain[len(below) + 1 : len(below) + len(edges) - 1]
+    last = len(bins) - 1
+    expected = [*[0] * len(below), 0, *between, last, *[last] * len(above)]
+    axis = BinAxis("x", bins, clipped=True)
+    assert finder(axis, column)(column).tolist() == expected + [len(bins)] * len(others)
+    native = pd.Series(held).astype(dtype)
+    assert finder(axis, native)(native).tolist() == expected
+    coded = native.astype("category")
+    assert finder(axis, coded)(coded).tolist() == expected
+    alone = BinAxis("x", bins[:1], clipped=True)
+    assert finder(alone, column)(column).tolist() == [0] * len(held) + [1] * len(others)
+
+
+def test_integers_beyond_all_floats_are_clipped_to_the_last_bin():
+    column = pd.Series([10**400, -(10**400), 1], dtype=object)
+    axis = BinAxis("x", pd.IntervalIndex.from_breaks([0, 1, 2]), clipped=True)
+    assert finder(axis, column)(column).tolist() == [1, 0, 0]
+
+
+def test_two_axes_of_the_same_keys_are_told_apart():
+    keys, bins = pd.Index(["a", "b"], name="k"), pd.IntervalIndex.from_breaks([0, 1, 2])
+    column = pd.Series(["a", None, "c"])
+    axes = [KeyAxis("k", keys), KeyAxis("k", keys, rest=True)]
+    axes += [BinAxis("x", bins), BinAxis("x", bins, clipped=True)]
+    source = FrameReader(pd.DataFrame({"k": column, "x": [-1, 1.5, np.nan]}), axes, {})
+    block = RowBlock(source, slice(0, 3))
+    expected = [[0, 2, 2], [0, 1, 1], [2, 1, 2], [0, 1, 2]]
+    assert [block.position(one).tolist() for one in axes] == expected
 
 
 @pytest.mark.parametrize("width", [3, 2000])  # a table of 54 positions; hashing among 1.6 * 10**10

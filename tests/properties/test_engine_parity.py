@@ -26,7 +26,9 @@ from dpframe.engines.pandas import totals_of
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries.bins import check_bins
 from dpframe.queries.sizes import candidate_caps, sizes_of
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -130,6 +132,33 @@ def tasks_of(frame, asked):
     return [part.table.task(sorted(part.design.needs)) for part in measured]
 
 
+def spread(task, scale):
+    """The same of margins, of ranges, and of axes that hold what others leave out."""
+    (keys,) = task.cells.axes
+    rest = KeyAxis("h", pd.Index([1, "A", 2], dtype=object), rest=True)
+    bins = BinAxis("x", check_bins("x", EDGES[scale]))
+    clipped = replace(bins, clipped=True)
+    return {
+        "margins": Cells((keys, rest, bins), margins=((0, 1), (0, 2), (1, 2))),
+        "more margins": Cells((clipped, rest), margins=((0,), (1,))),
+        "ranges": Cells((keys, clipped)),
+        "one range": Cells((clipped,)),
+        "margin": Cells(margins=((),)),
+        "rest": Cells((rest, bins)),
+    }
+
+
+def with_spread(tasks, asked, scale):
+    """Add tasks that no query asks for by itself, and name them all."""
+    base = dict(zip(asked, tasks, strict=True))["several"]
+    inner = {"ranges": len(EDGES[scale]) - 1, "one range": len(EDGES[scale]) - 1}
+    more = {
+        name: replace(base, cells=cells, inner=inner.get(name, 1))
+        for name, cells in spread(base, scale).items()
+    }
+    return [*asked, *more], [*tasks, *more.values()]
+
+
 def some_options(kind, everything):
     """Combine bounds, conditions, caps, relations and replacements: all of them, or a few."""
     cases = [*itertools.product(["numbers"], WHERES, CAPS, OTHERS)]
@@ -156,17 +185,35 @@ def compare(frame, other, everything, threads=None):
         facts = caps, *others
         asked = queries(scale, where) | ({} if caps is NO_CAPS else sizes(scale, where))
         tasks = tasks_of(declared(frame, kind, scale, facts), asked)
+        names, tasks = with_spread(tasks, asked, scale)
         with same_choices(1 << 16):
             expected = totals_of([frame], tasks, 1)
         with same_choices(3):
             if threads is None:
-                same = tasks_of(declared(other, kind, scale, facts), asked)
+                _, same = with_spread(
+                    tasks_of(declared(other, kind, scale, facts), asked), asked, scale
+                )
                 found = engine_for(other).totals(other, same)
             else:
                 found = totals_of([other], tasks, threads)
-        for name, one, two in zip(asked, expected, found, strict=True):
+        check_margins(frame, tasks[names.index("margins")])
+        for name, one, two in zip(names, expected, found, strict=True):
             note = f"{name}: {scale}, {where}, {facts}"
             np.testing.assert_array_equal(two, one, err_msg=note)
+
+
+def check_margins(frame, task):
+    """Compare margins with sums over the cells of all axes."""
+    axes = task.cells.axes
+    with same_choices(1 << 16):
+        margins, whole = (
+            totals_of([frame], [replace(task, cells=cells, unit=None)], 1)[0]
+            for cells in (task.cells, Cells(axes))
+        )
+    sizes = tuple(map(len, axes))
+    cells = whole.reshape(len(task.terms), *sizes)
+    summed = [cells.sum(axis=3 - at).reshape(len(task.terms), -1) for at in range(3)]
+    np.testing.assert_array_equal(margins, np.concatenate(summed, axis=1))
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.audit)], ids=["few", "all"])

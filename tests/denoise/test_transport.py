@@ -1,0 +1,182 @@
+"""Tables with given sums against a convex solver and brute force."""
+
+import itertools
+import types
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpframe.denoise.transport import nearest_table, rounded_table
+
+SHAPES = [(1, 1), (1, 4), (5, 1), (2, 3), (4, 3), (3, 7), (9, 8)]
+
+
+def problem(shape, seed, noise=4.0):
+    """Return a skewed table with negative cells, and sums that are not its own, some of them 0."""
+    rng = np.random.default_rng(seed)
+    truth = rng.exponential(3.0, shape) ** 2 * (rng.random(shape) < 0.7)
+    truth[0] *= rng.random() < 0.5
+    truth[-1, -1] += 2.0
+    rows = truth.sum(axis=1) * rng.uniform(0.5, 1.5, shape[0])
+    columns = truth.sum(axis=0)
+    return truth + noise * rng.standard_normal(shape), rows * (columns.sum() / rows.sum()), columns
+
+
+def solved(y, rows, columns):
+    """Return the nearest table by an interior point method."""
+    m, n = y.shape
+    sums = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))[:-1]])
+    matrix = sparse.csc_matrix(np.vstack([sums, -np.eye(m * n)]))
+    right = np.concatenate([rows, columns[:-1], np.zeros(m * n)])
+    cones = [clarabel.ZeroConeT(m + n - 1), clarabel.NonnegativeConeT(m * n)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    identity = sparse.eye(m * n, format="csc")
+    solver = clarabel.DefaultSolver(identity, -y.ravel(), matrix, right, cones, settings)
+    return np.array(solver.solve().x).reshape(m, n)
+
+
+def assert_sums(x, rows, columns, relative=1e-12):
+    assert x.min() >= 0
+    assert np.abs(x.sum(axis=1) - rows).max() <= relative * rows.sum()
+    assert np.abs(x.sum(axis=0) - columns).max() <= relative * rows.sum()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("noise", [0.5, 4.0, 60.0])
+def test_the_nearest_table_is_that_of_a_convex_solver(shape, noise):
+    for seed in range(3):
+        y, rows, columns = problem(shape, seed, noise)
+        x = nearest_table(y, rows, columns)
+        assert_sums(x, rows, columns)
+        assert np.allclose(x, solved(y, rows, columns), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cells_follow_from_levels_of_rows_and_columns(seed):
+    y, rows, columns = problem((12, 17), seed)
+    x = nearest_table(y, rows, columns)
+    sums = np.vstack([np.kron(np.eye(12), np.ones(17)), np.kron(np.ones(12), np.eye(17))])
+    positive = (x > 0).ravel()
+    levels, *_ = np.linalg.lstsq(sums.T[positive], (x - y).ravel()[positive])
+    assert np.allclose(levels @ sums[:, positive], (x - y).ravel()[positive], atol=1e-8)
+    assert np.count_nonzero(positive) < positive.size
+
+
+def test_a_table_with_these_sums_stays():
+    y, rows, columns = problem((6, 4), 1)
+    x = nearest_table(y, rows, columns)
+    assert np.allclose(nearest_table(x, rows, columns), x, rtol=0, atol=1e-10)
+
+
+def test_levels_of_rows_and_columns_change_nothing():
+    y, rows, columns = problem((6, 4), 2)
+    moved = y + np.array([3.0, -7, 0, 20, 1, 2])[:, None] + [5.0, 0, -30, 2]
+    expected = nearest_table(y, rows, columns)
+    assert np.allclose(nearest_table(moved, rows, columns), expected, rtol=0, atol=1e-9)
+    assert np.allclose(nearest_table(y.T, columns, rows).T, expected, rtol=0, atol=1e-9)
+
+
+def test_projections_bring_tables_closer():
+    y, rows, columns = problem((8, 5), 3)
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        z = y + 5 * rng.standard_normal(y.shape)
+        apart = nearest_table(y, rows, columns) - nearest_table(z, rows, columns)
+        assert np.linalg.norm(apart) <= np.linalg.norm(y - z)
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_chains_of_cells_are_solved(n):
+    """Every row shares one column with the next: levels pass along all of them."""
+    y = np.full((n, n), -100.0)
+    y[np.arange(n), np.arange(n)] = np.linspace(1, 50, n)
+    y[np.arange(n - 1), np.arange(1, n)] = np.linspace(9, 3, n - 1)
+    rows, columns = np.maximum(y, 0).sum(axis=1), np.maximum(y, 0).sum(axis=0)
+    rows[0] += 1
+    columns[-1] += 1
+    x = nearest_table(y, rows, columns)
+    assert_sums(x, rows, columns)
+    assert np.allclose(x, solved(y, rows, columns), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("noise", [1e6, 1e12, 1e100])
+def test_sums_hold_under_any_noise(noise):
+    y, rows, columns = problem((7, 9), 5, noise)
+    assert_sums(nearest_table(y, rows, columns), rows, columns)
+    assert_sums(nearest_table(y, rows * 1e-20, columns * 1e-20), rows * 1e-20, columns * 1e-20)
+
+
+def whole_problem(shape, seed):
+    """Return a table and whole sums near its own."""
+    rng = np.random.default_rng(seed)
+    table = rng.exponential(1.0, shape) * (rng.random(shape) < 0.6)
+    rounded = np.floor(table + rng.random(shape))
+    return table, rounded.sum(axis=1), rounded.sum(axis=0)
+
+
+def cheapest(table, rows, columns, further):
+    """Return the least sum of squared changes of whole tables, or None if there is none."""
+    sets = [
+        range(max(int(np.floor(x)) - further, 0), int(np.ceil(x)) + further + 1)
+        for x in table.ravel()
+    ]
+    cells = np.array(list(itertools.product(*sets))).reshape(-1, *table.shape)
+    fits = (cells.sum(axis=2) == rows).all(axis=1) & (cells.sum(axis=1) == columns).all(axis=1)
+    return np.square(cells[fits] - table).sum(axis=(1, 2)).min() if fits.any() else None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_up_or_down_is_the_nearest(seed):
+    table, rows, columns = whole_problem((3, 4), seed)
+    rounded = rounded_table(table, rows, columns)
+    expected = cheapest(table, rows, columns, further=0)
+    assert np.square(rounded - table).sum() == pytest.approx(expected, abs=1e-9)
+    assert np.abs(rounded - table).max() < 1
+    assert np.array_equal(rounded.sum(axis=1), rows)
+    assert np.array_equal(rounded.sum(axis=0), columns)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cells_go_further_where_sums_do_not_allow_rounding(seed):
+    table, rows, columns = whole_problem((2, 3), seed)
+    rows += [2, 0]
+    columns += [0, 1, 1]
+    rounded = rounded_table(table, rows, columns)
+    assert np.array_equal(rounded.sum(axis=1), rows)
+    assert np.array_equal(rounded.sum(axis=0), columns)
+    assert rounded.min() >= 0
+    nearest = cheapest(table, rows, columns, further=0)
+    if nearest is None and np.abs(rounded - table).max() < 2:
+        nearest = cheapest(table, rows, columns, further=2)
+    if nearest is not None:
+        assert np.square(rounded - table).sum() == pytest.approx(nearest, abs=1e-9)
+
+
+def test_rows_and_columns_may_leave_no_rounding():
+    halves = np.diag([0.5, 0.5])
+    rounded = rounded_table(halves, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert rounded.tolist() == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("answer", [None, "halves", "zeros"])
+def test_sums_hold_whatever_the_solver_answers(monkeypatch, answer):
+    def linprog(prices, **_):
+        x = {None: None, "halves": np.full(len(prices), 0.5), "zeros": np.zeros(len(prices))}
+        return types.SimpleNamespace(x=x[answer])
+
+    table, rows, columns = whole_problem((6, 9), 3)
+    assert not np.array_equal(np.floor(table).sum(axis=0), columns)
+    monkeypatch.setattr("scipy.optimize.linprog", linprog)
+    rounded = rounded_table(table, rows, columns)
+    assert rounded.min() >= 0
+    assert np.array_equal(rounded.sum(axis=1), rows)
+    assert np.array_equal(rounded.sum(axis=0), columns)
+
+
+def test_whole_tables_stay():
+    table = np.array([[3.0, 0.0, 2e11], [0.0, 1e6, 7.0]])
+    assert np.array_equal(rounded_table(table, table.sum(axis=1), table.sum(axis=0)), table)

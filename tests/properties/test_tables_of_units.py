@@ -1,0 +1,104 @@
+"""Units in margins and ranges: a unit adds the same number of rows to all tables, within its caps.
+
+Columns are of every dtype. Each unit draws the same random words whoever else is there, so that
+what the totals of two frames differ by is what one unit adds.
+"""
+
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hostile import KINDS, MIDNIGHT, NOON
+
+from dpframe.engines import pandas as engine
+from dpframe.engines import units
+from dpframe.engines.pandas import totals_of
+from dpframe.privacy import noise
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+WORD = (0x9E3779B97F4A7C15).to_bytes(8, "little")
+ROWS = 24
+MARGINS = ((0, 1), (0, 2), (1, 2), (0,))
+NUMBERS = pd.IntervalIndex.from_breaks([0.0, 0.5, 1.0, 2.5])
+TIMES = pd.IntervalIndex.from_breaks([MIDNIGHT, NOON, NOON + pd.Timedelta("1h")])
+limits = st.none() | st.integers(1, 4)
+
+
+@st.composite
+def frames(draw, kind):
+    places = draw(st.binary(min_size=3 * ROWS, max_size=3 * ROWS))
+    columns = {
+        name: kind.column(kind.chosen(places[at * ROWS : (at + 1) * ROWS]))
+        for at, name in enumerate("khx")
+    }
+    drawn = draw(st.lists(st.sampled_from([0, 1, 2, np.nan]), min_size=ROWS, max_size=ROWS))
+    return pd.DataFrame({**columns, "u": drawn})
+
+
+def axes_of(kind, draw):
+    """A column of keys, one in which all others are the last, and one of bins."""
+    keys = pd.Index(list(dict.fromkeys([*kind.keys, 1, "A"])), dtype=object)
+    rest = KeyAxis("h", pd.Index([1, "A", "other"], dtype=object), rest=draw(st.booleans()))
+    bins = draw(st.sampled_from([NUMBERS, TIMES]))
+    return KeyAxis("k", keys), rest, BinAxis("x", bins, clipped=draw(st.booleans()))
+
+
+def added_by_one(frame, task):
+    """What one of the units adds to the cells, of rows."""
+    with (
+        mock.patch.object(noise, "random_bytes", lambda n: (WORD * n)[:n]),
+        mock.patch.object(engine, "_BLOCK", 5),
+        mock.patch.object(units, "_GROUP", 3),
+    ):
+        whole, without = (
+            totals_of([part], [task], 1)[0][0] for part in (frame, frame[frame["u"] != 1])
+        )
+    added = whole - without
+    assert (added >= 0).all()
+    return added
+
+
+@pytest.mark.sampled(every=11)
+@pytest.mark.parametrize("name", BY_NAME)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_a_unit_adds_as_many_rows_to_every_table(name, data):
+    kind = BY_NAME[name]
+    frame, axes = data.draw(frames(kind)), axes_of(kind, data.draw)
+    caps = Caps(rows=data.draw(st.integers(1, 4)))
+    cells = Cells(axes, margins=MARGINS)
+    added = added_by_one(frame, Task(cells, (Term("rows"),), unit="u", caps=caps))
+    sizes = [cells.of_margin(margin).size for margin in MARGINS]
+    tables = np.split(added, np.cumsum(sizes)[:-1])
+    found = {int(table.sum()) for table in tables}
+    free = Task(Cells(axes), (Term("rows"),), unit="u", caps=Caps(rows=ROWS))
+    assert found == {min(caps.rows, int(added_by_one(frame, free).sum()))}
+
+
+@pytest.mark.sampled(every=11)
+@pytest.mark.parametrize("name", BY_NAME)
+@given(rows=limits, groups=limits, each=limits, data=st.data())
+@settings(max_examples=25)
+def test_a_unit_fills_groups_of_bins_up_to_its_caps(name, rows, groups, each, data):
+    kind = BY_NAME[name]
+    frame, (keys, _, bins) = data.draw(frames(kind)), axes_of(kind, data.draw)
+    cells, inner = Cells((keys, bins)), len(bins)
+
+    def by_group(caps):
+        task = Task(cells, (Term("rows"),), unit="u", caps=caps, inner=inner)
+        return added_by_one(frame, task).reshape(-1, inner).sum(axis=1)
+
+    had, kept = by_group(Caps(rows=ROWS)), by_group(Caps(rows, groups, each))
+    most = np.minimum(had, each or ROWS)
+    assert (kept <= most).all()
+    assert kept.sum() <= (rows or ROWS)
+    full = min(np.count_nonzero(had), groups or ROWS)
+    assert np.count_nonzero(kept) <= full
+    if kept.sum() < (rows or ROWS):  # then no more is dropped than the other caps say
+        assert np.count_nonzero(kept) == full
+        assert (kept[kept > 0] == most[kept > 0]).all()
