@@ -213,15 +213,15 @@ def _bins(column: OutputColumn, query: Quantile) -> Bins:
         )
     size = grid.upper - grid.lower + 1
     wanted = min(query.bins or MOST_BINS, size)
-    firsts = [grid.lower + size * k // wanted for k in range(wanted)]
-    # values outside of the bounds are in the first and last bin
-    edges = [-math.inf, *(math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts[1:]), math.inf]
-    axis = BinAxis(column.column, pd.IntervalIndex.from_breaks(edges, name=column.column))
+    firsts = [grid.lower + size * k // wanted for k in range(wanted + 1)]
+    edges = [math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts]  # between whole numbers
+    intervals = pd.IntervalIndex.from_breaks(edges, name=column.column)
+    axis = BinAxis(column.column, intervals, clipped=True)
     several = len(query.quantiles) > 1
     parts = np.full(wanted, max(_PARTS // wanted, 1) if several else 1, np.int64)
     if several:
         parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
-    return Bins(axis, _middles(grid, [*firsts, grid.upper + 1]), parts)
+    return Bins(axis, _middles(grid, firsts), parts)
 
 
 def _middles(grid: Grid, firsts: list[int]) -> np.ndarray:

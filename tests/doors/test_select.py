@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.engines import engine_for
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import (
     BudgetExceededError,
@@ -65,7 +66,7 @@ def test_function_and_accessor_release_the_same(trips):
 
 
 def test_values_outside_count_at_the_ends_and_missing_ones_nowhere():
-    values = [-50.0] * 10 + [120.0] * 9 + [np.nan] * 40 + [1e300]
+    values = [-50.0] * 9 + [-np.inf] + [120.0] * 9 + [np.nan] * 40 + [np.inf]
     frame = declared(pd.DataFrame({"fare": values}), keys={})
     released = frame.dp.quantile("fare", [0.3, 0.8], bins=100, **SURE)
     assert released["fare"].round(6).tolist() == [0.5, 99.5]
@@ -106,6 +107,36 @@ def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
     plan = plan_of(rows, dpf.quantile("fare", 0.5, by="zone"), epsilon=1)
     (totals,) = PandasEngine().totals(rows, [plan.task])
     assert totals.sum() == 20
+
+
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_other_kinds_of_frames_select_from_the_same_rows(kind, tmp_path):
+    rng = np.random.default_rng(9)
+    fares = rng.normal(40, 60, 2000)
+    fares[::17] = np.nan
+    rows = {"who": np.arange(2000) // 3, "zone": rng.choice(list("ABX"), 2000), "fare": fares}
+    frame = pd.DataFrame(rows)
+    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=300)
+    if kind == "parquet":
+        other = dpf.scan_parquet(tmp_path / "trips.parquet")
+    else:
+        pytest.importorskip("dpframe.dask")
+        other = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    caps = {"privacy_unit": "who", "max_rows": 3}
+    declared(frame, **caps)
+    declared(other, **caps)
+    query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", bins=500)
+    (task, again) = (plan_of(one, query, epsilon=1).task for one in (frame, other))
+    (expected,), (found,) = (
+        engine_for(one).totals(one, [asked]) for one, asked in ((frame, task), (other, again))
+    )
+    assert expected.sum() == (frame["fare"] < 90)[frame["zone"] != "X"].sum()
+    assert np.array_equal(found, expected)
+    pd.testing.assert_frame_equal(
+        dpf.release(other, query, **SURE).loc[["A", "B"]],
+        dpf.release(frame, query, **SURE).loc[["A", "B"]],
+        atol=1,
+    )
 
 
 # ---------------------------------------------------------------- what it costs
