@@ -46,7 +46,6 @@ _KINDS: dict[str, Callable[..., Query]] = {
         "var",
         "std",
         "histogram",
-        "quantile",
         "units",
         "aggregate",
     )
