@@ -26,6 +26,7 @@ from dpframe.queries.asking import (
     aggregate,
     count,
     histogram,
+    margins,
     mean,
     quantile,
     rate,
@@ -39,6 +40,7 @@ from dpframe.results.adding import with_intervals, with_percent
 from dpframe.results.certificate import certificate_schema, verify
 from dpframe.results.choosing import head, select, sort_values, tail
 from dpframe.results.combine import combine
+from dpframe.results.consistent import consistent
 from dpframe.results.csv_files import read_csv, write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.editing import rename, replay, round, suppress, unstack
@@ -71,6 +73,7 @@ __all__ = [
     "certificate_schema",
     "combine",
     "concat",
+    "consistent",
     "count",
     "covariance",
     "declare",
@@ -83,6 +86,7 @@ __all__ = [
     "head",
     "histogram",
     "interval",
+    "margins",
     "mean",
     "percent",
     "plot",

@@ -21,6 +21,7 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
+from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
@@ -68,7 +69,8 @@ def preview(
     std_error, half_width
         Instead of an amount: the largest standard error, or half-width of a 95 % interval, of an
         output. One number for all outputs, or a dict of them by column (by query and column, in a
-        tuple, for a dict of queries). `delta` may be given beside it.
+        tuple, for a dict of queries), of margins also by table and column. `delta` may be given
+        beside it.
     rows
         Number of rows of a cell for which errors of means are shown. It is needed to say how large
         the error of a mean may be, and to see means in tables with one row per mechanism.
@@ -78,18 +80,18 @@ def preview(
     Returns
     -------
     DataFrame
-        One row per output column. `mechanism`; `sigma`, the scale of the noise in the units of the
-        column; `std_error` and `half_width_95` of one cell, to be divided by the number of rows in
-        the cell where `per` says "1 / rows" (means, for the worst they can be); the cost of the
-        whole release as `mu`, `epsilon` and `delta`; `fits`, whether the budget allows it. With
-        `compare`, one row per mechanism, the one chosen first: `relative_error`, the root mean
-        square of all errors relative to the chosen one's, and the standard errors of the outputs.
-        With `std_error` or `half_width`, one row per mechanism, with the least spend that reaches
-        them, the cheapest first: `epsilon`, `delta` and `mu` of the release, `fits`, and the errors
-        of the outputs. The name of the columns says which errors these are, "std_error" or
-        "half_width_95"; means are among them where `rows` is given. Quantiles have one row
-        each, with `rank_error_95` in place of errors of noise: at most so many rows lie between it
-        and the bin selected, with a probability of 95 % or more.
+        One row per output column, of margins per table and column. `mechanism`; `sigma`, the scale
+        of the noise in the units of the column; `std_error` and `half_width_95` of one cell, to be
+        divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
+        they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
+        the budget allows it. With `compare`, one row per mechanism, the one chosen first:
+        `relative_error`, the root mean square of all errors relative to the chosen one's, and the
+        standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
+        with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
+        the release, `fits`, and the errors of the outputs. The name of the columns says which
+        errors these are, "std_error" or "half_width_95"; means are among them where `rows` is
+        given. Quantiles have one row each, with `rank_error_95` in place of errors of noise: at
+        most so many rows lie between it and the bin selected, with a probability of 95 % or more.
 
     Notes
     -----
@@ -141,8 +143,9 @@ def preview(
     expected = _previewed(plan, cell, several=several)
     table = pd.DataFrame(list(expected.values()))
     table = table.assign(**cost(plan, declaration), fits=_fits(plan, declaration))
-    if several:
-        table.index = pd.MultiIndex.from_tuples(list(expected), names=["query", "column"])
+    names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
+    if len(names) > 1:
+        table.index = pd.MultiIndex.from_tuples(list(expected), names=names)
     else:
         table.index = pd.Index(list(expected), name="column", tupleize_cols=False)
     return table
@@ -188,7 +191,8 @@ def _excess(
 
     def excess(plan: Plan) -> float:
         outputs = _previewed(plan, cell, several=several)
-        largest = _limits(limits, measure.removesuffix("_95"), outputs)
+        called = measure.removesuffix("_95")
+        largest = _limits(limits, called, outputs, tables=_in_tables(plan))
         if any(outputs[label]["per"] == _PER_ROWS for label in largest):
             raise QueryError(
                 "the error of a mean depends on the number of rows of its cell: give rows=, for "
@@ -199,16 +203,28 @@ def _excess(
     return excess
 
 
-def _limits(limits: Wanted, called: str, outputs: Collection[Hashable]) -> Mapping[Hashable, float]:
-    """Read how large the errors of outputs may be."""
+def _limits(
+    limits: Wanted, called: str, outputs: Collection[Hashable], *, tables: bool
+) -> Mapping[Hashable, float]:
+    """Read how large the errors of outputs may be; a name without a table is for all tables."""
     named = limits if isinstance(limits, Mapping) else dict.fromkeys(outputs, limits)
-    unknown = [label for label in named if label not in outputs]
-    if unknown or not named:
+    own = {
+        label: [one for one in outputs if label == one or (tables and label == _of_all(one))]
+        for label in named
+    }
+    if not own or not all(own.values()):
         raise QueryError(
-            f"{called} must be a number, or a dict by output; the outputs are {list(outputs)!r}, "
-            f"got {called}={shown(limits)}."
+            f"{called} must be a number, or a dict by output; the outputs are "
+            f"{list(outputs)!r:.2000}, got {called}={shown(limits)}."
         )
-    return {label: _positive(called, limit) for label, limit in named.items()}
+    return {one: _positive(called, named[label]) for label, ones in own.items() for one in ones}
+
+
+def _of_all(label: Hashable) -> Hashable:
+    """Return the name of an output that has a table, without it."""
+    if not isinstance(label, tuple):
+        return label
+    return (*label[:-2], label[-1]) if label[:-2] else label[-1]
 
 
 def _check_amounts(
@@ -251,13 +267,28 @@ def _errors(
 
 def _previewed(plan: Plan, cell: float | None, *, several: bool) -> dict[Hashable, dict[str, Any]]:
     """Say what to expect of every output, by column, or by query and column."""
+    tables = _in_tables(plan)
     return {
-        (name, column.name) if several else column.name: _output(
+        _label(name, planned, column, several=several, tables=tables): _output(
             plan, planned, column, prediction, cell
         )
         for name, planned in plan.tables.items()
         for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
     }
+
+
+def _in_tables(plan: Plan) -> bool:
+    """Whether a query asks for several tables, so that outputs are named by table, too."""
+    return any(planned.table.of is not None for planned in plan.tables.values())
+
+
+def _label(
+    name: Hashable, planned: TablePlan, column: OutputColumn, *, several: bool, tables: bool
+) -> Hashable:
+    """Name an output: by its query, the columns of its table and its own, as far as needed."""
+    query = (name_of(name),) if several else ()
+    table = (tuple(axis.column for axis in planned.table.cells.axes),) if tables else ()
+    return (*query, *table, column.name) if query or table else column.name
 
 
 def _output(

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
 from dpframe.errors import CallError, DPFrameError, NoSuchNameError, QueryError
 from dpframe.queries.together import NOT_OUTPUTS
@@ -18,14 +17,19 @@ SPEND = {"epsilon", "delta", "mu", "rho", "share", "mechanism", "privacy_unit"}
 RECORDED = {"name", "note"}
 CAPS = {"max_rows", "max_groups", "max_rows_per_group"}
 QUERIES = {"count", "rate", "sum", "mean", "var", "std", "histogram", "units", "aggregate"}
-CATCH_ALLS = {"aggregate": "queries", "denoised": "options", "denoise": "options"}
+CATCH_ALLS = {
+    "aggregate": "queries",
+    "margins": "queries",
+    "denoised": "options",
+    "denoise": "options",
+}
 
 FUNCTIONS = {
     name: getattr(dpf, name) for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))
 }
 METHODS = {
     f".{name}": method
-    for accessor in (PrivateAccessor, dpf.DPAccessor)
+    for accessor in dpf.DPAccessor.__mro__
     for name, method in vars(accessor).items()
     if inspect.isfunction(method) and not name.startswith("_")
 }

@@ -6,7 +6,8 @@ from typing import Any
 from dpframe.arguments import is_unicode
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
-from dpframe.queries.kinds import Query, check_query
+from dpframe.queries.kinds import Query
+from dpframe.queries.reading import check_query
 
 __all__ = ["SINGLE", "checked"]
 

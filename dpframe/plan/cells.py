@@ -13,7 +13,7 @@ from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Axis, Cells, KeyAxis
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
 __all__ = ["cells_of", "with_inner"]
@@ -41,7 +41,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = _combinations(query.by, given)
     else:
         known = _override(query.by, given, declaration)
-        cells = Cells(tuple(_axis(label, known) for label in query.by))
+        cells = Cells(tuple(_axis(query, label, known) for label in query.by))
     if query.margins:
         cells = _in_margins(query, cells)
     if query.bin_axis is not None:
@@ -78,14 +78,14 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
 
-def _axis(label: Hashable, declaration: Declaration) -> KeyAxis:
-    keys = declaration.column(label).keys
-    if keys is None:
+def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
+    axis = query.axis(label, declaration.column(label).keys)
+    if axis is None:
         raise DeclarationError(
             f"no public keys for {label!r}: the groups present in the data would leak. "
             f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
         )
-    return KeyAxis(label, keys)
+    return axis
 
 
 def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:

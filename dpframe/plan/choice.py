@@ -16,7 +16,7 @@ __all__ = ["choose_designs"]
 def choose_designs(
     how: Mechanism, workloads: Sequence[Workload], allowed: Fraction
 ) -> list[Design] | None:
-    """Choose a design for every table; `None` where the mechanism fits none of them.
+    """Choose a design for every table; `None` where the mechanism fits none of them, or not all.
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
     variance is taken, the first among equals. Beside other tables, one may do as well or better
@@ -31,15 +31,16 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    own = [_fitting(how.designs, work, how.law) for work in workloads]
+    own = [_fitting(how.planners(work), work, how.law) for work in workloads]
     if not any(own):
         return None
     if len(workloads) > 1:
-        plain = [one for one in how.plain if one not in how.designs]
         own = [
-            [*designs, *_fitting(plain, work, how.law)]
+            [*designs, *_fitting(how.plain_planners(work), work, how.law)]
             for designs, work in zip(own, workloads, strict=True)
         ]
+    if not all(own):
+        return None
     part = allowed / len(workloads)
     return [
         _least(designs, work, how.law, part) for designs, work in zip(own, workloads, strict=True)

@@ -1,6 +1,6 @@
 """The certificate of a planned release, before its values are known."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypedDict
 
@@ -218,9 +218,11 @@ def noise_of_column(
 
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
-    query = table.query
+    query = table.asked
     binned = query.bin_axis is not None and label == query.bin_axis.column
-    if binned or query.keys is not None or table.sizes is not None:
+    made = binned or query.axis(label, None) is not None or table.sizes is not None
+    given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
+    if made or given:
         return "call"
     return declaration.column(label).source
 

@@ -6,6 +6,7 @@ from typing import Unpack
 from dpframe.arguments import is_label, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.queries.asking_margins import margins
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
     By,
@@ -40,6 +41,7 @@ __all__ = [
     "aggregate",
     "count",
     "histogram",
+    "margins",
     "mean",
     "quantile",
     "rate",

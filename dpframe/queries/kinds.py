@@ -13,7 +13,7 @@ import pandas as pd
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
-from dpframe.queries.tasks import BinAxis, Cells, Sizes
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "Sum",
     "UnitCount",
     "Variance",
-    "check_query",
 ]
 
 By: TypeAlias = Hashable | Iterable[Hashable] | None
@@ -78,6 +77,10 @@ class Query(ABC):
     def bin_axis(self) -> BinAxis | None:
         """Groups that the query itself makes, inside those of `by`."""
         return None
+
+    def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
+        """Return the groups of a column of `by`, from its public keys; `None` if there are none."""
+        return None if keys is None else KeyAxis(column, keys)
 
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""
@@ -389,14 +392,3 @@ class Joint(Query):
 
 def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(str(label) for label in labels)
-
-
-def check_query(query: object, called: str = "") -> Query:
-    """Return what is asked for, if it is a query; it may be called something in the error."""
-    if isinstance(query, Query):
-        return query
-    raise QueryError(
-        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), dpf.histogram(...), "
-        f"dpf.units(...) or dpf.aggregate(...); got {type(query).__name__}{called}."
-    )

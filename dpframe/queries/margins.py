@@ -9,6 +9,7 @@ import pandas as pd
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.kinds import Aggregate, Query
+from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 __all__ = ["Margins"]
 
@@ -52,6 +53,14 @@ class Margins(Aggregate):
         """How much the variance of a cell of each table counts."""
         return self.weights
 
+    def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
+        """Return bins, or keys of which the last one is for all other rows."""
+        if column in self.bins:
+            return BinAxis(column, self.bins[column])
+        if keys is None or column not in self.other:
+            return super().axis(column, keys)
+        return KeyAxis(column, _with_rest(keys, self.other[column]), rest=True)
+
     def caps(self, declared: Caps) -> Caps:
         """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
 
@@ -83,6 +92,12 @@ def _outputs(query: Aggregate) -> str:
         part.words if part.words == name else f"{name}: {part.words}"
         for name, part in query.queries.items()
     )
+
+
+def _with_rest(keys: pd.Index, rest: Hashable) -> pd.Index:
+    """Put a key behind all others, whether it is one of them or not."""
+    others = [key for key in keys if key != rest]
+    return pd.Index([*others, rest], name=keys.name, tupleize_cols=False)
 
 
 def _rows_alone(own: Caps, declared: Caps) -> Caps:

@@ -8,10 +8,19 @@ import pandas as pd
 from dpframe.arguments import a_type, is_label
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import Columns, GivenBounds, Keys
+from dpframe.queries.kinds import Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
 
-__all__ = ["CapOptions", "bounds_of", "condition_of", "kept", "labels_of", "limits_of", "some"]
+__all__ = [
+    "CapOptions",
+    "bounds_of",
+    "check_query",
+    "condition_of",
+    "kept",
+    "labels_of",
+    "limits_of",
+    "some",
+]
 
 
 class CapOptions(TypedDict, total=False):
@@ -74,3 +83,14 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
     if unknown:
         raise QueryError(f"bounds names {unknown!r}, which is not among columns={list(columns)!r}.")
     return bounds
+
+
+def check_query(query: object, called: str = "") -> Query:
+    """Return what is asked for, if it is a query; it may be called something in the error."""
+    if isinstance(query, Query):
+        return query
+    raise QueryError(
+        "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
+        "dpf.std(...), dpf.histogram(...), dpf.units(...), dpf.aggregate(...) or "
+        f"dpf.margins(...); got {type(query).__name__}{called}."
+    )

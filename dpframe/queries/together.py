@@ -25,7 +25,7 @@ from dpframe.queries.options import read_options
 from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
 
-__all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate"]
+__all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate", "check_part"]
 
 AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 """A query that can be one output of several."""
@@ -98,7 +98,7 @@ def aggregate(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
-        _check_part(name, query, labels)
+        check_part(name, query, labels)
     caps: CapOptions = {
         "max_rows": max_rows,
         "max_groups": max_groups,
@@ -109,21 +109,30 @@ def aggregate(
     return Aggregate(*given, options, limits=limits_of(caps))
 
 
-def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
+def check_part(
+    name: str, query: object, by: tuple[Hashable, ...], called: str = "aggregate"
+) -> None:
+    """Check one of several outputs, of `aggregate` or what else is called.
+
+    Raises
+    ------
+    QueryError
+        If it is not the query of a single column without groups, caps and options of its own.
+    """
     if name in NOT_OUTPUTS:
         raise QueryError(
-            f"{name}= cannot name an output of aggregate: {_NOT_NAMES}. Choose another name; "
+            f"{name}= cannot name an output of {called}: {_NOT_NAMES}. Choose another name; "
             "amounts and options go to release(...)."
         )
     if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
-        raise no_such_keyword("aggregate", name, NOT_OUTPUTS)
+        raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
     if isinstance(query, UnitCount):
         raise QueryError(
-            f"{name}= counts units, and the outputs of aggregate add up rows that caps may drop. "
+            f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
-            "dpf.aggregate(by=..., ...)})."
+            f"dpf.{called}(...)}})."
         )
     if not isinstance(query, AggregatePart):
         raise QueryError(
@@ -133,11 +142,11 @@ def _check_part(name: str, query: object, by: tuple[Hashable, ...]) -> None:
         )
     if query.by not in ((), by) or query.keys is not None:
         raise QueryError(
-            f"{name}= has groups of its own; in aggregate, by= and keys= are given once for all."
+            f"{name}= has groups of its own; in {called}, by= and keys= are given once for all."
         )
     if query.limits != NO_CAPS:
         raise QueryError(
-            f"{name}= has caps of its own; in aggregate, max_rows=, max_groups= and "
+            f"{name}= has caps of its own; in {called}, max_rows=, max_groups= and "
             "max_rows_per_group= are given once for all. Queries with other caps go through "
             "release({...})."
         )

@@ -18,9 +18,9 @@ from dpframe.results.promise import Certificate
 from dpframe.results.record_steps import DenoiseStep
 from dpframe.results.taken import check_before
 
-__all__ = ["Margins", "check_margins", "consistent", "made_consistent"]
+__all__ = ["TablesByColumns", "check_margins", "consistent", "made_consistent"]
 
-Margins: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
+TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
 
 _LARGEST = 2.0**62
@@ -28,7 +28,7 @@ _METHOD = "consistent"
 
 
 @with_keywords
-def consistent(tables: Margins) -> dict[tuple[Hashable, ...], pd.DataFrame]:
+def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add counts without negative cells, whole and still adding up, to margins.
 
     From the top down: the total is kept, tables by one column are the nearest ones with that total,
@@ -118,7 +118,7 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
         )
 
 
-def made_consistent(tables: Margins) -> dict[tuple[Hashable, ...], pd.DataFrame]:
+def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add the columns to tables that were checked, and the steps to their certificates."""
     certificates = {columns: _certificate(table) for columns, table in tables.items()}
     made = {columns: table.copy() for columns, table in tables.items()}
@@ -136,7 +136,7 @@ def made_consistent(tables: Margins) -> dict[tuple[Hashable, ...], pd.DataFrame]
 
 
 def _whole(
-    tables: Margins, certificates: Mapping[tuple[Hashable, ...], Certificate], at: int
+    tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate], at: int
 ) -> dict[tuple[Hashable, ...], np.ndarray]:
     """Return the whole numbers of one released column, by table."""
     places = {column: k for k, column in enumerate(_all_columns(certificates.values()))}

@@ -6,7 +6,17 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import bernstein, box, correlated, independent, pair, sparse, spread
+from dpframe.strategies import (
+    bernstein,
+    box,
+    correlated,
+    independent,
+    margin_tables,
+    margins,
+    pair,
+    sparse,
+    spread,
+)
 from dpframe.strategies.base import (
     Design,
     Estimate,
@@ -61,6 +71,8 @@ class Mechanism:
         The name of the mechanism in words.
     plain
         Ways to plan the tables of a release that `designs` do not fit, or not as well.
+    layered, layered_plain
+        The same for what is measured over many cells at once, for which no other ways are.
     automatic
         Whether "auto" may take it.
     classical
@@ -71,21 +83,40 @@ class Mechanism:
     designs: tuple[Planner, ...]
     title: str
     plain: tuple[Planner, ...] = (independent.design,)
+    layered: tuple[Planner, ...] = ()
+    layered_plain: tuple[Planner, ...] = ()
     automatic: bool = True
     classical: bool = False
 
+    def planners(self, workload: Workload) -> tuple[Planner, ...]:
+        """Return the ways to plan a workload."""
+        return self.layered if workload.layered else self.designs
+
+    def plain_planners(self, workload: Workload) -> tuple[Planner, ...]:
+        """Return the other ways to plan it beside other tables."""
+        plain = self.layered_plain if workload.layered else self.plain
+        return tuple(one for one in plain if one not in self.planners(workload))
+
 
 _SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
+_CONTRASTS = (margins.apart, margins.paired)
+_TABLES = (margin_tables.apart, margin_tables.paired)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
-        "gaussian": Mechanism(GAUSSIAN, (independent.design, pair.design), "analytic Gaussian"),
+        "gaussian": Mechanism(
+            GAUSSIAN,
+            (independent.design, pair.design),
+            "analytic Gaussian",
+            layered=_CONTRASTS,
+        ),
         "correlated": Mechanism(
             GAUSSIAN,
             (sparse.design, spread.design, correlated.design),
             "correlated analytic Gaussian",
+            layered_plain=_CONTRASTS,
         ),
-        "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace"),
+        "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
         "box": Mechanism(
             BOX,
             (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.joined),
@@ -93,7 +124,12 @@ MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
             plain=_SINGLE,
         ),
         "classical": Mechanism(
-            GAUSSIAN, (independent.design,), "classical Gaussian", automatic=False, classical=True
+            GAUSSIAN,
+            (independent.design,),
+            "classical Gaussian",
+            layered=_CONTRASTS,
+            automatic=False,
+            classical=True,
         ),
     }
 )

@@ -1,0 +1,158 @@
+"""The layers that tables by some of the same axes share, and the way from tables to them and back.
+
+A layer S holds the contrasts along the axes of S of the sums over all other axes. The cells of a
+table by A are made of the layers of all subsets of A, so that tables by A and B share those of the
+axes that they share.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
+from dpframe.strategies.domain import Domain, largest_sets
+from dpframe.strategies.structure import Structure
+
+__all__ = ["Lattice", "Layer", "place", "subsets"]
+
+Layer = tuple[int, ...]
+"""The axes of a table, or those along which there are contrasts, in increasing order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Tables by sets of axes, and their layers; axes of one cell have no contrasts.
+
+    Parameters
+    ----------
+    domain
+        The axes, and the tables wanted.
+    """
+
+    domain: Domain
+
+    @cached_property
+    def tables(self) -> tuple[Layer, ...]:
+        """The tables wanted, by their axes of more than one cell."""
+        return tuple(map(self._apart, self.domain.margins))
+
+    @cached_property
+    def counted(self) -> tuple[Layer, ...]:
+        """The tables in which rows are counted, of which all others are sums."""
+        return tuple(map(self._apart, largest_sets(self.domain.margins)))
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers of all tables, the smallest sets first."""
+        found = {layer for table in self.counted for layer in subsets(table)}
+        return tuple(sorted(found, key=lambda layer: (len(layer), layer)))
+
+    def shape(self, table: Layer) -> tuple[int, ...]:
+        """Return the sizes of the axes of a table."""
+        return tuple(self.domain.dimensions[axis].size for axis in table)
+
+    def shape_of(self, layer: Layer) -> tuple[int, ...]:
+        """Return how many contrasts there are along the axes of a layer."""
+        return tuple(n - 1 for n in self.shape(layer))
+
+    def size(self, axes: Sequence[int]) -> int:
+        """Return the number of cells of a table by some axes."""
+        return self.domain.size_of(axes)
+
+    def lengths(self, layer: Layer) -> np.ndarray:
+        """Return the squared lengths of the contrasts of a layer, as floats, in their shape."""
+        found = np.ones(())
+        for n in self.shape(layer):
+            found = np.multiply.outer(found, squared_lengths(n)[1:].astype(np.float64))
+        return found
+
+    def spread(self, table: Layer, layer: Layer) -> float:
+        """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
+        return 1 / self.size([axis for axis in table if axis not in layer])
+
+    def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
+        """Return the variance of a cell, from `tau^2` of the layers."""
+        parts = (
+            squares[layer]
+            * math.prod(1 - 1 / n for n in self.shape(layer))
+            * self.spread(table, layer) ** 2
+            for layer in subsets(table)
+        )
+        return math.fsum(parts)
+
+    def rounded(self, table: Layer) -> float:
+        """Return the most that variance 1 of every contrast, and of the total, adds to a cell.
+
+        It is the product over the axes of `n^-2 + sum_j 1 / (j (j + 1))^2`, for the first two cells
+        of each.
+        """
+        return math.prod(float((1 / squared_lengths(n) ** 2).sum()) for n in self.shape(table))
+
+    def described(self, table: int, taus: Mapping[Layer, float], rounding: float) -> Structure:
+        """Say what the covariance of the cells of a table is, by the position of the table."""
+        axes = self.domain.margins[table]
+        own = list(subsets(self.tables[table]))
+        return Structure(
+            kind="margins",
+            sizes=self.shape(axes),
+            layers=tuple(tuple(axes.index(axis) for axis in layer) for layer in own),
+            tau=tuple(taus[layer] for layer in own),
+            rounding=rounding,
+        )
+
+    def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
+        """Take the tables in which rows are counted out of all cells, one after the other."""
+        ends = np.cumsum([self.size(table) for table in self.counted])[:-1]
+        parts = np.split(totals, ends)
+        return {
+            table: part.reshape(self.shape(table))
+            for table, part in zip(self.counted, parts, strict=True)
+        }
+
+    def summed(self, totals: np.ndarray) -> list[np.ndarray]:
+        """Return all tables wanted, from the cells in which rows are counted."""
+        counted = self.split(totals)
+        found = []
+        for table in self.tables:
+            whole = min((one for one in counted if {*table} <= {*one}), key=self.size)
+            found.append(
+                counted[whole].sum(tuple(k for k, axis in enumerate(whole) if axis not in table))
+            )
+        return found
+
+    def contrasts(self, totals: np.ndarray) -> list[np.ndarray]:
+        """Return the exact contrasts of all layers, from the cells in which rows are counted."""
+        counted = self.split(totals)
+        found: dict[Layer, np.ndarray] = {}
+        for table, cells in counted.items():
+            new = [layer for layer in subsets(table) if layer not in found]
+            along = contrasts(cells, range(len(table))) if new else cells
+            found |= {layer: along[place(table, layer)] for layer in new}
+        return [found[layer] for layer in self.layers]
+
+    def restored(self, measured: Mapping[Layer, np.ndarray]) -> list[np.ndarray]:
+        """Return the cells of all tables wanted, from the contrasts of their layers."""
+        return [self._restored(table, measured).ravel() for table in self.tables]
+
+    def _restored(self, table: Layer, measured: Mapping[Layer, np.ndarray]) -> np.ndarray:
+        along = np.empty(self.shape(table))
+        for layer in subsets(table):
+            along[place(table, layer)] = measured[layer]
+        return restored(along, range(len(table)))
+
+    def _apart(self, axes: Sequence[int]) -> Layer:
+        return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)
+
+
+def subsets(table: Layer) -> Iterator[Layer]:
+    """Yield all sets of some of the axes of a table, the smallest first."""
+    return (layer for k in range(len(table) + 1) for layer in itertools.combinations(table, k))
+
+
+def place(table: Layer, layer: Layer) -> tuple[slice | int, ...]:
+    """Return where a layer is among the contrasts along all axes of a table."""
+    return tuple(slice(1, None) if axis in layer else 0 for axis in table)

@@ -1,0 +1,141 @@
+"""Margins, as they are asked for: which tables, what is refused, and why."""
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CallError, QueryError
+from dpframe.queries.tasks import BinAxis, KeyAxis
+
+COLUMNS = ["sex", "age", "region"]
+
+
+def test_all_sets_of_columns_are_listed_with_the_smallest_first():
+    assert dpf.margins(COLUMNS).tables == (
+        (),
+        ("sex",),
+        ("age",),
+        ("region",),
+        ("sex", "age"),
+        ("sex", "region"),
+        ("age", "region"),
+    )
+    assert len(dpf.margins(COLUMNS, 3).tables) == 8
+    assert dpf.margins(["sex"]).tables == ((), ("sex",))
+    assert dpf.margins([("a", "b"), ("a", "c")], ways=1).tables[1] == (("a", "b"),)
+
+
+def test_tables_may_be_listed():
+    query = dpf.margins([["region", "sex"], ("sex", "age"), []])
+    assert query.by == ("region", "sex", "age")
+    assert query.tables == (("region", "sex"), ("sex", "age"), ())
+    assert query.words == "count in 3 margins by region, sex, age"
+    assert [part.words for part in query.margins.values()] == [
+        "count by region, sex",
+        "count by sex, age",
+        "count",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ("sex", {}, r"a list of column labels.*dpf\.count\(by=\.\.\.\)"),
+        ([], {}, "at least one column"),
+        ({"sex"}, {}, "a list of column labels, .* got a set"),
+        (["sex", "sex"], {}, "twice"),
+        (["sex", ["age"]], {}, r"got both.*\['region'\]"),
+        ([["sex", "age"], ["age", "sex"]], {}, "name a table twice"),
+        ([["sex", "sex"]], {}, "name a column twice"),
+        (COLUMNS, {"ways": 4}, "from 1 to the number of columns, 3, got ways=4"),
+        (COLUMNS, {"ways": 0}, "got ways=0"),
+        (COLUMNS, {"ways": 1.5}, r"got ways=1\.5"),
+        (COLUMNS, {"ways": True}, "got ways=True"),
+        ([f"c{k}" for k in range(40)], {"ways": 9}, "too many tables.*fewer ways="),
+        ([[f"c{k}" for k in range(18)]], {}, "too many tables"),
+        (COLUMNS, {"weights": {"ages": 2}}, "'ages', which is none of the 7 tables"),
+        (COLUMNS, {"weights": {("sex", "age", "region"): 2}}, "none of the 7 tables"),
+        (COLUMNS, {"weights": {"age": 0}}, "from 1e-06 to 1e.06, got 0 for 'age'"),
+        (COLUMNS, {"weights": {"age": "x"}}, "got 'x'"),
+        (COLUMNS, {"weights": [1, 2]}, "weights must be a dict"),
+        (COLUMNS, {"bins": [0, 10]}, r"bins must be a dict by column.*bins=\{'region'"),
+        (COLUMNS, {"bins": {"fare": [0, 10]}}, r"\['fare'\], which is not among columns"),
+        (COLUMNS, {"bins": {"age": [0]}}, "at least two edges"),
+        (COLUMNS, {"bins": {"age": [0, 1]}, "keys": {"age": [1]}}, "both name"),
+        (COLUMNS, {"keys": ["f", "m"]}, "keys must be a dict by column"),
+        (COLUMNS, {"other": {"town": "other"}}, r"\['town'\], which is not among"),
+        (COLUMNS, {"other": {"age": "x"}, "bins": {"age": [0, 9]}}, "reach to infinity"),
+        (COLUMNS, {"other": {"age": None}}, "other must be a key"),
+        (COLUMNS, {"max_rows": 0}, "max_rows"),
+        (COLUMNS, {"max_groups": 3}, "max_groups= has no meaning for .* give max_rows="),
+        (COLUMNS, {"max_rows_per_group": 3}, "one cell of every table"),
+        (COLUMNS, {"v": dpf.var("age")}, r"counts, sums, means and rates.*dpf\.aggregate\("),
+        (COLUMNS, {"v": dpf.std("age")}, "of a kind that margins do not have"),
+        (COLUMNS, {"v": dpf.units()}, "counts units"),
+        (COLUMNS, {"v": dpf.count("sex")}, "has groups of its own; in margins"),
+        (COLUMNS, {"v": dpf.count(max_rows=2)}, "has caps of its own; in margins"),
+        (COLUMNS, {"v": dpf.sum("x", n_weight=2)}, "has options"),
+        (COLUMNS, {"v": dpf.sum(["x", "y"])}, "of a single column"),
+        (COLUMNS, {"epsilon": dpf.count()}, "cannot name an output of margins"),
+        (COLUMNS, {"sex": dpf.count()}, "level 'sex' of the index"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_way_out(columns, options, words):
+    with pytest.raises(QueryError, match=words):
+        dpf.margins(columns, **options)
+
+
+def test_a_misspelled_keyword_is_answered():
+    with pytest.raises(CallError, match=r"margins\(\) has no keyword 'max_row'; did you mean"):
+        dpf.margins(COLUMNS, max_row=3)
+
+
+def test_weights_are_by_columns_in_any_order():
+    query = dpf.margins(COLUMNS, weights={("region", "sex"): 4, "age": 2, (): 0.5})
+    assert dict(zip(query.tables, query.weights, strict=True)) == {
+        (): 0.5,
+        ("sex",): 1,
+        ("age",): 2,
+        ("region",): 1,
+        ("sex", "age"): 1,
+        ("sex", "region"): 4,
+        ("age", "region"): 1,
+    }
+    assert dpf.margins(COLUMNS).margin_weights == ()
+
+
+def test_outputs_are_counts_unless_they_are_named():
+    assert [asked.name for asked in dpf.margins(COLUMNS).outputs] == ["count"]
+    query = dpf.margins(
+        COLUMNS, where="age > 3", n=dpf.count(), pay=dpf.mean("pay"), late=dpf.rate("pay > 3")
+    )
+    assert [asked.name for asked in query.outputs] == ["n", "pay", "late"]
+    assert {part.condition.text for part in query.margins.values()} == {"age > 3"}
+    assert query.words == (
+        "n: count, pay: mean of pay, late: rate of pay > 3 in 7 margins by sex, age, region where "
+        "age > 3"
+    )
+
+
+def test_the_groups_of_a_column_are_bins_or_keys_with_one_for_the_rest():
+    query = dpf.margins(COLUMNS, bins={"age": [0, 18, 99]}, other={"region": "z"})
+    assert isinstance(query.axis("age", None), BinAxis)
+    assert query.axis("sex", None) is None
+    plain = query.axis("sex", pd.Index(["f", "m"], name="sex"))
+    assert isinstance(plain, KeyAxis)
+    assert not plain.rest
+    for given in (["a", "b"], ["a", "z", "b"]):
+        axis = query.axis("region", pd.Index(given, name="region"))
+        assert axis.rest
+        assert list(axis.keys) == ["a", "b", "z"]
+        assert axis.keys.name == "region"
+
+
+def test_one_key_for_the_rest_of_all_columns_leaves_out_those_with_bins():
+    query = dpf.margins(COLUMNS, bins={"age": [0, 18, 99]}, other="rest")
+    assert dict(query.other) == {"sex": "rest", "region": "rest"}
+    axis = query.axis("sex", pd.CategoricalIndex(["m", "f"], name="sex"))
+    assert list(axis.keys) == ["m", "f", "rest"]
+    numbers = dpf.margins(["year"], other=0).axis("year", pd.Index([2020, 2021], name="year"))
+    assert numbers.keys.dtype == "int64"
+    assert list(numbers.keys) == [2020, 2021, 0]

@@ -1,0 +1,238 @@
+"""Margins from Gaussian contrasts: what moves, how cells vary, and the plan in closed form."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.marginal import (
+    counted,
+    decoding,
+    domain_of,
+    marginal,
+    measuring,
+    sigmas,
+    table_of,
+    up_to,
+)
+
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.strategies import MECHANISMS, margin_tables, margins
+from dpframe.strategies.lattice import Lattice
+
+SOME = [(), (0,), (2,), (0, 1), (1, 2), (2, 3), (0, 1, 3)]
+SIZES = (2, 3, 4, 3)
+ADULT = (11, 9, 16, 7, 15, 6, 5, 2, 8, 42, 2)
+
+
+def gaussian(domain):
+    return margins._layers(domain)
+
+
+def laplace(domain):
+    return margin_tables._layers(domain, LAPLACE)
+
+
+def kernel_of(layers, domain):
+    """K over all cells, as fractions, from the matrix of what is measured."""
+    matrix = measuring(layers, domain)
+    inverse = np.array([1 / sigma**2 for sigma in sigmas(layers, 1.0)], dtype=object)
+    whole = matrix.astype(object)
+    return (whole * inverse[:, None]).T @ whole
+
+
+@pytest.mark.parametrize("weights", [(), (1, 2, 0.5, 7, 1, 3, 0.1)], ids=["equal", "weighted"])
+def test_a_row_moves_as_much_in_every_cell_and_no_more_than_said(weights):
+    domain = domain_of(SIZES, SOME, weights)
+    layers = gaussian(domain)
+    moved = np.diag(kernel_of(layers, domain))
+    assert max(moved) <= layers.kernel.whole  # fractions of the floats that are drawn with
+    assert float(min(moved) / layers.kernel.whole) > 1 - 1e-12
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 25.77, 3e7, 1 / 3])
+def test_scales_are_rounded_up_whatever_they_are_multiplied_with(scale):
+    domain = domain_of((3, 7, 19), up_to(3, 2))
+    layers = gaussian(domain)
+    squares = (measuring(layers, domain).astype(object)) ** 2
+    inverse = [1 / sigma**2 for sigma in sigmas(layers, scale)]
+    moved = max(sum(a * b for a, b in zip(row, inverse, strict=True)) for row in squares.T[:40])
+    assert moved <= layers.kernel.whole / Fraction(scale) ** 2
+
+
+def test_rows_in_the_cells_farthest_apart_share_what_brute_force_finds():
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        axes = int(rng.integers(1, 5))
+        sizes = tuple(int(n) for n in rng.integers(1, 5, axes))
+        tables = [one for one in up_to(axes, axes) if rng.random() < 0.6] or [(0,)]
+        weights = tuple(10 ** rng.uniform(-3, 3, len(tables)))
+        layers = gaussian(domain_of(sizes, tables, weights))
+        assert layers.kernel.least == least_shared(layers, sizes)
+
+
+def least_shared(layers, sizes):
+    """The least K(0, y) by definition, over all cells y."""
+    cells = itertools.product(*map(range, sizes))
+    return min(
+        sum(
+            precision
+            * math.prod(((y[k] == 0) - Fraction(1, sizes[k]) for k in layer), start=Fraction(1))
+            for layer, precision in zip(layers.lattice.layers, layers.precisions, strict=True)
+        )
+        for y in cells
+    )
+
+
+def test_where_patterns_are_compared_in_floats_the_least_is_never_above_the_exact_one(monkeypatch):
+    domain = domain_of((2, 3, 5, 2, 4), up_to(5, 3))
+    exact = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
+    monkeypatch.setattr(margins, "_MOST_EXACT", 0)
+    floats = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
+    assert exact.least - exact.whole / 2**43 < floats.least <= exact.least
+    monkeypatch.setattr(margins, "_MOST_AXES", 4)
+    most = margins.ContrastLayers(Lattice(domain), gaussian(domain).precisions).kernel
+    assert most.least == -exact.whole
+
+
+@pytest.mark.parametrize("made", [gaussian, laplace])
+@pytest.mark.parametrize(
+    ("sizes", "tables"),
+    [
+        (SIZES, SOME),
+        ((3, 1, 4, 1), [(1,), (0, 1, 3), (2, 3), (1, 3)]),
+        ((1,), [()]),
+        ((5,), [(0,)]),
+    ],
+)
+def test_without_noise_tables_are_what_was_counted(made, sizes, tables):
+    domain = domain_of(sizes, tables)
+    cells = np.random.default_rng(3).integers(0, 90, sizes)
+    layers = made(domain)
+    found = layers.decode(layers.encode(counted(cells, domain)), 1.0)
+    for axes, own in zip(tables, found, strict=True):
+        np.testing.assert_allclose(own, table_of(cells, axes).ravel(), atol=1e-9)
+
+
+@pytest.mark.parametrize("made", [gaussian, laplace])
+def test_tables_agree_however_noisy(made):
+    sizes, tables = (4, 5, 3), up_to(3, 2)
+    layers = made(domain_of(sizes, tables))
+    noisy = np.random.default_rng(5).integers(-(10**6), 10**6, len(layers.profile))
+    found = dict(zip(tables, layers.decode(noisy, 1.0), strict=True))
+    for at, n in enumerate(sizes):
+        other = (at + 1) % 3
+        pair = tuple(sorted((at, other)))
+        table = found[pair].reshape([sizes[k] for k in pair])
+        np.testing.assert_allclose(table.sum(1 - pair.index(at)), found[at,], atol=1e-9)
+        assert len(found[at,]) == n
+        assert found[at,].sum() == pytest.approx(found[()].item(), abs=1e-9)
+
+
+def test_every_cell_of_every_table_has_the_same_error_in_the_equal_plan():
+    tables = up_to(4, 3)
+    layers = gaussian(domain_of(SIZES, tables))
+    for part in decoding(layers):
+        np.testing.assert_allclose((part**2) @ layers.profile**2, 1, rtol=1e-12)
+    assert layers.deviations(1e6) == pytest.approx([1e6] * len(tables), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways", "error"),
+    [(ADULT, 2, 6.100), ((2,) * 10, 2, 3.055), ((2, 3, 5, 10, 20, 50, 100), 2, 4.172)],
+)
+def test_the_equal_error_has_a_closed_form(sizes, ways, error):
+    tables = up_to(len(sizes), ways)
+    whole = gaussian(domain_of(sizes, tables)).kernel.whole
+    parts = (math.prod(Fraction(sizes[k] - 1, sizes[k] + 1) for k in one) for one in tables)
+    assert whole == sum(parts)
+    assert math.sqrt(whole) == pytest.approx(error, rel=1e-3)
+
+
+def test_weights_give_the_least_weighted_variance():
+    rng = np.random.default_rng(2)
+    weights = (1, 2, 0.5, 7, 1, 3, 0.1)
+    layers = gaussian(domain_of(SIZES, SOME, weights))
+
+    def cost(one):
+        errors = np.square(one.deviations(1e9)) / 1e18
+        return float(one.kernel.whole) * (errors @ weights)
+
+    best = cost(layers)
+    closed = sum(  # (sum p sqrt q)^2
+        float(a) * math.prod(1 - 1 / SIZES[k] for k in layer)
+        for layer, a in zip(layers.lattice.layers, layers.precisions, strict=True)
+    )
+    assert closed == pytest.approx(float(layers.kernel.whole), rel=1e-12)
+    for _ in range(50):
+        near = [a * Fraction(math.exp(rng.normal(0, 0.2))) for a in layers.precisions]
+        assert cost(margins.ContrastLayers(layers.lattice, tuple(near))) > best
+    assert cost(gaussian(domain_of(SIZES, SOME))) > best
+
+
+@pytest.mark.parametrize("made", [gaussian, laplace])
+@pytest.mark.parametrize("scale", [3.0, 40.0])
+def test_a_certificate_can_describe_all_covariances(made, scale):
+    tables = [(1,), (0, 2), (0, 1, 3)]
+    layers = made(domain_of((2, 3, 4, 1), tables))
+    law = GAUSSIAN if made is gaussian else LAPLACE
+    noise = np.square([law.standard_deviation(scale * one) for one in layers.profile])
+    for at, part in enumerate(decoding(layers)):
+        described = layers.described(at, scale)
+        for weights in (np.eye(len(part))[-1], np.arange(1.0, len(part) + 1) ** 2):
+            expected = ((weights @ part) ** 2) @ noise
+            assert described.variance(weights) == pytest.approx(expected, rel=1e-6)
+        largest = math.sqrt(((part**2) @ noise).max())
+        assert described.deviation == pytest.approx(largest, rel=1e-6)
+        assert layers.deviations(scale)[at] == pytest.approx(largest, rel=1e-6)
+
+
+def test_separate_tables_are_reconciled_by_the_least_squares_of_all_cells():
+    tables = up_to(3, 2)
+    domain = domain_of((2, 3, 4), tables, [1, 5, 1, 1, 0.2, 1, 9])
+    layers = laplace(domain)
+    noisy = np.random.default_rng(1).integers(-500, 500, len(layers.profile))
+    matrix = measuring(layers, domain) / layers.profile[:, None]
+    cells = np.linalg.lstsq(matrix, noisy / layers.profile, rcond=None)[0].reshape(2, 3, 4)
+    for axes, own in zip(tables, layers.decode(noisy, 1.0), strict=True):
+        np.testing.assert_allclose(own, table_of(cells, axes).ravel(), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways", "error"), [((2,) * 10, 2, 33.40), (ADULT, 2, 64.06), ((2, 2, 5, 7), 2, 7.470)]
+)
+def test_the_best_split_of_separate_tables(sizes, ways, error):
+    layers = laplace(domain_of(sizes, up_to(len(sizes), ways)))
+    moved = float(layers.kernel.whole)
+    errors = np.array(layers.deviations(1000 * moved)) / 1000
+    assert math.sqrt((errors**2).mean()) == pytest.approx(error, rel=2e-3)
+
+
+def test_pure_noise_moves_tables_by_the_sum_of_their_shares():
+    domain = domain_of((2, 3, 1), [(), (2,), (0, 2), (0, 1)])
+    layers = laplace(domain)
+    matrix = measuring(layers, domain)
+    inverse = [1 / one for one in sigmas(layers, 1.0)]
+    moved = {sum(a * b for a, b in zip(column, inverse, strict=True)) for column in matrix.T}
+    assert max(moved) <= layers.kernel.whole
+    assert float(min(moved) / layers.kernel.whole) > 1 - 1e-12
+    both = (matrix[:, 0] * matrix[:, -1]).astype(object)  # in one cell of a table
+    shared = sum(a * b for a, b in zip(both, inverse, strict=True))
+    assert shared <= layers.kernel.least
+    assert float(shared / layers.kernel.least) > 1 - 1e-12
+
+
+def test_mechanisms_have_ways_of_their_own_for_margins():
+    work = marginal((2, 3), [(0,), (1,)])
+    ways = {name: how.planners(work) for name, how in MECHANISMS.items()}
+    assert [name for name, planners in ways.items() if planners] == [
+        "gaussian",
+        "laplace",
+        "classical",
+    ]
+    assert MECHANISMS["correlated"].plain_planners(work) == ways["gaussian"]
+    assert MECHANISMS["box"].plain_planners(work) == ()
+    alone = marginal((2,), [])
+    assert margins.apart(alone, GAUSSIAN) is None
+    assert margin_tables.paired(alone, LAPLACE) is None

@@ -1,0 +1,78 @@
+"""Workloads of margins, and what their layers do as plain matrices over all cells."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.reach import reach_of
+from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies.domain import Dimension, Domain, largest_sets
+
+EVERYONE = Source(0, 0, optional=False)
+COUNT = Output("rows", 0)
+
+
+def up_to(axes, ways):
+    """All sets of at most so many of the first axes."""
+    return [one for k in range(ways + 1) for one in itertools.combinations(range(axes), k)]
+
+
+def domain_of(sizes, tables, weights=()):
+    """Tables over axes of these sizes."""
+    axes = tuple(Dimension(n, ordered=False) for n in sizes)
+    return Domain(axes, None, tuple(tables), tuple(weights))
+
+
+def marginal(
+    sizes,
+    tables,
+    *,
+    weights=(),
+    sources=(EVERYONE,),
+    outputs=(COUNT,),
+    rows=1,
+    neighboring="add_remove",
+):
+    """Counts by some sets of axes, unless other outputs are given."""
+    domain = domain_of(sizes, tables, weights)
+    reach = reach_of(Caps(rows), 1, always=False)
+    return Workload(sources, outputs, domain, reach, neighboring, has_units=rows > 1)
+
+
+def table_of(cells, axes):
+    """Sum an array over all axes but some."""
+    return cells.sum(axis=tuple(k for k in range(cells.ndim) if k not in axes))
+
+
+def counted(cells, domain):
+    """The largest tables of an array of all cells, one after the other."""
+    return np.concatenate([table_of(cells, axes).ravel() for axes in largest_sets(domain.margins)])
+
+
+def each_cell(sizes):
+    """Yield one array of all cells for each, with a 1 in it."""
+    for place in itertools.product(*map(range, sizes)):
+        cells = np.zeros(sizes, np.int64)
+        cells[place] = 1
+        yield cells
+
+
+def measuring(layers, domain):
+    """The integer matrix of what is measured, one column per cell of the product."""
+    return np.stack(
+        [layers.encode(counted(cells, domain)) for cells in each_cell(domain.sizes)], axis=1
+    )
+
+
+def decoding(layers, scale=1.0):
+    """The matrix from what is measured to the cells of all tables, by table."""
+    size = len(layers.profile)
+    columns = [layers.decode(one, scale) for one in np.eye(size, dtype=np.int64) * 2**20]
+    return [np.stack(parts, axis=1) / 2**20 for parts in zip(*columns, strict=True)]
+
+
+def sigmas(layers, scale):
+    """The noise scales that are drawn with, as fractions."""
+    return [Fraction(float(one)) for one in scale * layers.profile]

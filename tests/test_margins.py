@@ -1,0 +1,204 @@
+"""Margins from a frame to released tables that agree, by all ways to ask for them."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CalibrationError, DeclarationError, QueryError
+
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon")
+KEYS = {"sex": ["f", "m"], "region": ["n", "s", "e"]}
+NO_NOISE = {"epsilon": 1e9}
+TABLES = [(), ("sex",), ("region",), ("age",), ("sex", "region"), ("sex", "age"), ("region", "age")]
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(4)
+    n = 2_000
+    made = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], n, p=[0.6, 0.4]),
+            "region": rng.choice(["n", "s", "e", "?", None], n, p=[0.4, 0.3, 0.2, 0.05, 0.05]),
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 90, n)),
+            "pay": rng.gamma(2, 10, n),
+            "house": rng.integers(0, 700, n),
+        }
+    )
+    made.dp.declare(keys=KEYS, bounds={"pay": (0, 50)}, privacy_unit=dpf.EACH_ROW)
+    return made
+
+
+def asked(**options):
+    return dpf.margins(["sex", "region", "age"], bins={"age": [0, 17, 64, 200]}, **options)
+
+
+def inside(people):
+    """Rows that have a place in every column."""
+    known = people["region"].isin(["n", "s", "e"]) & (people["age"] > 0)
+    return people[known].assign(age=lambda rows: pd.cut(rows["age"], [0, 17, 64, 200]))
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_tables_hold_what_was_counted_and_agree(people, mechanism):
+    query = asked(n=dpf.count(), total=dpf.sum("pay"), pay=dpf.mean("pay"))
+    how = {"delta": 1e-6} if mechanism == "gaussian" else {}
+    tables = people.dp.release(query, mechanism=mechanism, **NO_NOISE, **how)
+    assert list(tables) == TABLES
+    rows = inside(people).assign(pay=lambda own: own["pay"].clip(0, 50))
+    for table, released in tables.items():
+        own = rows.groupby([rows[one] for one in table] or np.zeros(len(rows)), observed=False)
+        expected = own["pay"].agg(["size", "sum", "mean"])
+        expected = expected.reindex(released.index) if table else expected
+        np.testing.assert_allclose(released["n"], expected["size"], atol=0.1)
+        np.testing.assert_allclose(released["total"], expected["sum"], rtol=1e-3)
+        np.testing.assert_allclose(released["pay"], expected["mean"], rtol=1e-3)
+        assert released.index.names == (list(table) or [None])
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_noisy_tables_agree(people, mechanism):
+    query = asked(n=dpf.count(), total=dpf.sum("pay"))
+    tables = people.dp.release(query, epsilon=0.5, delta=1e-6, mechanism=mechanism)
+    for table, released in tables.items():
+        for kept in itertools.chain(*(itertools.combinations(table, k) for k in range(len(table)))):
+            summed = (
+                released.groupby(level=list(kept), sort=False).sum() if kept else released.sum()
+            )
+            smaller = tables[kept]
+            if kept:
+                summed = summed.reindex(smaller.index)
+            np.testing.assert_allclose(np.ravel(summed), np.ravel(smaller), rtol=1e-12, atol=1e-9)
+
+
+def test_the_accessor_and_the_function_release_the_same_tables(people):
+    tables = people.dp.margins(["sex", "region"], epsilon=1)
+    assert list(tables) == [(), ("sex",), ("region",), ("sex", "region")]
+    assert tables["sex", "region"].index.equals(
+        pd.MultiIndex.from_product([KEYS["sex"], KEYS["region"]], names=["sex", "region"])
+    )
+    both = people.dp.release({"by": dpf.margins(["sex"]), "n": dpf.count("region")}, epsilon=1)
+    assert list(both) == ["by", "n"]
+    assert list(both["by"]) == [(), ("sex",)]
+    assert both["n"].index.tolist() == ["n", "s", "e"]
+
+
+def test_all_cells_have_the_standard_error_of_the_closed_form(people):
+    tables = people.dp.margins(["sex", "region"], mu=0.1, mechanism="gaussian")
+    expected = 10 * np.sqrt(1 + 1 / 3 + 2 / 4 + 1 / 3 * 2 / 4)
+    for released in tables.values():
+        errors = released.dp.std_error["count"]
+        np.testing.assert_allclose(errors, expected, rtol=1e-3)
+        assert errors.nunique() == 1
+
+
+def test_rows_with_another_key_are_in_no_table_or_under_that_of_the_rest(people):
+    left = people.dp.margins(["sex", "region"], **NO_NOISE)
+    kept = people.dp.margins(["sex", "region"], other={"region": "other"}, **NO_NOISE)
+    known = people["region"].isin(KEYS["region"])
+    assert left[()]["count"].item() == pytest.approx(known.sum(), abs=0.1)
+    assert left["sex",]["count"].sum() == pytest.approx(known.sum(), abs=0.1)
+    assert kept[()]["count"].item() == pytest.approx(len(people), abs=0.1)
+    assert kept["region",].index.tolist() == ["n", "s", "e", "other"]
+    assert kept["region",]["count"]["other"] == pytest.approx((~known).sum(), abs=0.1)
+
+
+def test_one_sample_of_the_rows_of_a_unit_is_kept_for_all_tables(people):
+    people.dp.declare(keys=KEYS, privacy_unit="house", max_rows=2, bounds={"pay": (0, 50)})
+    tables = people.dp.margins(["sex", "region"], other="z", **NO_NOISE)
+    kept = people["house"].value_counts().clip(upper=2).sum()
+    for released in tables.values():
+        assert released["count"].sum() == pytest.approx(kept, abs=0.5)
+        assert released.dp.certificate.privacy_unit.caps.max_rows == 2
+
+
+@pytest.mark.parametrize(
+    "caps", [{"max_groups": 3, "max_rows_per_group": 1}, {"max_rows": 9, "max_groups": 3}]
+)
+def test_caps_on_groups_are_refused_and_replaced_by_max_rows(people, caps):
+    people.dp.declare(keys=KEYS, privacy_unit="house", **caps)
+    with pytest.raises(QueryError, match=r"one cell of every table.*Give max_rows= in the query"):
+        people.dp.margins(["sex", "region"], epsilon=1)
+    released = people.dp.margins(["sex", "region"], max_rows=3, epsilon=1)
+    assert released[()].dp.certificate.privacy_unit.caps.max_rows == 3
+
+
+def test_max_rows_without_a_unit_is_refused(people):
+    with pytest.raises(DeclarationError, match="of a privacy unit"):
+        people.dp.margins(["sex"], max_rows=3, epsilon=1)
+
+
+@pytest.mark.parametrize("mechanism", ["correlated", "box"])
+def test_mechanisms_that_have_no_margins_say_so(people, mechanism):
+    with pytest.raises(CalibrationError, match="does not apply to these queries"):
+        people.dp.margins(["sex"], epsilon=1, delta=1e-6, mechanism=mechanism)
+
+
+def test_correlated_noise_goes_with_margins_beside_other_tables(people):
+    queries = {
+        "by": dpf.margins(["sex", "region"]),
+        "s": dpf.aggregate(n=dpf.count(), s=dpf.sum("pay")),
+    }
+    found = people.dp.release(queries, epsilon=1, delta=1e-6, mechanism="correlated")
+    assert list(found["by"]) == [(), ("sex",), ("region",), ("sex", "region")]
+    with pytest.raises(CalibrationError, match="does not apply"):
+        people.dp.release(queries, epsilon=1, mechanism="box")
+
+
+def test_weighted_tables_have_less_error(people):
+    query = dpf.margins(["sex", "region"], weights={(): 100})
+    even, first = (
+        people.dp.preview(one, mu=1, mechanism="gaussian")["std_error"]
+        for one in (dpf.margins(["sex", "region"]), query)
+    )
+    assert first.iloc[0] < 0.8 * even.iloc[0]
+    assert first.iloc[-1] > even.iloc[-1]
+
+
+def test_a_preview_has_a_row_for_each_table_and_output(people):
+    query = asked(n=dpf.count(), pay=dpf.mean("pay"))
+    shown = people.dp.preview(query, epsilon=1)
+    assert shown.index.names == ["table", "column"]
+    assert shown.index.tolist() == [(table, out) for table in TABLES for out in ("n", "pay")]
+    several = people.dp.preview({"m": query, "all": dpf.count("sex")}, epsilon=1)
+    assert several.index.names == ["query", "table", "column"]
+    assert several.index[-1] == ("all", ("sex",), "count")
+    compared = people.dp.preview(query, epsilon=1, delta=1e-6, compare=True, rows=50)
+    assert {*compared.index} == {"laplace", "gaussian"}
+    assert (("sex",), "n") in compared.columns
+
+
+def test_the_spend_for_an_error_is_found_by_column_or_table(people):
+    query = asked(n=dpf.count(), total=dpf.sum("pay"))
+    for wanted in ({"n": 7.0}, {(("region", "age"), "n"): 7.0}):
+        needed = people.dp.preview(query, std_error=wanted, mechanism="gaussian", delta=1e-6)
+        assert needed[("region", "age"), "n"].item() == pytest.approx(7, rel=2e-3)
+    with pytest.raises(QueryError, match="a dict by output"):
+        people.dp.preview(query, std_error={"m": 7.0})
+
+
+def test_certificates_say_what_was_asked_and_where_groups_come_from(people):
+    tables = people.dp.release(asked(other={"region": "z"}), epsilon=1)
+    query = tables["region", "age"].dp.certificate.query
+    assert query.words == "count in 7 margins by sex, region, age"
+    assert [(part.column, part.groups, part.source) for part in query.by] == [
+        ("region", 4, "declared"),
+        ("age", 3, "call"),
+    ]
+    ids = {frame.dp.certificate.release_id for frame in tables.values()}
+    assert len(ids) == 1
+    assert all(dpf.verify(frame) for frame in tables.values())
+
+
+def test_the_ledger_is_charged_once_and_says_what_for(people):
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=2, delta=1e-6))
+    people.dp.declare(keys=KEYS, privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    people.dp.margins(["sex", "region"], epsilon=1, name="first")
+    (entry,) = ledger.entries
+    assert entry.what == "count in 4 margins by sex, region"
+    assert entry.columns == ("sex", "region")
+    with pytest.raises(dpf.errors.AlreadyReleasedError):
+        people.dp.margins(["sex", "region"], epsilon=1, name="first")
