@@ -43,7 +43,6 @@ from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
-from dpframe.queries.quantiles import Quantiles
 from dpframe.queries.together import AggregatePart
 from dpframe.strategies import MechanismName
 
@@ -236,24 +235,6 @@ class PrivateAccessor(TogetherMethods):
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
         query = asking.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
-
-    def quantile(
-        self,
-        column: Hashable,
-        q: Quantiles,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        bins: int | None = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
-        """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        query = asking.quantile(
-            column, q, by, where=where, keys=keys, bounds=bounds, bins=bins, **caps_of(spend)
-        )
         return self._one(query, spend)
 
     def units(

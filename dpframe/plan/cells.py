@@ -13,7 +13,7 @@ from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
+from dpframe.queries.tasks import Axis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
 __all__ = ["cells_of", "with_inner"]
