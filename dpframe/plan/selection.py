@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import MOST_GROUPS, shown
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
 from dpframe.plan.cells import cells_of, with_inner
@@ -173,6 +173,7 @@ def plan_selection(
     epsilon = _allowed(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     bins = _bins(column, query)
+    _check_size(groups.size, len(bins.axis))
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
@@ -194,6 +195,15 @@ def _allowed(spend: Spend, declaration: Declaration) -> Fraction:
     )
 
 
+def _check_size(groups: int, bins: int) -> None:
+    """Refuse more numbers of rows than fit in memory."""
+    if groups * bins > MOST_GROUPS:
+        raise QueryError(
+            f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
+            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
+        )
+
+
 def _bins(column: OutputColumn, query: Quantile) -> Bins:
     """Cut what is between the bounds into bins of equal width, of whole numbers of the grid."""
     grid = column.grid
@@ -204,15 +214,15 @@ def _bins(column: OutputColumn, query: Quantile) -> Bins:
         )
     size = grid.upper - grid.lower + 1
     wanted = min(query.bins if isinstance(query.bins, int) else MOST_BINS, size)
-    firsts = [grid.lower + size * k // wanted for k in range(wanted)]
-    # values outside of the bounds are in the first and last bin
-    edges = [-math.inf, *(math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts[1:]), math.inf]
-    axis = BinAxis(column.column, pd.IntervalIndex.from_breaks(edges, name=column.column))
+    firsts = [grid.lower + size * k // wanted for k in range(wanted + 1)]
+    edges = [math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts]  # between whole numbers
+    intervals = pd.IntervalIndex.from_breaks(edges, name=column.column)
+    axis = BinAxis(column.column, intervals, clipped=True)
     several = len(query.quantiles) > 1
     parts = np.full(wanted, max(_PARTS // wanted, 1) if several else 1, np.int64)
     if several:
         parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
-    return Bins(axis, _middles(grid, [*firsts, grid.upper + 1]), parts)
+    return Bins(axis, _middles(grid, firsts), parts)
 
 
 def _middles(grid: Grid, firsts: list[int]) -> np.ndarray:

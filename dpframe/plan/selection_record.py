@@ -108,7 +108,7 @@ def _column(plan: SelectionPlan) -> ColumnPart:
         integer=False,
         noise=None,
         std_error=None,
-        loadings={},
+        loadings=None,
         ratio=None,
         moments=None,
         rounded=None,

@@ -59,8 +59,8 @@ from dpframe.privacy.sensitivity import Footprint, movement
 __all__ = [
     "GEOMETRIC",
     "SELECT",
+    "Pick",
     "Selection",
-    "Step",
     "geometric",
     "select",
     "selection_of",
@@ -78,7 +78,7 @@ _MOST_ITEMS = 1 << 22  # of one draw
 _LARGEST_WORD = np.uint64(2**64 - 1)
 
 
-class Step(NamedTuple):
+class Pick(NamedTuple):
     """The selection of one quantile, between two that were selected before.
 
     Parameters
@@ -106,7 +106,7 @@ class Step(NamedTuple):
         return max(self.a, self.b - self.a)
 
 
-def steps_of(quantiles: Sequence[Fraction]) -> list[Step]:
+def steps_of(quantiles: Sequence[Fraction]) -> list[Pick]:
     """Return the selections that find some quantiles, in their order.
 
     Parameters
@@ -122,11 +122,11 @@ def steps_of(quantiles: Sequence[Fraction]) -> list[Step]:
     """
     ends = [Fraction(0), *quantiles, Fraction(1)]
 
-    def between(low: int, high: int, level: int) -> Iterator[Step]:
+    def between(low: int, high: int, level: int) -> Iterator[Pick]:
         if high - low > 1:
             at = (low + high) // 2
             part = (ends[at] - ends[low]) / (ends[high] - ends[low])
-            yield Step(at - 1, low - 1, high - 1, part.numerator, part.denominator, level)
+            yield Pick(at - 1, low - 1, high - 1, part.numerator, part.denominator, level)
             yield from between(low, at, level + 1)
             yield from between(at, high, level + 1)
 
@@ -147,7 +147,7 @@ class Selection:
         What they cost all together.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Pick, ...]
     scales: tuple[float, ...]
     epsilon: Fraction
 
@@ -201,7 +201,7 @@ def selection_of(
     return Selection(steps, scales, epsilon)
 
 
-def _weight(steps: Sequence[Step], reach: Reach, neighboring: Neighboring) -> Fraction:
+def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fraction:
     """Return what all levels cost a unit, where each costs 1 for one row more or fewer."""
     first, *later = [level for level, _ in groupby(steps, key=lambda step: step.level)]
     top = steps[0]
@@ -274,7 +274,7 @@ def _select_parts(before: np.ndarray, selection: Selection) -> np.ndarray:
 
 
 def _selected(
-    before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Step, scale: float
+    before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Pick, scale: float
 ) -> np.ndarray:
     """Select one part of a range in each group: its place in the range."""
     starts = np.cumsum(sizes) - sizes

@@ -172,7 +172,7 @@ def _described(found: Distribution, label: str) -> ColumnPart:
         integer=False,
         noise=None,
         std_error=None,
-        loadings={},
+        loadings=None,
         ratio=None,
         moments=None,
         rounded=None,

@@ -132,8 +132,7 @@ class ColumnPart(Part):
         By how much one standard deviation of each measured block moves this column: utility of
         whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
         the error of rows that were given, and those below it for rounding a column to whole
-        numbers. None for quantiles, which were selected, or read
-        off many numbers.
+        numbers. Null for quantiles, which were selected or read off many numbers.
     ratio
         What a mean or a rate was read off; null for other columns.
     moments
@@ -152,7 +151,7 @@ class ColumnPart(Part):
     integer: bool
     noise: NoisePart | None
     std_error: NotNegative | None
-    loadings: Mapping[BlockName, float | Packed]
+    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)] | None
     ratio: RatioPart | None
     moments: MomentsPart | None
     rounded: RoundedPart | None
@@ -172,7 +171,7 @@ class ColumnPart(Part):
         spread = self.kind in ("var", "std")
         require(spread or self.moments is None, "variances alone are read off moments")
         quantile = self.kind == "quantile"
-        require(not (quantile and self.loadings), "quantiles have no loadings")
+        require(quantile == (self.loadings is None), "quantiles alone have no loadings")
         require(not (spread and self.times), "variances are not times")
 
     @property
@@ -208,7 +207,7 @@ class ColumnPart(Part):
         QueryError
             If these are quantiles.
         """
-        if self.kind == "quantile":
+        if self.loadings is None:
             raise QueryError(
                 "quantiles have no standard error: those that were read off a distribution have "
                 "intervals beside them, and those that were selected have no error bars."

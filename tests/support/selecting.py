@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dpframe.privacy.selection import Step
+from dpframe.privacy.selection import Pick
 
 Table = tuple[int, ...]
 Law = dict[tuple[int, ...], Fraction]
@@ -51,7 +51,7 @@ def dealt(table: Table, parts: Sequence[int]) -> list[int]:
     return out
 
 
-def law_of(table: Table, steps: tuple[Step, ...], scale: int, w: Fraction, parts: Table) -> Law:
+def law_of(table: Table, steps: tuple[Pick, ...], scale: int, w: Fraction, parts: Table) -> Law:
     """Return the law of the bins selected, where a utility of D weighs `w^(scale / 2)`."""
     items = dealt(table, parts)
     bins = [k for k, size in enumerate(parts) for _ in range(size)]
@@ -87,7 +87,7 @@ class Ratios:
         As in `law_of`.
     """
 
-    def __init__(self, steps: tuple[Step, ...], scale: int, w: Fraction, parts: Table) -> None:
+    def __init__(self, steps: tuple[Pick, ...], scale: int, w: Fraction, parts: Table) -> None:
         self.law = cache(lambda table: law_of(table, steps, scale, w, parts))
         self.between = cache(self._between)
 
