@@ -1,4 +1,4 @@
-"""Methods of `.dp` that release what takes many cells at once."""
+"""Methods of `.dp` that release what is measured over many cells at once."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -19,7 +19,7 @@ __all__ = ["TogetherMethods"]
 
 @with_keywords_of_methods()
 class TogetherMethods:
-    """Releases of several tables that agree."""
+    """Releases of several tables, or of many cells, that agree."""
 
     _frame: Frame
 

@@ -30,6 +30,7 @@ __all__ = [
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
 
+_HUGE = 1e290
 _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment] | None
 
@@ -227,9 +228,11 @@ def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) 
         first, last = math.ceil(lower), math.floor(upper)
         if last - first < number:
             return np.arange(first - 1, last + 1, dtype=np.int64)
-    steps = np.arange(number + 1) / number
-    edges = lower * (1 - steps) + upper * steps  # no difference is beyond the range of floats
-    edges[-1] = upper
+    # products first, so that round numbers stay round; but none beyond the range of floats
+    part = 1.0 if max(abs(lower), abs(upper)) < _HUGE else 1.0 / number
+    steps = np.arange(number + 1)
+    edges = (lower * part * (number - steps) + upper * part * steps) / (number * part)
+    edges[[0, -1]] = lower, upper
     return np.unique(edges)
 
 

@@ -208,10 +208,7 @@ class ColumnPart(Part):
             If these are quantiles.
         """
         if self.loadings is None:
-            raise QueryError(
-                "quantiles have no standard error: those that were read off a distribution have "
-                "intervals beside them, and those that were selected have no error bars."
-            )
+            raise _no_errors()
         return {block: unpack(loading) for block, loading in self.loadings.items()}
 
 
@@ -220,7 +217,8 @@ def _no_errors() -> QueryError:
         "quantiles that were selected have no error bars: no noise was added to them, and how far "
         "off they are depends on rows that are not released. For intervals, release the "
         "distribution, .dp.ranges(...), and read quantiles off that; .dp.preview says by how "
-        "many rows selected ones may be off."
+        "many rows selected ones may be off. Those read off have no standard error, but intervals "
+        "beside them."
     )
 
 

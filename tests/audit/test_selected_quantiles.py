@@ -31,7 +31,9 @@ def above(bins, neighboring):
     frame = pd.DataFrame({"zone": zones, "x": np.tile(np.add(bins, 0.5), TRIALS)})
     facts = {"privacy_unit": dpf.EACH_ROW, "neighboring": neighboring}
     dpf.declare(frame, keys={"zone": range(TRIALS)}, bounds={"x": (0, BINS)}, **facts)
-    released = dpf.release(frame, dpf.quantile("x", 0.5, by="zone", bins=BINS), epsilon=1)
+    released = dpf.release(
+        frame, dpf.quantile("x", 0.5, by="zone", bins=BINS), epsilon=1, mechanism="select"
+    )
     return int((released["x"] > MEDIAN + 1).sum()), released.dp.certificate.privacy_loss.epsilon
 
 

@@ -59,16 +59,16 @@ def test_quantiles_are_those_of_the_clipped_rows_by_group(trips):
 def test_function_and_accessor_release_the_same(trips):
     query = dpf.quantile("fare", 0.5, by="zone", keys=["B"])
     one = dpf.release(trips, query, mechanism="select", **SURE)
-    other = trips.dp.quantile("fare", 0.5, by="zone", keys=["B"], **SURE)
+    other = trips.dp.quantile("fare", 0.5, by="zone", keys=["B"], mechanism="select", **SURE)
     pd.testing.assert_frame_equal(one, other, atol=0.5)
-    third = trips.dp.release(query, **SURE)
+    third = trips.dp.release(query, mechanism="select", **SURE)
     pd.testing.assert_frame_equal(one, third, atol=0.5)
 
 
 def test_values_outside_count_at_the_ends_and_missing_ones_nowhere():
     values = [-50.0] * 9 + [-np.inf] + [120.0] * 9 + [np.nan] * 40 + [np.inf]
     frame = declared(pd.DataFrame({"fare": values}), keys={})
-    released = frame.dp.quantile("fare", [0.3, 0.8], bins=100, **SURE)
+    released = frame.dp.quantile("fare", [0.3, 0.8], bins=100, mechanism="select", **SURE)
     assert released["fare"].round(6).tolist() == [0.5, 99.5]
     assert released.index.tolist() == [0.3, 0.8]
     assert released.index.name == "quantile"
@@ -80,16 +80,16 @@ def test_columns_of_integers_have_a_bin_for_each():
     ages = np.repeat([18, 30, 31, 77, 90], [1, 50, 40, 30, 60])
     frame = pd.DataFrame({"age": ages})
     dpf.declare(frame, shape, privacy_unit=dpf.EACH_ROW)
-    released = frame.dp.quantile("age", [0.1, 0.4, 0.6, 0.9], **SURE)
+    released = frame.dp.quantile("age", [0.1, 0.4, 0.6, 0.9], mechanism="select", **SURE)
     assert released["age"].tolist() == [30, 31, 77, 90]
     assert released["age"].dtype == np.int64
     assert released.dp.certificate.selection.bins == 73
-    coarse = frame.dp.quantile("age", 0.5, bins=10, **SURE)
+    coarse = frame.dp.quantile("age", 0.5, bins=10, mechanism="select", **SURE)
     assert coarse["age"].tolist() == [28]  # the middle of 25 to 31, which holds 31
 
 
 def test_conditions_and_keys_of_the_call_hold(trips):
-    released = trips.dp.quantile("fare", 0.5, where="fare > 40", **SURE)
+    released = trips.dp.quantile("fare", 0.5, where="fare > 40", mechanism="select", **SURE)
     wanted = trips["fare"][trips["fare"] > 40].median()
     assert released["fare"].iloc[0] == pytest.approx(wanted, abs=0.5)
     assert released.dp.certificate.query.where == "fare > 40"
@@ -97,7 +97,9 @@ def test_conditions_and_keys_of_the_call_hold(trips):
 
 def test_combinations_of_keys_keep_their_order(trips):
     keys = pd.DataFrame({"zone": ["B", "A"]})
-    released = trips.dp.quantile("fare", [0.1, 0.9], by="zone", keys=keys, **SURE)
+    released = trips.dp.quantile(
+        "fare", [0.1, 0.9], by="zone", keys=keys, mechanism="select", **SURE
+    )
     assert released.index.tolist() == [("B", 0.1), ("B", 0.9), ("A", 0.1), ("A", 0.9)]
 
 
@@ -145,7 +147,7 @@ def test_other_kinds_of_frames_select_from_the_same_rows(kind, tmp_path):
 def test_what_is_charged_is_pure_epsilon(trips):
     budget = dpf.Budget(epsilon=2, delta=1e-6)
     declared(trips, budget=budget)
-    released = trips.dp.quantile("fare", QUARTILES, epsilon=0.5, name="fares")
+    released = trips.dp.quantile("fare", QUARTILES, mechanism="select", epsilon=0.5, name="fares")
     (entry,) = trips.dp.ledger.entries
     assert (entry.loss.epsilon, entry.loss.mu_squared, entry.loss.delta) == (Fraction(1, 2), 0, 0)
     assert (entry.mechanism, entry.name) == ("select", "fares")
@@ -167,10 +169,10 @@ def test_spends_are_those_of_pure_noise(trips):
 def test_shares_of_pure_epsilon_fill_a_budget(trips):
     declared(trips, budget=dpf.Budget(epsilon=1))
     for _ in range(4):
-        trips.dp.quantile("fare", 0.5, share=0.25)
+        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
     assert trips.dp.budget.remaining_epsilon == 0
     with pytest.raises(BudgetExceededError):
-        trips.dp.quantile("fare", 0.5, share=0.25)
+        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
 
 
 def test_after_a_share_was_selected_others_stay_with_pure_noise(trips):
@@ -179,28 +181,29 @@ def test_after_a_share_was_selected_others_stay_with_pure_noise(trips):
     declared(trips, budget=dpf.Budget(epsilon=1, delta=1e-6), **caps)
     many = dpf.count(by="zone", keys=[str(k) for k in range(60)])
     assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] != "laplace"
-    trips.dp.quantile("fare", 0.5, share=0.5)
+    trips.dp.quantile("fare", 0.5, mechanism="select", share=0.5)
     assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] == "laplace"
 
 
 def test_nothing_is_charged_for_what_is_refused(trips):
     declared(trips, budget=dpf.Budget(epsilon=1))
     with pytest.raises(DeclarationError, match="no public bounds"):
-        trips.dp.quantile("zone", 0.5, epsilon=1)
+        trips.dp.quantile("zone", 0.5, mechanism="select", epsilon=1)
     with pytest.raises(CalibrationError, match="epsilon must be > 0"):
-        trips.dp.quantile("fare", 0.5, epsilon=0, delta=1e-6)
-    with pytest.raises(CalibrationError, match='must be "select" or "auto"'):
-        trips.dp.quantile("fare", 0.5, epsilon=1, mechanism="laplace")
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=0, delta=1e-6)
     with pytest.raises(CalibrationError, match="is for quantiles"):
         trips.dp.count(epsilon=1, mechanism="select")
     with pytest.raises(QueryError, match="are for noise"):
-        trips.dp.quantile("fare", 0.5, epsilon=1, denoise="auto")
-    with pytest.raises(QueryError, match="on its own"):
-        trips.dp.release({"a": dpf.quantile("fare", 0.5), "n": dpf.count()}, epsilon=1)
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1, denoise="auto")
+    with pytest.raises(CalibrationError, match="is for quantiles"):
+        both = {"a": dpf.quantile("fare", 0.5), "n": dpf.count()}
+        trips.dp.release(both, epsilon=1, mechanism="select")
     with pytest.raises(QueryError, match="fewer bins"):
-        trips.dp.quantile("fare", 0.5, by="zone", keys=range(200), bins=2**20, epsilon=1)
+        trips.dp.quantile(
+            "fare", 0.5, by="zone", keys=range(200), bins=2**20, mechanism="select", epsilon=1
+        )
     with pytest.raises(BudgetExceededError):
-        trips.dp.quantile("fare", 0.5, epsilon=1.5)
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1.5)
     assert not trips.dp.ledger.entries
 
 
@@ -209,11 +212,11 @@ def test_times_and_units_without_caps_are_refused():
     hours = pd.Timedelta(0), pd.Timedelta("1D")
     dpf.declare(frame, bounds={"fare": hours}, privacy_unit=dpf.EACH_ROW)
     with pytest.raises(QueryError, match="quantile is of numbers"):
-        frame.dp.quantile("fare", 0.5, epsilon=1)
+        frame.dp.quantile("fare", 0.5, mechanism="select", epsilon=1)
     other = pd.DataFrame({"fare": [1.0], "zone": ["A"]})
     declared(other)
     with pytest.raises(DeclarationError, match="caps in a query"):
-        other.dp.quantile("fare", 0.5, max_rows=2, epsilon=1)
+        other.dp.quantile("fare", 0.5, max_rows=2, mechanism="select", epsilon=1)
 
 
 def test_noise_follows_caps_and_relation():
@@ -235,7 +238,7 @@ def test_what_fails_after_the_charge_stays_charged(trips, monkeypatch):
 
     monkeypatch.setattr(PandasEngine, "totals", fail)
     with pytest.raises(ReleaseError, match="too little memory"):
-        trips.dp.quantile("fare", 0.5, epsilon=0.25)
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=0.25)
     assert len(trips.dp.ledger.entries) == 1
 
 
@@ -243,7 +246,7 @@ def test_what_fails_after_the_charge_stays_charged(trips, monkeypatch):
 
 
 def test_the_certificate_says_that_values_were_selected(trips):
-    released = trips.dp.quantile("fare", [0.1, 0.5, 0.9], by="zone", epsilon=1)
+    released = trips.dp.quantile("fare", [0.1, 0.5, 0.9], by="zone", mechanism="select", epsilon=1)
     certificate = dpf.verify(released)
     part = certificate.selection
     assert (part.quantiles, part.bins, part.rounds) == ((0.1, 0.5, 0.9), 16_384, 2)
@@ -272,13 +275,13 @@ ABOUT_NOISE = {
 
 @pytest.mark.parametrize("what", ABOUT_NOISE)
 def test_what_is_about_noise_is_refused_with_a_way_out(trips, what):
-    released = trips.dp.quantile("fare", [0.5], by="zone", epsilon=1)
-    with pytest.raises(QueryError, match=r"no error bars: no noise was added.*dp.histogram"):
+    released = trips.dp.quantile("fare", [0.5], by="zone", mechanism="select", epsilon=1)
+    with pytest.raises(QueryError, match=r"no error bars: no noise was added.*dp\.ranges"):
         ABOUT_NOISE[what](released)
 
 
 def test_what_is_not_about_noise_works(trips, tmp_path):
-    released = trips.dp.quantile("fare", QUARTILES, by="zone", epsilon=1)
+    released = trips.dp.quantile("fare", QUARTILES, by="zone", mechanism="select", epsilon=1)
     made = released.dp.select(keys={"zone": ["A", "B"]}).dp.sort_values("fare").dp.round(1)
     wide = made.dp.unstack()
     assert dpf.verify(wide).state == "post-processed"
@@ -294,7 +297,7 @@ def test_what_is_not_about_noise_works(trips, tmp_path):
 
 
 def test_claims_that_contradict_themselves_cannot_be_read(trips):
-    released = trips.dp.quantile("fare", 0.5, epsilon=1)
+    released = trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1)
     noisy = trips.dp.count(epsilon=1)
     for frame, wrong in (
         (released, {"selection": None}),
@@ -308,7 +311,7 @@ def test_claims_that_contradict_themselves_cannot_be_read(trips):
 
 
 def test_preview_says_by_how_many_rows(trips):
-    table = trips.dp.preview(dpf.quantile("fare", [0.1, 0.5, 0.9]), epsilon=1)
+    table = trips.dp.preview(dpf.quantile("fare", [0.1, 0.5, 0.9]), epsilon=1, mechanism="select")
     assert table.index.tolist() == [0.1, 0.5, 0.9]
     assert table["mechanism"].unique().tolist() == ["select"]
     assert table["epsilon"].unique().tolist() == [1.0]
@@ -319,11 +322,12 @@ def test_preview_says_by_how_many_rows(trips):
     assert table["rank_error_95"].tolist() == pytest.approx(wanted)
     for wanted in ({"std_error": 1}, {"half_width": 1}):
         with pytest.raises(CalibrationError, match="rank_error_95"):
-            trips.dp.preview(dpf.quantile("fare", 0.5), **wanted)
+            trips.dp.preview(dpf.quantile("fare", 0.5), mechanism="select", **wanted)
     for wanted in ({"compare": True}, {"rows": 100}):
         with pytest.raises(CalibrationError, match="rank_error_95"):
-            trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1, **wanted)
-    assert not trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1)["fits"].eq(False).any()
+            trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select", **wanted)
+    found = trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select")
+    assert not found["fits"].eq(False).any()
 
 
 def test_ranks_are_as_far_off_as_previewed_at_most():
@@ -335,8 +339,8 @@ def test_ranks_are_as_far_off_as_previewed_at_most():
     )
     declared(frame, keys={"zone": range(groups)})
     query = dpf.quantile("fare", 0.5, by="zone", bins=2048)
-    bound = frame.dp.preview(query, epsilon=1)["rank_error_95"].iloc[0]
-    released = dpf.release(frame, query, epsilon=1)["fare"].to_numpy()
+    bound = frame.dp.preview(query, epsilon=1, mechanism="select")["rank_error_95"].iloc[0]
+    released = dpf.release(frame, query, epsilon=1, mechanism="select")["fare"].to_numpy()
     values = np.sort(frame["fare"].to_numpy().reshape(groups, size), axis=1)
     rank = (values < released[:, None]).sum(axis=1)
     assert (np.abs(rank - size / 2) > bound + 1).mean() < 1 - level

@@ -59,6 +59,11 @@ def test_a_time_zone_is_kept():
     assert str(axis.keys.left.tz) == "Europe/Berlin" and axis.keys.right[-1] == zone[1]
 
 
+def test_edges_are_as_round_as_can_be():
+    edges = bins(dpf.ranges("fare", 1000), (0.0, 100.0)).keys.right
+    assert list(edges) == [k / 10 for k in range(1, 1001)]
+
+
 def test_bounds_may_be_as_far_apart_as_floats_are():
     axis = bins(dpf.ranges("fare", 8), (-1.7e308, 1.7e308))
     assert len(axis) == 8 and np.isfinite(axis.keys.left).all()

@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.queries.quantiles import quantiles_asked
+from dpframe.queries.quantiles import check_selectable, selected
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,24 @@ def test_other_quantiles_are_refused(q):
         dpf.quantile("fare", pd.Series([0.5]))
 
 
-def test_too_many_quantiles_and_too_fine_ones_are_refused():
-    with pytest.raises(QueryError, match=r"at most 9, got 10: .* dpf.histogram"):
-        dpf.quantile("fare", [n / 11 for n in range(1, 11)])
-    with pytest.raises(QueryError, match=r"at least one quantile"):
-        dpf.quantile("fare", [])
+def test_too_many_quantiles_and_too_fine_ones_cannot_be_selected():
+    with pytest.raises(QueryError, match=r"at most 9 quantiles to be selected, got 10: .*ranges"):
+        check_selectable(dpf.quantile("fare", [n / 11 for n in range(1, 11)]))
     with pytest.raises(QueryError, match=r"six decimals"):
-        dpf.quantile("fare", 0.1234567)
+        check_selectable(dpf.quantile("fare", 0.1234567))
+    with pytest.raises(QueryError, match=r"q must be a number above 0"):
+        dpf.quantile("fare", [])
 
 
-@pytest.mark.parametrize("bins", [1, 0, -5, 2.5, "10", True, 2**20 + 1, [0, 1]])
-def test_bins_are_a_number(bins):
+@pytest.mark.parametrize("bins", [1, 2**20 + 1, [0, 1]])
+def test_bins_to_select_among_are_a_number(bins):
     with pytest.raises(QueryError, match=r"bins must be a whole number from 2 to 1,048,576"):
+        check_selectable(dpf.quantile("fare", 0.5, bins=bins))
+
+
+@pytest.mark.parametrize("bins", [0, -5, 2.5, "10", True])
+def test_bins_are_a_number_or_edges(bins):
+    with pytest.raises(QueryError, match=r"bins of 'fare'"):
         dpf.quantile("fare", 0.5, bins=bins)
 
 
@@ -85,5 +91,6 @@ def test_a_query_says_what_is_asked():
         "quantiles 0.25, 0.5 of fare in 100 bins by zone, max_rows=3 where tip > 0"
     )
     assert query.labels == ("zone", "fare", "tip")
-    assert quantiles_asked(query) is query
-    assert quantiles_asked({"a": query}) is None
+    assert selected(query, "select") is query
+    assert selected(query, "auto") is None
+    assert selected({"a": query}, "select") is None
