@@ -1,12 +1,13 @@
 """Whether what is public about a column agrees with what is asked of it: texts, numbers or times.
 
-A condition that compares numbers with a text matches no row, and nothing fails: it would be
-released, and charged. What is looked at here are a plan and types of columns, and no row.
+A condition that compares numbers with a text matches no row, and neither does a date that is a key
+of a column of times: nothing fails, and it would be released, and charged. What is looked at here
+are a plan and types of columns, and no row.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import TypeAlias
 
 import numpy as np
@@ -27,7 +28,10 @@ from dpframe.queries.where import (
 
 __all__ = ["Disagreement", "disagreement"]
 
-_NUMBER, _TEXT, _TIME = "numbers", "texts", "times"
+_NUMBER, _TEXT, _DATE, _TIME = "numbers", "texts", "dates", "times"
+_ZONED = "times with an offset"
+_LOCAL = frozenset([_DATE, _TIME])  # a date is its midnight, but where keys are compared
+_POINTS = _LOCAL | {_ZONED}
 _NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _TEXTUAL = ("string", "large_string", "string_view")
 _TEMPORAL = ("date", "timestamp")
@@ -43,11 +47,14 @@ class Disagreement:
     query
         Name of the query; `None`: what is declared.
     words
-        What is said of the column, in two ways.
+        What is said of the column, in two ways, and the way out where there is a plain one.
+    keys
+        The keys of the plan that lead to what is wrong, in the query or the declaration.
     """
 
     query: str | None
     words: str
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class _Said:
     label: Hashable
     kinds: _Kinds
     words: str
+    keys: tuple[str, ...] = ()
+    example: object = None
 
 
 def disagreement(
@@ -79,10 +88,24 @@ def disagreement(
     for name, one in (*said, *asked):
         first = known.setdefault(one.label, one) if name is None else known.get(one.label)
         if first is not None and first.kinds.isdisjoint(one.kinds):
-            return Disagreement(
-                name, f"{one.label!r} {first.words}, but {one.words}: no row can match."
-            )
+            said_twice = f"{one.label!r} {first.words}, but {one.words}: no row can match"
+            return Disagreement(name, f"{said_twice}{_way_out(first, one)}.", one.keys)
     return None
+
+
+def _way_out(first: _Said, one: _Said) -> str:
+    """Say how a key is written that equals values of a column of dates or times."""
+    value = one.example
+    if isinstance(value, str):
+        value = _moment(value)
+    if not isinstance(value, date) or not first.kinds <= _POINTS:
+        return ""
+    day, clock = f"{value:%Y-%m-%d}", f"{value:%H:%M:%S}"
+    if first.kinds == {_DATE}:
+        return f"; write {day}, without quotes"
+    offset = "Z" if first.kinds == {_ZONED} else ""
+    within = " (times within a day need bins)" if clock == "00:00:00" else ""
+    return f"; write {day}T{clock}{offset}, without quotes{within}"
 
 
 def _typed(types: Mapping[str, str]) -> Iterator[_Said]:
@@ -98,85 +121,123 @@ def _kind_of_type(name: str) -> str | None:
         return _TEXT
     if name.startswith(_NUMERIC):
         return _NUMBER
-    return _TIME if name.startswith(_TEMPORAL) else None
+    if not name.startswith(_TEMPORAL):
+        return None
+    if name == "datetime-utc" or "tz=" in name:
+        return _ZONED
+    return _DATE if name == "date" or name.startswith(("date32", "date64")) else _TIME
 
 
 def _declared(declared: Declaration) -> Iterator[_Said]:
     for label, facts in declared.columns.items():
         if facts.keys is not None:
-            yield from _of_values(label, facts.keys, "has {} as declared keys")
+            yield from _of_keys(label, facts.keys, "has {} as declared keys")
         if facts.integer:
             yield _Said(label, frozenset([_NUMBER]), "is declared to hold integers")
         elif facts.bounds is not None:
-            yield from _of_values(label, facts.bounds, "is declared with bounds that are {}")
+            bounds = "is declared with bounds that are {}"
+            yield from _of_ends(label, facts.bounds, bounds, "bounds", str(label))
 
 
 def _asked(query: Query) -> Iterator[_Said]:
+    words = "its keys in the query are {}"
     if isinstance(query.keys, Mapping):
         for label, keys in query.keys.items():
-            yield from _of_values(label, keys, "its keys in the query are {}")
+            yield from _of_keys(label, keys, words)
     elif query.keys is not None and len(query.by) == 1:
-        yield from _of_values(query.by[0], query.keys, "its keys in the query are {}")
-    if query.bin_axis is not None:
-        edges = query.bin_axis.keys.left
-        yield from _of_values(query.bin_axis.column, edges, "its bins are of {}")
+        yield from _of_keys(query.by[0], query.keys, words)
+    for axis in query.bin_axes:
+        yield from _of_ends(axis.column, axis.keys.left, "its bins are of {}", "bins")
+    for label in query.binned:
+        yield _Said(label, _POINTS | {_NUMBER}, "it is binned")
     for one in query.outputs:
         if one.of_column and one.column is not None:
             what = f"its {one.statistic} is asked for"
-            yield _Said(one.column, frozenset([_NUMBER, _TIME]), what)
-        for condition in (one.where, one.condition):
-            yield from _compared(condition)
-    yield from _compared(query.condition)
+            yield _Said(one.column, _POINTS | {_NUMBER}, what)
+        for key, condition in (("where", one.where), ("condition", one.condition)):
+            yield from _compared(condition, key)
+    yield from _compared(query.condition, "where")
 
 
-def _of_values(label: Hashable, values: object, words: str) -> Iterator[_Said]:
-    """Say what a column holds if it can equal each of some values."""
+def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
+    """Say what a column holds if it can equal one of some keys: dates equal no times."""
+    kinds, example = _kinds_of(values)
+    if kinds:
+        said = words.format(" and ".join(sorted(kinds)))
+        yield _Said(label, kinds, said, ("keys", str(label)), example)
+
+
+def _of_ends(label: Hashable, values: object, words: str, *keys: str) -> Iterator[_Said]:
+    """Say what a column holds if it can lie between some values: a date is its midnight."""
+    kinds, _ = _kinds_of(values)
+    if kinds:
+        wide = kinds | _LOCAL if kinds & _LOCAL else kinds
+        yield _Said(label, wide, words.format(" and ".join(sorted(kinds))), keys)
+
+
+def _kinds_of(values: object) -> tuple[_Kinds, object]:
+    """Say what some values are, with the first; nothing, where that of one is not known."""
     if not isinstance(values, Iterable) or isinstance(values, str):
-        return
-    kinds = {_kind_of_value(value) for value in values}
-    if len(kinds) == 1 and (kind := kinds.pop()) is not None:
-        yield _Said(label, frozenset([kind]), words.format(kind))
+        return frozenset(), None
+    listed = list(values)
+    kinds = frozenset(map(_kind_of_value, listed))
+    known = frozenset(kind for kind in kinds if kind is not None)
+    return (known if known == kinds else frozenset()), next(iter(listed), None)
 
 
 def _kind_of_value(value: object) -> str | None:
     if isinstance(value, str):
         return _TEXT
-    if isinstance(value, date | np.datetime64):  # points in time are dates, too
+    if isinstance(value, datetime):
+        return _TIME if value.tzinfo is None else _ZONED
+    if isinstance(value, date):
+        return _DATE
+    if isinstance(value, np.datetime64):
         return _TIME
     return _NUMBER if isinstance(value, int | float | np.number | np.bool_) else None
 
 
-def _compared(condition: Condition | None) -> Iterator[_Said]:
+def _compared(condition: Condition | None, key: str) -> Iterator[_Said]:
     for found in () if condition is None else comparisons(condition):
         match found:
             case Compare(_, Name(label), Constant(value)) | Compare(
                 _, Constant(value), Name(label)
             ):
-                yield _with_constants(label, [value])
+                yield _with_constants(label, [value], key)
             case Compare(_, left, right):
-                yield from (*_computed(left), *_computed(right))
+                yield from (*_computed(left, key), *_computed(right, key))
             case Membership(Name(label), items) if items:
-                yield _with_constants(label, items)
+                yield _with_constants(label, items, key)
 
 
-def _with_constants(label: Hashable, values: Iterable[float | str]) -> _Said:
-    """Say which kinds can equal one of some constants; a text with digits may stand for a time."""
+def _with_constants(label: Hashable, values: Iterable[float | str], key: str) -> _Said:
+    """Say which kinds can equal one of some constants; a text may stand for a time."""
     kinds: set[str] = set()
     for value in values:
         kinds.add(_TEXT if isinstance(value, str) else _NUMBER)
-        if isinstance(value, str) and any(map(str.isdigit, value)):
-            kinds.add(_TIME)
+        moment = _moment(value) if isinstance(value, str) else None
+        if moment is not None:  # without an offset it is compared with clocks on the wall
+            kinds |= _POINTS if moment.tzinfo is None else {_ZONED}
     shown = ", ".join(map(_shown, values))
-    return _Said(label, frozenset(kinds), f"a condition compares it with {shown:.200}")
+    words = f"a condition compares it with {shown:.200}"
+    return _Said(label, frozenset(kinds), words, (key,))
+
+
+def _moment(text: str) -> datetime | None:
+    """Read the point in time that a text in ISO form may stand for."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _shown(value: float | str) -> str:
     return f"the text {value!r}" if isinstance(value, str) else f"the number {value:g}"
 
 
-def _computed(value: Value) -> Iterator[_Said]:
+def _computed(value: Value, key: str) -> Iterator[_Said]:
     """Say what is computed with, which is no text."""
     if isinstance(value, Arithmetic | Negative):
         for label in names_in(value):
             words = "a condition computes with it"
-            yield _Said(label, frozenset([_NUMBER, _TIME]), words)
+            yield _Said(label, _POINTS | {_NUMBER}, words, (key,))

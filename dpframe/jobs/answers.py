@@ -77,8 +77,17 @@ def answered(about: str, ask: Callable[[], Answer]) -> Answer:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
         return Answer(about, code=code, problems=(str(error),))
     except Exception as error:  # a file from anywhere makes its reader raise anything
-        why = f"cannot be read: {error or type(error).__name__}"
+        why = f"cannot be read: {_plainly(error)}"
         return Answer(about, code=UNREADABLE, problems=(why,))
+
+
+def _plainly(error: Exception) -> str:
+    """Say an error of the system without its number, with the file if that is known."""
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return f"{error.filename}: permission denied; run it as a user who may read it."
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}."
+    return str(error) or type(error).__name__
 
 
 def told(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:

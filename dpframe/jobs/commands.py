@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dpframe.jobs.answers import Answer, answered, told
 from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
-from dpframe.jobs.terminal import INTERRUPTED, UNREADABLE, is_written, say
+from dpframe.jobs.stopping import stoppable
+from dpframe.jobs.terminal import SOUND, UNREADABLE, is_written, one_line, say
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -20,12 +21,14 @@ _CODES = """\
 exit codes:
   0    sound: files are what was released, the ledger is intact, the job is done
   1    altered, without certificate, or not in the ledger
-  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print
+  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print; a
+       preview where the ledger is not made yet
   3    the release does not fit in what is left of the budget; nothing was spent
   4    a release of this name is in the ledger; nothing was spent
   5    the amount is spent, now or by an earlier run of this name, but a file is not where it
        should be
-  130  interrupted
+  130  interrupted, by Ctrl-C
+  143  terminated, by SIGTERM
 """
 
 
@@ -61,25 +64,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
     or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
     before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed
-    Ctrl-C.
+    Ctrl-C. 143: somebody sent SIGTERM.
     """
-    try:
-        given = _parsed(arguments)
-        command = COMMANDS[given.command]
-        if command.together:
-            answers = [answered(str(given.output), partial(command.run, given, given.files))]
-        else:
-            files = without_certificates(given.files) if command.several else [given.file]
-            answers = [answered(str(path), partial(command.run, given, path)) for path in files]
-        return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
-    except KeyboardInterrupt:
-        say("interrupted", sys.stderr)
-        return INTERRUPTED
+    with stoppable() as stops:
+        try:
+            code = _ran(arguments)
+        except KeyboardInterrupt:
+            say(stops.words, sys.stderr)
+            return stops.code
+    if stops.number is None or code != SOUND:
+        return code
+    say(f"released, and all files written, then {stops.words}", sys.stderr)
+    return stops.code
+
+
+def _ran(arguments: Sequence[str] | None) -> int:
+    """Run a command and say what came of it."""
+    given = _parsed(arguments)
+    command = COMMANDS[given.command]
+    if command.together:
+        answers = [answered(str(given.output), partial(command.run, given, given.files))]
+    else:
+        files = without_certificates(given.files) if command.several else [given.file]
+        answers = [answered(str(path), partial(command.run, given, path)) for path in files]
+    return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNREADABLE, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command; what the parser prints must be written, too."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="dpframe",
         description="Look at released files and ledgers, and run plans of releases.",
         epilog=_CODES,

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
+from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
 from dpframe.queries.where import Arithmetic, Compare, Constant, Name, Negative, Value
@@ -72,10 +73,11 @@ def _named_by(query: Query) -> Iterator[_Said]:
             yield label, _kind_of(keys)
     elif query.keys is not None and len(query.by) == 1:
         yield query.by[0], _kind_of(query.keys)
-    if query.bin_axis is not None:
-        yield query.bin_axis.column, _kind_of(query.bin_axis.keys.left[:1], "float64")
-    for asked in query.outputs:
-        for label, bounds in asked.bounds.items():
+    for axis in query.bin_axes:
+        yield axis.column, _kind_of(axis.keys.left[:1], "float64")
+    of_outputs = (asked.bounds for asked in query.outputs)
+    for given in (bounds_of_bins(query), *of_outputs):
+        for label, bounds in given.items():
             yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
 
 

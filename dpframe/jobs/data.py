@@ -43,6 +43,8 @@ class Data:
         What stands between the cells of CSV files.
     missing
         Cells of CSV files that are missing, beside empty ones.
+    given
+        Whether the files are named on the command line, not in the plan.
     """
 
     section: Section
@@ -50,6 +52,7 @@ class Data:
     types: Mapping[str, str]
     separator: str
     missing: tuple[str, ...]
+    given: bool = False
 
     @property
     def form(self) -> str:
@@ -62,7 +65,7 @@ class Data:
         if all(name.endswith((".parquet", ".pq")) or "." not in name for name in names):
             return "parquet"
         shown = ", ".join(map(str, self.paths))
-        raise self._error(f"must name {_FORMATS}, all of one kind, got {shown}.")
+        raise self.error(f"must name {_FORMATS}, all of one kind, got {shown}.")
 
     @property
     def _place(self) -> Path | list[Path]:
@@ -74,14 +77,14 @@ class Data:
         form = self.form
         for path in self.paths:
             if not path.exists():
-                raise self._error(f"there is no {path}.")
+                raise self.error(f"there is no {path}.")
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
-                raise self._error(f"{path} is not a file.")
+                raise self.error(f"{path} is not a file.")
         if form == "parquet":
             return list(self._read(lambda: scan_parquet(self._place).columns))
         first, *others = (self._read(partial(_header, self, path)) for path in self.paths)
         if any(set(other) != set(first) for other in others):
-            raise self._error("the files must have the same columns.")
+            raise self.error("the files must have the same columns.")
         return first
 
     def stored(self) -> Mapping[str, str]:
@@ -134,7 +137,7 @@ class Data:
         try:
             check_labels(labels, needed)
         except DPFrameError as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
         if self.form != "csv":
             return {str(label): None for label in needed}
         known = {str(label): self._kind(label, declared, queries) for label in [*asked, *unit]}
@@ -157,21 +160,22 @@ class Data:
         except (PlanFileError, MemoryError):
             raise
         except PermissionError as error:
-            raise self._error(f"permission denied: {error.filename or self._place}.") from None
+            raise self.error(f"permission denied: {error.filename or self._place}.") from None
         except ImportError:
-            raise self._error(
+            raise self.error(
                 f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
             ) from None
         except DPFrameError as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
         except Exception as error:  # a file from anywhere makes its reader raise anything
-            raise self._error(
+            raise self.error(
                 f"the files cannot be read as {self.form} ({a_type(error)}). The cause is not "
                 "shown, because it may quote private values: read them by themselves to see it."
             ) from None
 
-    def _error(self, why: str) -> PlanFileError:
-        return self.section.error(why, "path")
+    def error(self, why: str) -> PlanFileError:
+        """Say what is wrong with the files, and where they are named."""
+        return PlanFileError(f"--data: {why}") if self.given else self.section.error(why, "path")
 
 
 def read_data(section: Section, given: tuple[Path, ...]) -> Data:
@@ -189,7 +193,7 @@ def read_data(section: Section, given: tuple[Path, ...]) -> Data:
     if not all(isinstance(cell, str) for cell in missing):
         raise section.error(f"must be a list of texts, got {missing!r:.200}.", "missing")
     paths = given or _paths(section)
-    return Data(section, paths, named, separator or ",", tuple(missing))
+    return Data(section, paths, named, separator or ",", tuple(missing), bool(given))
 
 
 def _paths(section: Section) -> tuple[Path, ...]:
@@ -206,7 +210,7 @@ def _header(data: Data, path: Path) -> list[Hashable]:
         with csv_rows(path, data.separator) as rows:
             header = next(rows, None)
         if header is None:
-            raise data.section.error(f"{path} is empty: it has no header.", "path")
+            raise data.error(f"{path} is empty: it has no header.")
         return list(header)
     from pyarrow import ipc  # comes with the extra that reads such files
 

@@ -1,13 +1,14 @@
 """Commands that look at what was released: files and ledgers."""
 
 import argparse
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import Answer, answered
 from dpframe.jobs.released_files import opened_ledger, read_released
 from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
@@ -68,7 +69,9 @@ def reported(given: argparse.Namespace, paths: list[Path]) -> Answer:
     ledger = None if given.ledger is None else _ledger_of(given.ledger)
     frames = {str(path): _named_read(path) for path in paths}
     options = {"title": given.title, "level": given.level, "percent": given.percent}
-    page = report(frames, ledger=ledger, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
+        page = report(frames, ledger=ledger, **options)
     output.write_text(page, encoding="utf-8", newline="\n")
     wrong = [
         f"{path}: {answer.problems[0]}"

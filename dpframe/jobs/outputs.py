@@ -87,8 +87,28 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
             with _folder_in(path.parent if here else Path(tempfile.gettempdir())) as folder:
                 WRITERS[path.suffix.lower()](frames[name], folder / path.name)
         except (DPFrameError, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
+            why = _why_not(frames[name], path, error)
             raise _section(job, name).error(f"{path} cannot be written: {why}", "files") from None
+
+
+def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
+    """Say why a file cannot be written, and what a plan can do."""
+    if isinstance(error, PermissionError):
+        return f"the folder {path.parent} must be writable; name another, or ask for the right."
+    if isinstance(error, OSError):
+        return f"{error.strerror}."
+    levels = [frame.index.get_level_values(at) for at in range(frame.index.nlevels)]
+    odd = [
+        repr(level.name)
+        for level in levels
+        if level.dtype == object and not all(isinstance(key, str) for key in level)
+    ]
+    if not odd or path.suffix.lower() != ".csv":
+        return str(error)
+    return (
+        f"the keys of {', '.join(odd)} are dates, or of several kinds, which have no form in a CSV "
+        "file. Let files end in .parquet."
+    )
 
 
 def write_all(
@@ -165,7 +185,7 @@ def _written(path: Path) -> list[Path]:
 
 def _section(job: Job, name: str) -> Section:
     """Return the table that says where a release is written to."""
-    section = job.plan.section("queries").section(name)
+    section = job.plan.section("queries").section(job.asked_by[name])
     return section if "files" in section.table else job.plan.section("release")
 
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.plan_text import PlanText, Section, placeholders, read_text
+from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
 from dpframe.jobs.schemas import schema_at
+from dpframe.jobs.tables import table_names
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import asking
@@ -50,9 +52,10 @@ _KINDS: dict[str, Callable[..., Query]] = {
         "quantile",
         "units",
         "aggregate",
+        "margins",
     )
 }
-_SEVERAL = "aggregate"
+_SEVERAL = ("aggregate", "margins")
 _OUTPUTS = "outputs"
 _Made = TypeVar("_Made")
 
@@ -82,7 +85,7 @@ class Overrides:
     allow_imports: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """A plan that was read: nothing of the data is known yet.
 
@@ -99,7 +102,7 @@ class Job:
     options
         Keywords of `release`.
     files
-        Where each release is written to, by name of the query.
+        Where each release is written to, by name of the table.
     ledger
         The file of the ledger.
     budget
@@ -114,6 +117,15 @@ class Job:
     files: Mapping[str, tuple[Path, ...]]
     ledger: Path
     budget: Budget | None
+
+    @cached_property
+    def asked_by(self) -> Mapping[str, str]:
+        """The names of the queries, by those of the tables."""
+        return {
+            table: name
+            for name, query in self.queries.items()
+            for table in table_names(name, query)
+        }
 
     @property
     def source(self) -> PlanText:
@@ -143,7 +155,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         declared=_declared(plan.section("declare"), allow_imports=given.allow_imports),
         queries=queries,
         options=options,
-        files=_files(plan, list(queries), options["name"]),
+        files=_files(plan, queries, options["name"]),
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
     )
@@ -156,6 +168,9 @@ def _check_name(plan: Section) -> None:
     data = placeholders(plan.section("data").table.get("path"))
     lacking = [f"{{{one}}}" for one in dict.fromkeys(data) if one not in placeholders(name)]
     if name is not None and lacking:
+        wrong = [one for one in placeholders(name) if one not in plan.source.values]
+        if near := [one for one in wrong if did_you_mean(one, [lacking[0][1:-1]])]:
+            raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
         raise release.error(
             f"release.name has no {lacking[0]}, but data.path has: the run on the next "
             f'{lacking[0][1:-1]} would be refused. Write name = "{name} {" ".join(lacking)}".',
@@ -217,10 +232,10 @@ def _query(section: Section) -> Query:
         raise section.error(f"must be one of {', '.join(_KINDS)}, got {wanted!r}.", "kind")
     known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
     known += [cap for cap in _CAPS if cap not in known]
-    if wanted == _SEVERAL:
+    if wanted in _SEVERAL:
         known.append(_OUTPUTS)
     extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
-    section.only(("kind", *known, *extra), f"a {wanted}")
+    section.only(("kind", *known, *extra), f'a query of kind "{wanted}"')
     keywords = {name: _read(section, name) for name in section.table if name in known}
     parts = keywords.pop(_OUTPUTS, {})
     _check_required(section, make)
@@ -231,7 +246,7 @@ def _check_required(section: Section, make: Callable[..., Query]) -> None:
     for one in signature(make).parameters.values():
         named = one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
         if named and one.default is one.empty and one.name not in section.table:
-            raise section.error(f"{one.name} is missing.")
+            raise section.error(f"{one.name} is missing{section.such(one.name)}.")
 
 
 def _read(section: Section, key: str) -> Any:
@@ -258,25 +273,58 @@ def _rows(section: Section, key: str) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
+def _bins(section: Section, key: str) -> Any:
+    """Read bins: how many, edges, or a table of edges by column."""
+    given = section.get(key, int, list, dict)
+    if isinstance(given, int):
+        return given
+    if not isinstance(given, dict) or not all(isinstance(v, list | dict) for v in given.values()):
+        return edges_at(section, key)
+    table = section.section(key)
+    return {column: edges_at(table, column) for column in given}
+
+
+def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
+    """Read weights of tables: a list such as {table = ["sex", "age"], weight = 4}."""
+    found = {}
+    for given in section.get(key, list):
+        table = given.get("table") if isinstance(given, dict) else None
+        if not isinstance(table, list) or set(given) != {"table", "weight"}:
+            raise section.error(
+                f'must be a list such as [{{table = ["sex", "age"], weight = 4}}], got '
+                f"{given!r:.200}.",
+                key,
+            )
+        found[tuple(table)] = given["weight"]
+    return found
+
+
 _READERS: dict[str, Callable[[Section, str], Any]] = {
     "where": Section.text,
     "condition": Section.text,
     "keys": _keys,
     "bounds": pairs_at,
-    "bins": edges_at,
+    "bins": _bins,
+    "weights": _weights,
+    "other": lambda section, key: section.get(key, str, int, dict),
     "column": lambda section, key: section.get(key, str),
     "objective": lambda section, key: section.get(key, str),
     "n": _rows,
+    "q": lambda section, key: section.get(key, int, float, list),
+    "level": lambda section, key: section.get(key, int, float),
+    "simultaneous": lambda section, key: section.get(key, bool),
     "n_weight": lambda section, key: section.get(key, int, float),
-    **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true")},
+    **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
 }
 
 
-def _files(plan: Section, names: list[str], release: str) -> dict[str, tuple[Path, ...]]:
+def _files(
+    plan: Section, queries: Mapping[str, Query], release: str
+) -> dict[str, tuple[Path, ...]]:
     """Read where releases are written to: the files of a query, or those of all."""
     found: dict[str, tuple[Path, ...]] = {}
     taken: dict[Path, str] = {}
-    for name in names:
+    for name, query in queries.items():
         section = plan.section("queries").section(name)
         if "files" not in section.table:
             section = plan.section("release")
@@ -284,14 +332,16 @@ def _files(plan: Section, names: list[str], release: str) -> dict[str, tuple[Pat
         texts = [given] if isinstance(given, str) else given
         if not texts or not all(isinstance(text, str) and text for text in texts):
             raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
-        more = {"query": name, "name": release}
-        paths = [plan.source.folder / section.filled("files", text, **more) for text in texts]
-        for path in paths:
-            if taken.setdefault(path.resolve(), name) != name or paths.count(path) > 1:
-                raise section.error(
-                    f"{path} would be written twice: put {{query}} in its name.", "files"
-                )
-        found[name] = tuple(paths)
+        for table, columns in table_names(name, query).items():
+            more = {"query": name, "name": release, **({"table": columns} if columns else {})}
+            paths = [plan.source.folder / section.filled("files", text, **more) for text in texts]
+            for path in paths:
+                if taken.setdefault(path.resolve(), table) != table or paths.count(path) > 1:
+                    which = "{table}" if columns else "{query}"
+                    raise section.error(
+                        f"{path} would be written twice: put {which} in its name.", "files"
+                    )
+            found[table] = tuple(paths)
     return found
 
 
@@ -319,4 +369,4 @@ def _checked(section: Section, make: Callable[[], _Made]) -> _Made:
     try:
         return make()
     except (DPFrameError, TypeError) as error:
-        raise section.error(str(error)) from None
+        raise section.about(error) from None

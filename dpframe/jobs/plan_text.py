@@ -10,14 +10,39 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.errors import PlanFileError
+from dpframe.jobs.pointing import key_of, why_no_toml
 
-__all__ = ["PlanText", "Section", "placeholders", "read_text"]
+__all__ = ["PlanText", "Section", "did_you_mean", "placeholders", "read_text"]
 
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 500  # of a file in which the line of a key is looked for
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _ELSEWHERE = ("/", "\\", "..", "\0")
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+_BINS = "{ from = 0, to = 100, bins = 20 }"
+_SUCH = {
+    **dict.fromkeys(("max_rows", "max_rows_per_group"), "15"),
+    "max_groups": "3",
+    "each_row": "true",
+    "privacy_unit": '"driver"',
+    "by": '"zone"',
+    **dict.fromkeys(("column", "columns"), '"fare"'),
+    "where": "\"zone == 'A'\"",
+    "condition": '"fare > 10"',
+    "bins": _BINS,
+    "bounds": "[0, 100]",
+    "keys": '["A", "B"]',
+    "separator": '";"',
+    "missing": '["NA"]',
+    "files": '"published/{query}-{month}.csv"',
+    "from": "0",
+    "to": "100",
+    **dict.fromkeys(("epsilon", "mu", "rho"), "0.5"),
+    "delta": "1e-6",
+    "share": '"1/12"',
+}
+_SUCH_COLUMNS = {"keys": '["A", "B"]', "bounds": "[0, 100]"}
 
 _NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),
@@ -113,6 +138,10 @@ class Section:
         place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
         return PlanFileError(f"{place}: {why}" if place else str(why))
 
+    def about(self, why: object) -> PlanFileError:
+        """Say what is wrong with this table, at the key that the error names."""
+        return self.error(why, *key_of(self.table, str(why)))
+
     def only(self, allowed: Iterable[str], what: str) -> None:
         """Refuse keys that mean nothing here, and name the nearest that does."""
         known = list(allowed)
@@ -130,18 +159,28 @@ class Section:
         if key not in self.table or right:
             return value
         words = dict.fromkeys(kind_words(kind) for kind in kinds)
-        raise self.error(f"must be {' or '.join(words)}, got {value!r:.200}.", key)
+        if int in wanted and float not in wanted:
+            words = {word.replace("a number", "a whole number"): None for word in words}
+        raise self.error(f"must be {' or '.join(words)}, got {value!r:.200}{self.such(key)}.", key)
+
+    def such(self, key: str) -> str:
+        """Give an example of a key, as the end of a sentence; empty where there is none."""
+        value = _SUCH.get(key) or _SUCH_COLUMNS.get("".join(self.keys[-1:]))
+        return f"; for instance {_shown_key(key)} = {value}" if value else ""
 
     def need(self, key: str, *kinds: type, such_as: str) -> Any:
         """Return the value of a key that must be given."""
         if key not in self.table:
-            at = ".".join((*self.keys, key))
-            raise self.error(f"{at} is missing; for instance {such_as}")
+            raise self.error(f"{key} is missing; for instance {such_as}")
         return self.get(key, *kinds)
 
     def section(self, key: str) -> "Section":
         """Return a table within this one, an empty one where it is not given."""
         return Section(self.source, (*self.keys, key), self.get(key, dict) or {})
+
+    def given(self, *keys: str) -> tuple[str, ...]:
+        """Return so many of some keys, one within the other, as there are in the plan."""
+        return next(keys[:n] for n in range(len(keys), -1, -1) if _holds(self.table, keys[:n]))
 
     def filled(self, key: str, text: str, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text."""
@@ -152,7 +191,8 @@ class Section:
             if name in values:
                 return values[name]
             raise self.error(
-                f"{match[0]} has no value: give --set {name}=..., or {name} = ... under [values].",
+                f"{match[0]} has no value: give --set {name}=..., or {name} = ... under [values]."
+                f"{did_you_mean(name, values)}",
                 key,
             )
 
@@ -168,6 +208,12 @@ def placeholders(given: object) -> list[str]:
     """List the names of placeholders in a text, or in texts of a list, in their order."""
     texts = given if isinstance(given, list) else [given]
     return [name for text in texts for name in _PLACEHOLDER.findall(str(text))]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the nearest placeholder, if there is one, as what follows a sentence."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {{{close[0]}}}?" if close else ""
 
 
 def _shown_key(key: str) -> str:
@@ -203,15 +249,18 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
     if len(data) > _MOST_BYTES:
         raise PlanFileError("a plan file has at most 1 MiB.")
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
         table = tomllib.loads(text)
     except UnicodeDecodeError:
         raise PlanFileError("a plan file is a text in UTF-8.") from None
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"it is no TOML: {_reason(error)}.") from None
+        raise PlanFileError(_reason(text, error)) from None
     unused = [name for name in given if f"{{{name}}}" not in text]
     if unused:
-        raise PlanFileError(f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}.")
+        raise PlanFileError(
+            f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}."
+            f"{did_you_mean(unused[0], placeholders(text))}"
+        )
     for name, value in given.items():
         if any(part in value for part in _ELSEWHERE):
             raise PlanFileError(
@@ -224,7 +273,7 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
     return Section(source, (), table)
 
 
-def _reason(error: Exception) -> str:
+def _reason(text: str, error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "too many brackets within each other"
-    return str(error).rstrip(".")[:300]
+        return "it is no TOML: too many brackets within each other."
+    return why_no_toml(text, str(error))

@@ -70,10 +70,13 @@ def _lines(section: Section) -> list[Any]:
     try:
         lines = [line.strip() for line in place.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, ValueError) as error:
-        raise section.error(f"{place} cannot be read: {error}.", "file") from None
-    cells = cells_as(kind, [line for line in lines if line])
-    if cells.isna().any():
-        raise section.error(f"a line of {place} is no {kind}.", "file")
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise section.error(f"{place} cannot be read: {why}.", "file") from None
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
+    cells = cells_as(kind, [line for _, line in numbered])
+    for (number, _), wrong in zip(numbered, cells.isna(), strict=True):
+        if wrong:
+            raise section.error(f"line {number} of {place} is no {kind}.", "file")
     return list(cells)
 
 

@@ -3,7 +3,9 @@
 import argparse
 import json
 import shlex
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -13,12 +15,16 @@ from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
 from dpframe.jobs.plan_file import Job, Overrides, read_plan
-from dpframe.jobs.running import Done, Tried, is_used_up, preview_job, release_job
-from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH
+from dpframe.jobs.released_files import opened_ledger
+from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
+from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.results.certificate import certificate_of
 from dpframe.results.promise import first_of
 
 __all__ = ["preview_plan", "release_plan"]
+
+_PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
+_PAUSE = 0.1
 
 
 def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
@@ -42,6 +48,9 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     if not tried.fits:
         problems.append(_refused(job, "the release does not fit in what is left of the budget"))
     code = SOUND if tried.fits else TOO_MUCH
+    if absent := not_made(job):
+        problems.append(f"warning: {absent}" if given.without_data else absent)
+        code = code if given.without_data else max(code, UNREADABLE)
     return Answer(str(path), _words(job, tried), facts, code, tuple(problems))
 
 
@@ -87,7 +96,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     try:
         done = release_job(job, overwrite=given.overwrite)
     except AlreadyReleasedError as error:
-        lost = not_there(job)
+        lost = _lost_for_good(job)
         if not lost:
             raise
         raise ReleaseError(
@@ -115,6 +124,21 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     if done.saved is None:
         words.append(json.dumps(_tables(done)))
     return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+
+
+def _lost_for_good(job: Job) -> list[Path]:
+    """List files that an earlier run did not write; one that started just now may still do so."""
+    ends = time.monotonic() + (_PATIENCE if _was_charged_lately(job) else 0)
+    while (lost := not_there(job)) and time.monotonic() < ends:
+        time.sleep(_PAUSE)
+    return lost
+
+
+def _was_charged_lately(job: Job) -> bool:
+    """Whether anything was released so lately that its files may not be written yet."""
+    last = max(entry.released_at for entry in opened_ledger(job.ledger).entries)
+    age = datetime.now(UTC) - datetime.fromisoformat(last)
+    return age < timedelta(seconds=_PATIENCE)
 
 
 def _refused(job: Job, why: object) -> str:

@@ -1,6 +1,7 @@
 """A job is tried without data, and then made: checked, charged once, written."""
 
 import os
+import shlex
 import shutil
 import warnings
 from collections.abc import Hashable, Mapping
@@ -28,13 +29,16 @@ from dpframe.errors import (
 from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.pointing import key_of
+from dpframe.jobs.stopping import hold
+from dpframe.jobs.tables import by_table
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
 from dpframe.preview import preview
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-__all__ = ["Done", "Tried", "is_used_up", "preview_job", "release_job"]
+__all__ = ["Done", "Tried", "is_used_up", "not_made", "preview_job", "release_job"]
 
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
 _CLEAR = (AlreadyReleasedError, BudgetExceededError, LedgerError, PlanFileError, ReleaseError)
@@ -75,7 +79,7 @@ class Done:
     Parameters
     ----------
     frames
-        The releases, by name of the query.
+        The releases, by name of the table.
     ledger
         The ledger that was charged.
     written
@@ -142,7 +146,7 @@ def preview_job(
             fits = bool(table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                released = release(frame, job.queries, **job.options)
+                released = by_table(release(frame, job.queries, **job.options), job.queries)
                 try_to_write(job, released, here=with_data)
         except _CLEAR:
             raise
@@ -168,7 +172,8 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
-        frames = release(frame, job.queries, **job.options)
+        frames = by_table(release(frame, job.queries, **job.options), job.queries)
+    hold()
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
     return Done(frames, ledger, written, failed, saved, tried.warned)
@@ -185,13 +190,17 @@ def _spending(job: Job) -> dict[str, Any]:
 
 def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
     """Say which query an error is about: one that has it by itself, too."""
+    amounts = job.plan.section("release")
     for name, query in job.queries.items():
+        section = job.plan.section("queries").section(name)
+        if key_of(amounts.table, str(error)) and not key_of(section.table, str(error)):
+            break  # of all queries
         try:
             preview(frame, query, **_spending(job))
         except DPFrameError as own:
             if str(own) == str(error):
-                return job.plan.section("queries").section(name).error(error)
-    return job.plan.section("release").error(error)
+                return section.about(error)
+    return amounts.about(error)
 
 
 def _check_columns(job: Job, labels: list[Hashable]) -> None:
@@ -201,7 +210,7 @@ def _check_columns(job: Job, labels: list[Hashable]) -> None:
     places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
     for section, wanted in (*places, (job.plan.section("declare"), named)):
         if wrong := job.data.what_is_wrong(labels, wanted, named):
-            raise section.error(wrong)
+            raise section.about(wrong)
 
 
 def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
@@ -210,7 +219,8 @@ def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) 
     if found is None:
         return
     declares, queries = job.plan.section("declare"), job.plan.section("queries")
-    raise (declares if found.query is None else queries.section(found.query)).error(found.words)
+    place = declares if found.query is None else queries.section(found.query)
+    raise place.error(found.words, *place.given(*found.keys))
 
 
 def _named(job: Job) -> list[Hashable]:
@@ -227,7 +237,7 @@ def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
     except LedgerError:
         raise
     except DPFrameError as error:
-        raise job.plan.section("declare").error(str(error)) from None
+        raise job.plan.section("declare").about(error) from None
 
 
 def _ledger_now(job: Job, *, here: bool) -> Ledger:
@@ -250,12 +260,12 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     """Open the ledger, or a copy, which must be there: a new one would forget what was spent."""
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
-        raise error(
-            f"there is no ledger {path}. Make it once, for all runs: dpframe ledger {path} "
-            f"--create {_amounts(job.budget)}.",
-            "path",
-        )
-    if not place.is_file() or not is_ledger(place):
+        raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
+    try:
+        sound = place.is_file() and is_ledger(place)
+    except PermissionError:
+        raise error(f"{path} must be readable and writable: ask for the right.", "path") from None
+    if not sound:
         raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
     if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
         raise error(f"{path} and its folder must be writable.", "path")
@@ -263,6 +273,19 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     if job.budget is not None and job.budget != ledger.budget:
         raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
     return ledger
+
+
+def not_made(job: Job) -> str:
+    """Say that the ledger of a plan is not there; empty if it is."""
+    if job.ledger.exists():
+        return ""
+    return f"the ledger {job.ledger} is not made yet: a release is refused. {_to_make(job)}"
+
+
+def _to_make(job: Job) -> str:
+    """Say how the ledger of a plan is made."""
+    place = shlex.quote(str(job.ledger))
+    return f"Make it once, for all runs: dpframe ledger {place} --create {_amounts(job.budget)}."
 
 
 def _amounts(budget: Budget | None) -> str:

@@ -47,7 +47,8 @@ def _from_yaml(section: Section, path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise section.error(f"{path} cannot be read: {error}.", "schema") from None
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise section.error(f"{path} cannot be read: {why}.", "schema") from None
     try:
         import yaml  # comes with an extra of pandera  # noqa: F401
         from pandera.io.pandas_io import from_yaml  # slow to import, and not always needed

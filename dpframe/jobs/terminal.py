@@ -11,6 +11,7 @@ __all__ = [
     "INTERRUPTED",
     "LEFT_OVER",
     "SOUND",
+    "TERMINATED",
     "TOO_MUCH",
     "UNREADABLE",
     "is_written",
@@ -20,7 +21,7 @@ __all__ = [
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
 TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5
-INTERRUPTED = 130  # as shells say it
+INTERRUPTED, TERMINATED = 130, 143  # as shells say it
 
 
 def say(text: str, stream: TextIO | None) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError
-from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.outputs import Asked, Statistic
 from dpframe.queries.presence import met, present
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
@@ -110,8 +110,8 @@ class OutputColumn:
         return whole and not self.layered
 
 
-def output_of(asked: Asked, declaration: Declaration) -> OutputColumn:
-    """Resolve a column that is asked for."""
+def output_of(asked: Asked, declaration: Declaration, bits: int = BITS) -> OutputColumn:
+    """Resolve a column that is asked for, on a grid so fine."""
     if not asked.of_column:
         return OutputColumn(
             asked.name, asked.statistic, where=asked.where, condition=asked.condition
@@ -126,7 +126,7 @@ def output_of(asked: Asked, declaration: Declaration) -> OutputColumn:
             "Declare them (ge=... and le=... in the schema, or "
             f"bounds={{{label!r}: (lower, upper)}})."
         )
-    grid = _grid(label, facts, facts.bounds)
+    grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:
         raise QueryError(
             f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
@@ -135,19 +135,20 @@ def output_of(asked: Asked, declaration: Declaration) -> OutputColumn:
     return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
 
 
-def _grid(label: Hashable, facts: Column, bounds: Bounds) -> Grid:
+def _grid(label: Hashable, facts: Column, bounds: Bounds, bits: int) -> Grid:
     """Choose the grid of a bounded column, of numbers or of times."""
     lower, upper = bounds
     fill = facts.missing
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
-        return _grid_of_times(label, fill, lower, upper)
+        return _grid_of_times(label, fill, (lower, upper), bits)
     if isinstance(fill, pd.Timestamp | pd.Timedelta):
         raise _wrong_kind(label, fill, lower)
-    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill)
+    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill, bits=bits)
 
 
-def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) -> Grid:
+def _grid_of_times(label: Hashable, fill: object, bounds: tuple[Moment, Moment], bits: int) -> Grid:
     """Count times in whole ticks: from the lower bound if they are points in time."""
+    lower, upper = bounds
     ticks = ticks_of(lower, upper)
 
     def counted(moment: Moment) -> Fraction:
@@ -159,7 +160,7 @@ def _grid_of_times(label: Hashable, fill: object, lower: Moment, upper: Moment) 
             raise _wrong_kind(label, fill, lower)
         missing = counted(fill)
     return Grid.for_bounds(
-        counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks
+        counted(lower), counted(upper), integer=True, missing=missing, ticks=ticks, bits=bits
     )
 
 

@@ -219,10 +219,9 @@ def noise_of_column(
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     query = table.asked
-    binned = label in query.binned
-    made = binned or query.axis(label, None) is not None or table.sizes is not None
+    made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
     given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    if made or given:
+    if made or given or table.sizes is not None:
         return "call"
     return declaration.column(label).source
 

@@ -1,5 +1,6 @@
 """One query on one declaration: cells, integers to total, workload, columns to release."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -12,7 +13,7 @@ from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
-from dpframe.queries.grid import Grid
+from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.kinds import Query
 from dpframe.queries.outputs import QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
@@ -21,6 +22,8 @@ from dpframe.strategies.base import Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
 __all__ = ["Table", "TableName", "caps_of", "name_of", "reach_in", "table_of", "tables_of"]
+
+_LEAST_BITS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,11 @@ class Table:
 
 
 def table_of(
-    query: Query, declaration: Declaration, cells: Cells | None = None, of: Query | None = None
+    query: Query,
+    declaration: Declaration,
+    cells: Cells | None = None,
+    of: Query | None = None,
+    counted: Cells | None = None,
 ) -> Table:
     """Resolve a query against what is declared.
 
@@ -106,6 +113,8 @@ def table_of(
         The public groups, if they are known already.
     of
         The query that asks for this one and others together.
+    counted
+        The cells of all of these, if there are others.
 
     Raises
     ------
@@ -119,8 +128,9 @@ def table_of(
     cells = cells if sizes is None else Cells((sizes.axis,))
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
+    bits = _bits(cells if counted is None else counted)
     outputs = tuple(
-        replace(output_of(asked, declaration), layered=layered) for asked in query.outputs
+        replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     )
     unit = declaration.unit_column
     caps = caps_of(query, declaration)
@@ -160,13 +170,23 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
     """Resolve a query; one for several tables gives each under a name of its own."""
     if not query.margins:
         return {name: table_of(query, declaration)}
-    axes = {axis.column: axis for axis in cells_of(query, declaration).axes}
+    cells = cells_of(query, declaration)
+    axes = {axis.column: axis for axis in cells.axes}
     return {
         TableName(name, columns): table_of(
-            part, declaration, Cells(tuple(axes[column] for column in columns)), query
+            part, declaration, Cells(tuple(axes[column] for column in columns)), query, cells
         )
         for columns, part in query.margins.items()
     }
+
+
+def _bits(cells: Cells) -> int:
+    """Say how fine grids are: contrasts of margins are larger than totals, and fit in 64 bits."""
+    sizes = [
+        math.prod(max(len(axis) - 1, 1) for axis in cells.of_margin(margin).axes)
+        for margin in cells.margins
+    ]
+    return max(_LEAST_BITS, BITS - (max(sizes, default=1) - 1).bit_length())
 
 
 def _inner(query: Query, cells: Cells) -> int:

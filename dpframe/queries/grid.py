@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from fractions import Fraction
 
-__all__ = ["Grid", "Ticks"]
+__all__ = ["BITS", "Grid", "Ticks"]
 
-_BITS = 32
+BITS = 32
+"""How fine grids are: bounds are at most `2 ** BITS` steps away from 0."""
+
 _LEAST_EXPONENT = -1074  # of the smallest float: all floats are multiples of it
 
 
@@ -69,11 +71,12 @@ class Grid:
         integer: bool = False,
         missing: float | Fraction | None = None,
         ticks: Ticks | None = None,
+        bits: int = BITS,
     ) -> "Grid":
         """Choose the grid from public bounds only.
 
-        The step is `2 ** (ceil(log2(max(|lower|, |upper|))) - 32)`, but not below the smallest
-        float; and 1 for a column declared to hold integers up to 2**32 in magnitude. Bounds move
+        The step is `2 ** (ceil(log2(max(|lower|, |upper|))) - bits)`, but not below the smallest
+        float; and 1 for a column declared to hold integers up to 2**bits in magnitude. Bounds move
         inwards, to the grid, by less than one step; where no grid point lies between them, both
         move to the one nearest to their middle.
 
@@ -87,6 +90,8 @@ class Grid:
             Declared replacement of a missing value; clipped to the bounds.
         ticks
             What bounds and replacement are counted in, for a column of times.
+        bits
+            How fine the grid is.
 
         Examples
         --------
@@ -96,8 +101,8 @@ class Grid:
         -25
         """
         largest = max(abs(Fraction(lower)), abs(Fraction(upper)))
-        exponent = max(_ceil_log2(largest) - _BITS, _LEAST_EXPONENT)
-        if integer and largest <= 2**_BITS:
+        exponent = max(_ceil_log2(largest) - bits, _LEAST_EXPONENT)
+        if integer and largest <= 2**bits:
             exponent = 0
         step = Fraction(2) ** exponent
         low, high = math.ceil(Fraction(lower) / step), math.floor(Fraction(upper) / step)

@@ -86,6 +86,12 @@ class Query(ABC):
         """Return the groups of a column of `by`, from its public keys; `None` if there are none."""
         return None if keys is None else KeyAxis(column, keys)
 
+    @property
+    def bin_axes(self) -> tuple[BinAxis, ...]:
+        """All columns that the query itself bins."""
+        own = (self.bin_axis, *(self.axis(column, None) for column in self.by))
+        return tuple(axis for axis in own if isinstance(axis, BinAxis))
+
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""
         return None

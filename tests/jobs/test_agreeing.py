@@ -1,5 +1,8 @@
 """Queries that can match no row, by what is public, are refused before anything is spent."""
 
+from datetime import date
+
+import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
 
@@ -12,7 +15,7 @@ from dpframe.jobs.terminal import SOUND
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'
-KEYS = 'keys.zone = ["A", "B", "C"]'
+KEYS_OF_ZONES = 'keys.zone = ["A", "B", "C"]'
 TYPES = '"trips-{month}.csv"\n'
 
 WRONG = {
@@ -86,3 +89,79 @@ def test_what_may_match_is_not_refused(tmp_path, where):
     plan = planned(tmp_path, (BY, f'{BY}\nwhere = "{where}"'), (TYPES, f"{TYPES}{types}\n"))
     TRIPS.assign(day="2024-03-01", tip="x").to_csv(tmp_path / "trips-2024-03.csv", index=False)
     assert preview_job(read_plan(plan, MARCH)).fits
+
+
+DAY, CLOCK, ZONED = "1997-01-01", "1997-01-01T00:00:00", "1997-01-01T00:00:00Z"
+POINTS = {
+    "date": (pd.Series([date(1997, 1, 1)] * 100, dtype=object), "dates (date32[day])"),
+    "datetime": (pd.Series(pd.to_datetime([DAY] * 100)), "times (timestamp["),
+    "datetime-utc": (
+        pd.Series(pd.to_datetime([DAY] * 100).tz_localize("UTC")),
+        "times with an offset (timestamp[",
+    ),
+}
+KEYS = {"date": DAY, "datetime": CLOCK, "datetime-utc": ZONED}
+
+
+def of_points(folder, stored, *changes):
+    """Plan a release from a Parquet file in which zones are points in time."""
+    files = ("{query}-{month}.csv", "{query}-{month}.parquet")
+    plan = planned(folder, ('{month}.csv"\n\n[decl', '{month}.parquet"\n\n[decl'), files, *changes)
+    TRIPS.assign(zone=POINTS[stored][0]).to_parquet(folder / "trips-2024-03.parquet")
+    return plan
+
+
+@pytest.mark.parametrize("stored", POINTS)
+@pytest.mark.parametrize("key", [*KEYS.values(), f'"{DAY}"'])
+def test_keys_of_another_kind_of_times_are_refused(tmp_path, stored, key):
+    plan = of_points(tmp_path, stored, (KEYS_OF_ZONES, f"keys.zone = [{key}]"))
+    job = read_plan(plan, MARCH)
+    if key == KEYS[stored]:
+        assert preview_job(job).fits
+        return
+    with pytest.raises(PlanFileError) as said:
+        release_job(job)
+    text = str(said.value)
+    assert text.startswith(f"line 7, declare.keys.zone: 'zone' holds {POINTS[stored][1]}")
+    assert f"no row can match; write {KEYS[stored]}, without quotes" in text
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
+@pytest.mark.parametrize(("kind", "key"), [("date", CLOCK), ("datetime", DAY)])
+def test_types_of_csv_files_and_keys_are_both_dates_or_both_times(tmp_path, kind, key):
+    changes = (
+        (TYPES, f'{TYPES}types.zone = "{kind}"\n'),
+        (KEYS_OF_ZONES, f"keys.zone = [{key}]"),
+    )
+    with pytest.raises(PlanFileError, match=rf"declare.keys.zone: .* write {KEYS[kind]}, without"):
+        preview_job(read_plan(planned(tmp_path, *changes), MARCH))
+
+
+@pytest.mark.parametrize("stored", POINTS)
+@pytest.mark.parametrize("edge", KEYS)
+def test_bins_of_dates_hold_times_without_offset(tmp_path, stored, edge):
+    edges = ", ".join([KEYS[edge], KEYS[edge].replace("1997", "1998")])
+    asked = ('column = "fare"\nbins = { from = 0, to = 100, bins = 10 }', 'column = "zone"')
+    plan = of_points(tmp_path, stored, (KEYS_OF_ZONES, ""), ('by = "zone"\n', ""), asked)
+    plan.write_text(
+        plan.read_text().replace('column = "zone"', f'column = "zone"\nbins = [{edges}]')
+    )
+    job = read_plan(plan, MARCH)
+    if (stored == "datetime-utc") == (edge == "datetime-utc"):
+        assert preview_job(job).fits
+        return
+    with pytest.raises(PlanFileError, match=r"queries.fares.bins: 'zone' holds .* no row can"):
+        preview_job(job)
+
+
+@pytest.mark.parametrize("stored", POINTS)
+@pytest.mark.parametrize("text", [DAY, CLOCK, ZONED, "1997-1-1"])
+def test_texts_in_conditions_are_compared_with_times_as_they_are(tmp_path, stored, text):
+    where = ('by = "zone"', f"where = \"zone == '{text}'\"")
+    plan = of_points(tmp_path, stored, (KEYS_OF_ZONES, ""), where)
+    job = read_plan(plan, MARCH)
+    if text in {DAY, CLOCK} or (text, stored) == (ZONED, "datetime-utc"):
+        assert preview_job(job).fits
+        return
+    with pytest.raises(PlanFileError, match=r"line 12, queries.by_zone.where: .* the text '1997"):
+        preview_job(job)

@@ -88,6 +88,26 @@ def test_a_preview_needs_neither_data_nor_ledger(plan, capsys):
     assert not (plan.parent / "trips.ledger").exists()
 
 
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_preview_of_what_will_be_refused_is_no_success(plan, capsys, quiet):
+    place = plan.parent / "trips.ledger"
+    place.unlink()
+    plan.write_text(plan.read_text() + "budget = { epsilon = 2, delta = 1e-6 }\n")
+    way_out = f"dpframe ledger {place} --create --epsilon 2.0 --delta 1e-06."
+    for more, code in (((), UNREADABLE), (("--without-data",), SOUND)):
+        assert run("preview", plan, *more, *quiet) == code
+        out, err = capsys.readouterr()
+        assert ("half_width_95" in out) != bool(quiet)
+        (line,) = err.splitlines()
+        assert f"the ledger {place} is not made yet: a release is refused" in line
+        assert line.endswith(way_out)
+        assert ("warning: " in line) == bool(more)
+    assert run("release", plan) == UNREADABLE
+    assert capsys.readouterr().err.endswith(f"{way_out}\n")
+    assert main(way_out.rstrip(".").split()[1:]) == SOUND
+    assert run("preview", plan, *quiet) == SOUND
+
+
 def test_means_are_shown_for_groups_of_a_size(plan, capsys):
     assert run("preview", plan, "--rows", "2000") == SOUND
     assert "cell of 2,000 rows" in capsys.readouterr().out
@@ -260,7 +280,17 @@ def test_settings_have_a_name_and_a_value(plan, capsys, setting):
     with pytest.raises(SystemExit) as stopped:
         main(["release", str(plan), "--set", setting])
     assert stopped.value.code == UNREADABLE
-    assert "NAME=VALUE" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dpframe release: argument --set: must be NAME=VALUE, got ")
+    assert line.endswith("; see dpframe release --help")
+
+
+@pytest.mark.parametrize("given", [[], ["relase"], ["release"], ["release", "a", "--dta", "b"]])
+def test_what_is_wrong_with_a_command_is_one_line(capsys, given):
+    with pytest.raises(SystemExit) as stopped:
+        main(given)
+    assert stopped.value.code == UNREADABLE
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_what_weakens_protection_is_said(plan, capsys):

@@ -10,9 +10,11 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.jobs.commands import main
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.terminal import UNREADABLE
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")
@@ -217,7 +219,7 @@ def test_groups_of_a_file_have_a_type(tmp_path):
     (tmp_path / "hours.txt").write_text("1\n2\n")
     assert read_plan(plan, MARCH).declared["keys"]["zone"] == [1, 2]
     (tmp_path / "hours.txt").write_text("1\nx\n")
-    with pytest.raises(PlanFileError, match="is no int64"):
+    with pytest.raises(PlanFileError, match=r"line 2 of .*hours.txt is no int64"):
         read_plan(plan, MARCH)
 
 
@@ -228,7 +230,9 @@ def test_days_are_groups(tmp_path):
     TRIPS.assign(zone=list(days) * 20).to_csv(tmp_path / "trips-2024-03.csv", index=False)
     assert released(plan)["trips"].tolist() == [20, 20, 0]
     plan.write_text(plan.read_text().replace("{query}-{month}.parquet", "{query}-{month}.csv"))
-    with pytest.raises(PlanFileError, match="Write Parquet"):  # known before anything is charged
+    with pytest.raises(
+        PlanFileError, match=r"the keys of 'zone' are dates.*end in .parquet"
+    ):  # known before anything is charged
         preview_job(read_plan(plan, Overrides({"month": "2024-03"}, name="again")))
 
 
@@ -250,6 +254,21 @@ def test_damaged_data_are_told(tmp_path, form):
     with pytest.raises(DPFrameError, match="path"):
         release_job(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("none.csv", "there is no"), ("x.xls", "must name Parquet"), ("empty.csv", "is empty")],
+)
+def test_data_of_the_command_line_are_told_as_such(tmp_path, capsys, name, said):
+    plan = planned(tmp_path)
+    (tmp_path / "empty.csv").touch()
+    place = str(tmp_path / name)
+    assert main(["release", str(plan), "--set", "month=2024-03", "--data", place]) == UNREADABLE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{plan}: --data: ")
+    assert said in line
+    assert place in line
 
 
 @pytest.mark.parametrize("name", ["none", "folder"])

@@ -28,14 +28,15 @@ def test_a_file_without_header_is_not_quoted(tmp_path, capsys, command, query):
 
 def test_of_a_header_the_nearest_name_is_told(tmp_path):
     plan = planned(tmp_path, ('by = "zone"', 'by = "zne"'))
-    with pytest.raises(PlanFileError, match=r"queries.by_zone: .*'zne'. Did you mean 'zone'"):
+    with pytest.raises(PlanFileError, match=r"queries.by_zone.by: .*'zne'. Did you mean 'zone'"):
         preview_job(read_plan(plan, MARCH))
 
 
 def test_columns_that_are_declared_alone_are_looked_for(tmp_path):
     plan = planned(tmp_path, ("bounds.fare", "keys.airline = ['X']\nbounds.fare"))
     with pytest.raises(
-        PlanFileError, match=r"declare: the data have no column 'airline'. The first line has 3"
+        PlanFileError,
+        match=r"declare.keys.airline: the data have no column 'airline'. The first line has 3",
     ):
         preview_job(read_plan(plan, MARCH))
 

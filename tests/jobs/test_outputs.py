@@ -65,6 +65,16 @@ def test_a_folder_that_is_full_is_known_before_the_charge(tmp_path, monkeypatch)
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
 
 
+def test_a_folder_of_others_is_called_so(tmp_path, monkeypatch):
+    def denied(*_):
+        raise PermissionError(13, "Permission denied")
+
+    plan = planned(tmp_path)
+    monkeypatch.setitem(outputs.WRITERS, ".csv", denied)
+    with pytest.raises(PlanFileError, match=r"line 24, release.files: .* must be writable; name"):
+        preview_job(read_plan(plan, MARCH))
+
+
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, capsys, monkeypatch):
     plan = planned(tmp_path)
     place = tmp_path / "fares-2024-03.csv"

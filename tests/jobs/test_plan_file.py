@@ -20,36 +20,91 @@ WRONG = {
     "a key of an output": (("columns =", "column ="), "Did you mean 'columns'?", 14),
     "a kind": (('"histogram"', '"histogramm"'), "must be one of count, rate", 17),
     "no kind": (('kind = "histogram"\n', ""), "kind is missing", 16),
-    "an argument": (('column = "fare"\n', ""), "column is missing", 16),
-    "a type": (("max_rows = 3", 'max_rows = "3"'), "must be a number, got '3'", 6),
-    "a truth": (("max_rows = 3", "max_rows = true"), "must be a number, got True", 6),
-    "bounds": (("[0, 100]", "[0]"), "must be [lower, upper]", 8),
-    "keys": (('keys.zone = ["A", "B", "C"]', 'keys.zone = "A"'), "must be a list", 7),
+    "an argument": (
+        ('column = "fare"\n', ""),
+        'column is missing; for instance column = "fare"',
+        16,
+    ),
+    "a type": (
+        ("max_rows = 3", 'max_rows = "3"'),
+        "must be a whole number, got '3'; for instance max_rows = 15",
+        6,
+    ),
+    "a truth": (("max_rows = 3", "max_rows = true"), "must be a whole number, got True", 6),
+    "a pair": (("[0, 100]", "[0]"), "must be [lower, upper]", 8),
+    "keys": (
+        ('keys.zone = ["A", "B", "C"]', 'keys.zone = "A"'),
+        'a list or a table, got \'A\'; for instance zone = ["A", "B"]',
+        7,
+    ),
     "bins": (("to = 100,", "to = 0,"), "from < to, both finite", 19),
     "bins without end": (("to = 100,", "to = inf,"), "from < to, both finite", 19),
     "many bins": (("bins = 10 }", "bins = 10000000000 }"), "bins >= 1", 19),
     "an amount": (('"1/12"', '"1/0"'), "must be a number, or a text", 22),
     "two amounts": (('share = "1/12"', "share = 0.5\nepsilon = 1"), "in exactly one way", 21),
     "no amount": (('share = "1/12"\n', ""), "in exactly one way", 21),
-    "a share": (('"1/12"', "2"), "must be in (0, 1]", 21),
-    "no name": (('name = "trips {month}"\n', ""), "release.name is missing", 21),
+    "a share": (('"1/12"', "2"), "must be in (0, 1]", 22),
+    "no name": (('name = "trips {month}"\n', ""), "release: name is missing", 21),
     "one name": (("trips {month}", "trips"), 'Write name = "trips {month}"', 23),
-    "no files": (('files = "{query}-{month}.csv"\n', ""), "release.files is missing", 21),
+    "no files": (('files = "{query}-{month}.csv"\n', ""), "release: files is missing", 21),
     "one file": (("{query}-{month}.csv", "{month}.csv"), "put {query} in its name", 24),
     "no unit": (('privacy_unit = "driver"\n', ""), "whom a row belongs to", 4),
     "two units": (("max_rows = 3", "each_row = true"), "whom a row belongs to", 4),
-    "no cap": (("max_rows = 3\n", ""), "needs a cap", 4),
+    "no cap": (("max_rows = 3\n", ""), "needs a cap", 5),
     "a placeholder": (("trips {month}", "trips {month} {year}"), "{year} has no value", 23),
-    "no ledger": (('path = "trips.ledger"\n', ""), "ledger.path is missing", 26),
-    "no data": (('path = "trips-{month}.csv"\n', ""), "data.path is missing", 1),
+    "no ledger": (('path = "trips.ledger"\n', ""), "ledger: path is missing", 26),
+    "no data": (('path = "trips-{month}.csv"\n', ""), "data: path is missing", 1),
     "another format": (('"trips-{month}.csv"', '"trips-{month}.xls"'), "must name Parquet", 2),
     "an output": (("{query}-{month}.csv", "{query}-{month}.xls"), "must end in .csv or", 24),
     "a folder": (("{query}-{month}.csv", "no/{query}.csv"), "there is no folder", 24),
     "the ledger": (("{query}-{month}.csv", "trips.ledger"), "put {query}", 24),
-    "a column": (('by = "zone"', 'by = "zne"'), "Did you mean 'zone'?", 10),
-    "no groups": (('keys.zone = ["A", "B", "C"]\n', ""), "no public keys for 'zone'", 9),
-    "a condition": (('by = "zone"', 'by = "zone"\nwhere = "fare >"'), "is not a condition", 10),
-    "a mechanism": (('share = "1/12"', 'share = 0.5\nmechanism = "magic"'), "magic", None),
+    "a column": (('by = "zone"', 'by = "zne"'), "Did you mean 'zone'?", 12),
+    "no groups": (('keys.zone = ["A", "B", "C"]\n', ""), "no public keys for 'zone'", 11),
+    "a condition": (('by = "zone"', 'by = "zone"\nwhere = "fare >"'), "is not a condition", 13),
+    "a mechanism": (
+        ('share = "1/12"', 'share = 0.5\nmechanism = "magic"'),
+        "release.mechanism: ",
+        23,
+    ),
+    "a method": (('share = "1/12"', 'share = 0.5\ndenoise = "magic"'), "release.denoise: ", 23),
+    "a fraction": (('"1/12"', "1/12"), 'release.share: it is no TOML: write "1/12" in quotes', 22),
+    "a word": (('"driver"', "driver"), 'privacy_unit: it is no TOML: write "driver" in quotes', 5),
+    "a key twice": (("max_rows = 3", "max_rows = 3\nmax_rows = 4"), "max_rows is given twice", 7),
+    "a table twice": (("[release]", "[declare]\n[release]"), "[declare] is there twice", 21),
+    "no date": (
+        ('["A", "B", "C"]', "[2024-02-30]"),
+        "keys.zone: it is no TOML: 2024-02-30 is no",
+        7,
+    ),
+    "no bins": (
+        ("bins = { from = 0, to = 100, bins = 10 }\n", ""),
+        "bins is missing; for inst",
+        16,
+    ),
+    "a number of bins": (
+        ("{ from = 0, to = 100, bins = 10 }", "3"),
+        "got 3; for instance bins =",
+        19,
+    ),
+    "no such place": (
+        ("trips {month}", "trips {mont}"),
+        "{mont} has no value. Did you mean {mo",
+        23,
+    ),
+    "another kind": (('"histogram"', '"units"'), 'no key of a query of kind "units"', 18),
+    "groups twice": (('["A", "B", "C"]', '["A", "A"]'), "declare.keys.zone: keys of 'zone'", 7),
+    "bounds": (("[0, 100]", "[100, 0]"), "declare.bounds.fare: bounds of 'fare'", 8),
+    "bounds of an output": (
+        ('columns = "fare"', 'columns = "fare", bounds = [3, 1]'),
+        "queries.by_zone.outputs.fare.bounds: bounds of",
+        14,
+    ),
+    "a column of an output": (
+        ('columns = "fare"', 'columns = "tip"'),
+        "fare.columns: the data",
+        14,
+    ),
+    "a unit": (('"driver"', '"drver"'), "declare.privacy_unit: the data have no", 5),
 }
 
 
@@ -83,6 +138,29 @@ def test_files_that_are_no_plan(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(PlanFileError, match=said):
         read_plan(path, Overrides())
+
+
+def test_a_plan_may_begin_with_a_mark_of_its_encoding(tmp_path):
+    plan = planned(tmp_path)
+    plan.write_bytes(b"\xef\xbb\xbf" + plan.read_bytes())
+    assert read_plan(plan, MARCH).options["name"] == "trips 2024-03"
+
+
+def test_a_plan_of_others_is_told_in_plain_words(tmp_path, capsys, monkeypatch):
+    plan = planned(tmp_path)
+
+    def denied(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(type(plan), "open", denied)
+    assert main(["preview", str(plan), "--set", "month=2024-03"]) == UNREADABLE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"{plan}: permission denied; run it as a user who may read it.")
+
+
+def test_a_placeholder_that_is_misspelled_on_the_command_line_is_told(tmp_path):
+    with pytest.raises(PlanFileError, match=r"no \{mont\}. Did you mean \{month\}"):
+        read_plan(planned(tmp_path), Overrides({"mont": "3"}))
 
 
 def test_a_plan_in_another_encoding_is_told(tmp_path):

@@ -35,7 +35,8 @@ def test_a_page_is_written_about_several_files(made, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["sound"]
 
 
-def test_what_is_wrong_is_an_exit_code(made, tmp_path, capsys):
+@pytest.mark.filterwarnings("default")  # in a terminal, warnings are printed
+def test_what_is_wrong_is_one_line_and_an_exit_code(made, tmp_path, capsys, recwarn):
     other = dpf.Ledger.create(tmp_path / "other.ledger", budget=dpf.Budget(1))
     page = tmp_path / "page.html"
     asked = ["report", *made, "--output", str(page), "--overwrite"]
@@ -45,7 +46,9 @@ def test_what_is_wrong_is_an_exit_code(made, tmp_path, capsys):
     changed.iloc[0, 0] += 1
     changed.to_parquet(made[0])
     assert main(asked) == ALTERED
-    assert made[0] in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{page}: {made[0]}: this frame is not what" in line
+    assert not recwarn.list
 
 
 def test_a_page_does_not_replace_what_it_is_about(made, tmp_path, capsys):

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.neighbors import ALL_CAPS, allowed, by_g, farthest, reached, within
+from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -74,7 +74,7 @@ def totals_of(plan, rows):
 def encoded(plan, totals):
     """What the designs of a plan measure."""
     parts = zip(plan.measurements, totals, strict=True)
-    return [block for part, own in parts for block in part.design.encode(own)]
+    return [block for part, own in parts for block in apart(part, part.design.encode(own))]
 
 
 QUERIES = {
@@ -141,6 +141,17 @@ QUERIES = {
         dpf.aggregate(n=dpf.count(where="f == 1"), s=dpf.sum("x", where="f == 1")),
         {},
     ),
+    "margins": (dpf.margins(["g", "h"]), {}),
+    "margins of some": (dpf.margins([["g", "h"], ["h"]], where="f == 1", weights={"h": 3}), {}),
+    "margins with bins and a key for the rest": (
+        dpf.margins(["g", "x"], bins={"x": [-3, 0, 4]}, other={"g": "C"}),
+        {},
+    ),
+    "margins of several": (
+        dpf.margins(["g", "h"], 1, n=dpf.count(), m=dpf.mean("x"), r=dpf.rate("k > 0")),
+        {},
+    ),
+    "margins beside others": ({"by": dpf.margins(["g"]), "n": dpf.count(by="h")}, {}),
     "release of several": (
         {"n": dpf.count(), "s": dpf.sum("x", by="g"), "b": dpf.histogram("k", [-4, 0, 5])},
         {},
@@ -371,3 +382,19 @@ def test_a_total_count_is_public_where_rows_are_replaced():
     plan = planned(dpf.count(), "gaussian", "replace")
     assert plan.tables[None].measurement.scales == (0.0,)
     assert allowed(plan) == 0
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_one_unit_moves_margins_as_far_as_claimed(rows, mechanism, neighboring):
+    query = dpf.margins(["g", "h"], n=dpf.count(), s=dpf.sum("k"), max_rows=rows)
+    plan = planned(query, mechanism, neighboring, Caps(9, 3, 9))
+    kinds = [(g, h, 0.0, k, 1) for g, h in (("A", 0), ("B", 1), ("A", 1)) for k in (-3, 5)]
+    units = [
+        measured(plan, unit)
+        for number in range(rows + 1)
+        for unit in itertools.combinations_with_replacement(kinds, number)
+    ]
+    others = units if neighboring == "replace" else units[:1]
+    assert reached(plan, farthest(plan, units, others))

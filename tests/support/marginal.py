@@ -76,3 +76,54 @@ def decoding(layers, scale=1.0):
 def sigmas(layers, scale):
     """The noise scales that are drawn with, as fractions."""
     return [Fraction(float(one)) for one in scale * layers.profile]
+
+
+def shared_covariance(layers, tables, squares, rounding):
+    """Covariance of all cells of all tables, in closed form from `tau^2` of the layers.
+
+    Of cells a and b of tables by A and B it is `sum_S tau_S^2 prod_S (1[a_i = b_i] - 1 / n_i) /
+    prod_{A - S} n_i / prod_{B - S} n_i`, over all S in both; and what rounding adds.
+    """
+    sizes = layers.lattice.domain.sizes
+    found = np.zeros((sum(map(layers.lattice.size, tables)),) * 2)
+    at = np.cumsum([0, *map(layers.lattice.size, tables)])
+    for one, first in zip(tables, at, strict=False):
+        for other, second in zip(tables, at, strict=False):
+            block = sum(
+                _kron(one, other, layer, sizes, tau=tau)
+                + rounding * _kron(one, other, layer, sizes, tau=None)
+                for layer, tau in squares.items()
+                if {*layer} <= {*one} & {*other}
+            )
+            found[first : first + len(block), second : second + block.shape[1]] = block
+    return found
+
+
+def _kron(one, other, layer, sizes, *, tau):
+    """Parts of a covariance, axis by axis: those of a projection, or of rounded contrasts."""
+    found = np.full((1, 1), 1.0 if tau is None else tau)
+    for axis in sorted({*one} | {*other}):
+        n = sizes[axis]
+        if axis in layer:
+            j = np.arange(1, n)
+            rows = np.tri(n - 1, n) - np.eye(n - 1, n, 1) * j[:, None]
+            power = 2 if tau is None else 1
+            part = rows.T @ (rows / (j * (j + 1.0))[:, None] ** power)
+        else:
+            part = np.full((n if axis in one else 1, n if axis in other else 1), 1.0)
+            part /= n ** ((axis in one) + (axis in other))
+        found = np.kron(found, part)
+    return found
+
+
+def drawn(layers, law, scale, draws):
+    """Errors of all cells of all tables in so many draws of the noise, one row for each cell."""
+    noise = law.draw_each(np.repeat(scale * layers.profile, draws))
+    return np.concatenate(decoding(layers)) @ noise.reshape(-1, draws)
+
+
+def check_covariance(found, expected, tolerance):
+    """Compare covariances, relative to the products of standard deviations."""
+    deviations = np.sqrt(np.diag(expected))
+    apart = np.abs(found - expected) / np.outer(deviations, deviations)
+    assert apart.max() < tolerance

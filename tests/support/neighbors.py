@@ -78,7 +78,7 @@ def _movements(ones, others):
 
 def _farthest_sum(plan, ones, others):
     """Do so where the costs of all integers add up."""
-    scales = [scale for part in plan.measurements for scale in part.scales]
+    scales = [scale for part in plan.measurements for scale in scales_of(part)]
     norm = plan.how.law.norm
     moved = []
     for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
@@ -92,6 +92,20 @@ def _farthest_sum(plan, ones, others):
         parts = [x / Fraction(s) ** norm for x, s in zip(lengths, scales, strict=True) if x]
         worst = max(worst, sum(parts, start=Fraction(0)))
     return worst
+
+
+def scales_of(part):
+    """The noise scale of every block, or of every integer where they are measured in layers."""
+    if part.design.layers is None:
+        return part.scales
+    return [scale for one in part.scales for scale in (one * part.design.layers.profile).tolist()]
+
+
+def apart(part, blocks):
+    """Blocks as they are; where they are measured in layers, every integer on its own."""
+    if part.design.layers is None:
+        return blocks
+    return [one for block in blocks for one in np.split(block, len(block))]
 
 
 def reached(plan, worst):

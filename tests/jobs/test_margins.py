@@ -1,0 +1,109 @@
+"""Plan files that ask for tables that agree: a file for each table."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import PlanFileError
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+
+PLAN = """
+[data]
+path = "people.csv"
+types = { age = "float64" }
+
+[declare]
+each_row = true
+keys.sex = ["f", "m"]
+keys.region = ["n", "s"]
+bounds.pay = [0, 10]
+
+[queries.people]
+kind = "margins"
+columns = ["sex", "region", "age"]
+ways = 2
+bins.age = { from = 0, to = 90, bins = 3 }
+other.region = "z"
+weights = [{ table = ["age", "sex"], weight = 4 }, { table = [], weight = 2 }]
+outputs.n = { kind = "count" }
+outputs.pay = { kind = "mean", columns = "pay" }
+
+[queries.total]
+kind = "count"
+files = "total.csv"
+
+[release]
+epsilon = 1
+name = "people"
+files = ["{query}-{table}.csv", "{query}-{table}.parquet"]
+
+[ledger]
+path = "people.ledger"
+"""
+TABLES = ["all", "sex", "region", "age", "sex-region", "sex-age", "region-age"]
+
+
+@pytest.fixture
+def plan(tmp_path):
+    rows = range(300)
+    pd.DataFrame(
+        {
+            "sex": ["fm"[k % 2] for k in rows],
+            "region": ["nsx"[k % 7 % 3] for k in rows],
+            "age": [k * 7 % 90 + 0.5 for k in rows],
+            "pay": [k % 11 for k in rows],
+        }
+    ).to_csv(tmp_path / "people.csv", index=False)
+    dpf.Ledger.create(tmp_path / "people.ledger", budget=dpf.Budget(epsilon=3, delta=1e-6))
+    path = tmp_path / "people.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_a_plan_gives_the_query_of_the_function(plan):
+    query = read_plan(plan, Overrides()).queries["people"]
+    same = dpf.margins(
+        ["sex", "region", "age"],
+        bins={"age": [0, 30, 60, 90]},
+        other={"region": "z"},
+        weights={("sex", "age"): 4, (): 2},
+        n=dpf.count(),
+        pay=dpf.mean("pay"),
+    )
+    assert (query.words, query.tables, query.weights) == (same.words, same.tables, same.weights)
+    assert query.bins["age"].equals(same.bins["age"])
+    assert dict(query.other) == {"region": "z"}
+
+
+def test_every_table_has_files_of_its_own(plan, capsys):
+    assert main(["preview", str(plan), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert "people: sex, age" in json.dumps(shown)
+    assert main(["release", str(plan)]) == 0
+    names = {path.name for path in plan.parent.glob("*.csv")} - {"people.csv"}
+    assert names == {*(f"people-{table}.csv" for table in TABLES), "total.csv"}
+    both = dpf.read_csv(plan.parent / "people-sex-region.csv")
+    assert dpf.verify(both)
+    assert both.index.nlevels == 2
+    assert both.index.get_level_values("region").tolist() == ["n", "s", "z"] * 2
+    one = pd.read_parquet(plan.parent / "people-region.parquet")
+    assert both["n"].groupby("region").sum().to_numpy() == pytest.approx(one["n"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("{query}-{table}.csv", "{query}.csv"), r"put \{table\} in its name"),
+        (("weight = 4", "wait = 4"), "weights: must be a list such as"),
+        (("ways = 2", "ways = 5"), "ways must be a whole number"),
+        (('other.region = "z"', "max_groups = 2"), "max_groups= has no meaning"),
+        (('"total.csv"', '"{table}.csv"'), r"\{table\} has no value"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(plan, change, words):
+    plan.write_text(PLAN.replace(*change))
+    with pytest.raises(PlanFileError, match=words):
+        read_plan(plan, Overrides())

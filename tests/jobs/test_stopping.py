@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM: one line, an exit code, nothing left behind, and nothing lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from support.planning import planned
+
+import dpframe as dpf
+from dpframe.jobs import outputs, running
+from dpframe.jobs.commands import main
+from dpframe.jobs.stopping import Stopped, hold, stoppable
+from dpframe.jobs.terminal import DONE_BEFORE, INTERRUPTED, LEFT_OVER, SOUND, TERMINATED
+
+MARCH = ("--set", "month=2024-03")
+SIGNALS = [
+    (signal.SIGINT, INTERRUPTED, "interrupted"),
+    (signal.SIGTERM, TERMINATED, "terminated"),
+]
+each_signal = pytest.mark.parametrize("sent", SIGNALS)
+
+
+def raising(number, before):
+    """Send a signal to this process before something is done."""
+
+    def act(*arguments, **options):
+        signal.raise_signal(number)
+        return before(*arguments, **options)
+
+    return act
+
+
+@pytest.fixture
+def heard():
+    """Handlers as they are in a terminal, and as they were afterwards."""
+    before = [(one, signal.getsignal(one)) for one, *_ in SIGNALS]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for one, handler in before:
+        signal.signal(one, handler)
+
+
+@each_signal
+@pytest.mark.usefixtures("heard")
+def test_a_run_that_is_stopped_before_the_charge_spends_nothing(
+    tmp_path, capsys, monkeypatch, sent
+):
+    number, code, word = sent
+    plan = planned(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setitem(outputs.WRITERS, ".csv", raising(number, outputs.WRITERS[".csv"]))
+        assert main(["release", str(plan), *MARCH]) == code
+    assert capsys.readouterr() == ("", f"{word}\n")
+    assert sorted(tmp_path.iterdir()) == before
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert main(["release", str(plan), *MARCH]) == SOUND
+
+
+@each_signal
+@pytest.mark.usefixtures("heard")
+def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monkeypatch, sent):
+    number, code, word = sent
+    plan = planned(tmp_path)
+    monkeypatch.setattr(running, "write_all", raising(number, running.write_all))
+    assert main(["release", str(plan), *MARCH, "--quiet"]) == code
+    assert capsys.readouterr().err == f"released, and all files written, then {word}\n"
+    ledger = dpf.Ledger(tmp_path / "trips.ledger")
+    for name in ("by_zone", "fares"):
+        dpf.verify(dpf.read_csv(tmp_path / f"{name}-2024-03.csv"), ledger=ledger)
+    assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
+
+
+def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):
+    plan = planned(tmp_path)
+    monkeypatch.setattr(outputs.os, "replace", raising(signal.SIGTERM, os.replace))
+    assert main(["release", str(plan), *MARCH]) == LEFT_OVER
+    assert "terminated" in capsys.readouterr().err
+    assert len(list(tmp_path.glob("dpframe-released-*/*.csv"))) == 2
+
+
+def test_signals_that_are_ignored_stay_so(heard):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with stoppable() as stops:
+        signal.raise_signal(signal.SIGTERM)
+    assert stops.number is None
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_what_waits_does_so_only_within(heard):
+    hold()
+    with stoppable(), pytest.raises(Stopped):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_other_threads_leave_signals_alone(tmp_path, heard):
+    dpf.Ledger.create(tmp_path / "a.ledger", budget=dpf.Budget(1))
+    codes = []
+    line = ["ledger", str(tmp_path / "a.ledger"), "--quiet"]
+    thread = threading.Thread(target=lambda: codes.append(main(line)))
+    thread.start()
+    thread.join()
+    assert codes == [SOUND]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+def test_a_process_leaves_as_schedulers_expect(tmp_path):
+    plan = planned(tmp_path, ("trips-{month}.csv", "rows.csv"), ("trips {month}", "trips"))
+    plan.write_text(plan.read_text().replace("{query}-{month}", "{query}"))
+    code = (
+        "import sys, os, signal, dpframe.jobs.csv_cells as cells\n"
+        "from dpframe.jobs.commands import main\n"
+        "cells.csv.reader = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
+        f"sys.exit(main(['preview', {str(plan)!r}]))\n"
+    )
+    (tmp_path / "rows.csv").write_text("driver,zone,fare\n")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (TERMINATED, "", "terminated\n")
