@@ -247,3 +247,14 @@ def test_pages_run_as_written(page, tmp_path, monkeypatch):
     source = blocks((ROOT / page).read_text(encoding="utf-8"))
     assert source or page in PROSE
     exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
+
+
+@pytest.mark.full
+@pytest.mark.skipif(
+    importlib.util.find_spec("statsmodels") is None, reason="the survey is not installed"
+)
+def test_a_survey_is_published(tmp_path):
+    done = run(ROOT / "examples" / "survey_margins.py", "--output", "made", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "over 29 tables" in done.stdout
+    assert len(list((tmp_path / "made").glob("*.csv"))) == 29

@@ -238,6 +238,5 @@ def test_files_and_dask_are_released_alike(people, tmp_path):
 
 def test_a_diagnosis_says_how_many_rows_are_in_no_table(people):
     shown = people.dp.diagnose(asked())
-    assert len(inside(people)) in {
-        int(v) for v in np.ravel(shown.select_dtypes("number")) if v == v
-    }
+    numbers = np.ravel(shown.select_dtypes("number")).astype(float)
+    assert len(inside(people)) in numbers

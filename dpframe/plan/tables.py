@@ -99,7 +99,7 @@ def table_of(
     declaration: Declaration,
     cells: Cells | None = None,
     of: Query | None = None,
-    counted: Cells | None = None,
+    bits: int | None = None,
 ) -> Table:
     """Resolve a query against what is declared.
 
@@ -113,8 +113,8 @@ def table_of(
         The public groups, if they are known already.
     of
         The query that asks for this one and others together.
-    counted
-        The cells of all of these, if there are others.
+    bits
+        How fine grids are, if that is known already.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def table_of(
     cells = cells if sizes is None else Cells((sizes.axis,))
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
-    bits = _bits(cells if counted is None else counted)
+    bits = _bits(cells) if bits is None else bits
     outputs = tuple(
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     )
@@ -171,10 +171,10 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
     if not query.margins:
         return {name: table_of(query, declaration)}
     cells = cells_of(query, declaration)
-    axes = {axis.column: axis for axis in cells.axes}
+    axes, bits = {axis.column: axis for axis in cells.axes}, _bits(cells)
     return {
         TableName(name, columns): table_of(
-            part, declaration, Cells(tuple(axes[column] for column in columns)), query, cells
+            part, declaration, Cells(tuple(axes[column] for column in columns)), query, bits
         )
         for columns, part in query.margins.items()
     }

@@ -5,7 +5,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar, cast
@@ -18,7 +18,7 @@ from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
 from dpframe.ledger.ledger import Ledger
 from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
-from dpframe.results.digest import digest
+from dpframe.results.digest import Piece, digest, pieces_of
 from dpframe.results.private import is_private
 from dpframe.results.promise import (
     FORMAT,
@@ -250,11 +250,14 @@ def _and(calls: Iterable[str]) -> str:
 
 def _sealed(frame: pd.DataFrame, certificate: Certified) -> Certified:
     """Return a certificate with content and digest of a frame."""
-    filled = replace(certificate, content=content_of(frame))
-    return replace(filled, digest=_digest(frame, filled))
+    pieces = pieces_of(frame)
+    filled = replace(certificate, content=content_of(frame, pieces))
+    return replace(filled, digest=_digest(frame, filled, pieces))
 
 
-def _digest(frame: pd.DataFrame, certificate: Certified) -> str:
+def _digest(
+    frame: pd.DataFrame, certificate: Certified, pieces: Sequence[Piece] | None = None
+) -> str:
     """Return the digest of a frame and its certificate, whatever digest that names."""
     promise = replace(certificate, digest=UNSEALED).to_dict()
-    return digest(frame, json.dumps(promise, sort_keys=True))
+    return digest(frame, json.dumps(promise, sort_keys=True), pieces)

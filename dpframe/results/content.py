@@ -1,13 +1,13 @@
 """What a frame held when its certificate was made, in short, to say later what was changed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpframe.results.digest import fingerprint, parts_of
+from dpframe.results.digest import Piece, fingerprint, pieces_of
 from dpframe.results.reading import Limits, Part
 
 __all__ = ["NOTHING", "Change", "ContentPart", "SeriesPart", "changes", "content_of"]
@@ -72,11 +72,12 @@ NOTHING = ContentPart(0, (), ())
 """In place of the content, until there is one."""
 
 
-def content_of(frame: pd.DataFrame) -> ContentPart:
-    """Describe what a frame holds."""
+def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> ContentPart:
+    """Describe what a frame holds, from its pieces if they are there already."""
+    held = pieces_of(frame) if pieces is None else pieces
     parts = tuple(
-        SeriesPart(str(label), *fingerprint(values))
-        for label, values in zip(_labels(frame), parts_of(frame), strict=True)
+        SeriesPart(str(label), *fingerprint(*piece))
+        for label, piece in zip(_labels(frame), held, strict=True)
     )
     depth = frame.index.nlevels
     return ContentPart(len(frame), parts[:depth], parts[depth:])

@@ -9,20 +9,24 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["digest", "fingerprint", "parts_of"]
+__all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
 _SHORT = 16
 _MANY = 256  # rows from which on it is quicker to write each key once
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
-def digest(frame: pd.DataFrame, promise: str) -> str:
+Piece: TypeAlias = tuple[bytes, bytes | np.ndarray]
+"""What kind the values of a column are of, and all of them."""
+
+
+def digest(frame: pd.DataFrame, promise: str, pieces: Sequence[Piece] | None = None) -> str:
     """Return a SHA-256 over a frame and what is promised about it.
 
     Parameters
@@ -31,6 +35,8 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
         Its index, columns, their names, kinds and values count.
     promise
         What is said about the frame, as text.
+    pieces
+        What `pieces_of` says of the frame, if that is there already.
 
     Examples
     --------
@@ -48,20 +54,30 @@ def digest(frame: pd.DataFrame, promise: str) -> str:
     several = isinstance(index, pd.MultiIndex)
     # keys that are tuples of one part are not the keys that were released
     _feed(seen, b"tuples" if several and index.nlevels == 1 else b"levels", _names(index.names))
-    for values in parts_of(frame):
-        _feed(seen, *_kind_and_data(values))
+    for piece in pieces_of(frame) if pieces is None else pieces:
+        _feed(seen, *piece)
     return f"sha256:{seen.hexdigest()}"
 
 
+def pieces_of(frame: pd.DataFrame) -> list[Piece]:
+    """Return the levels of the index of a frame, and its columns, as they count."""
+    return [_kind_and_data(values) for values in _parts_of(frame)]
+
+
 class _Repeated(NamedTuple):
-    """The values of a level: keys that most rows share, and which of them each row has."""
+    """The values of a level: keys that many rows share, and which of them each row has."""
 
     keys: pd.Index
     codes: np.ndarray
 
 
-def parts_of(frame: pd.DataFrame) -> list[Any]:
-    """Return the levels of the index of a frame, and its columns."""
+class _Written(bytes):
+    """A list of texts as JSON, with a number for each of them."""
+
+    words: np.ndarray
+
+
+def _parts_of(frame: pd.DataFrame) -> list[Any]:
     levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
     return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
 
@@ -82,19 +98,15 @@ def _level(index: pd.Index, at: int) -> Any:
     return _Repeated(keys, codes)
 
 
-def fingerprint(values: Any) -> tuple[str, str, str]:
+def fingerprint(kind: bytes, data: bytes | np.ndarray) -> tuple[str, str, str]:
     """Return the kind of the values of a column, a short digest, and one that forgets their order.
 
     Two digests are the same if the values are; for other values they differ by all odds.
     """
-    kind, data = _kind_and_data(values)
     seen = hashlib.sha256()
     _feed(seen, kind, data)
     short = seen.hexdigest()[:_SHORT]
-    if isinstance(values, _Repeated):
-        words = _words(_kind_and_data(values.keys)[1])[values.codes]
-    else:
-        words = _words(data)
+    words = data.words if isinstance(data, _Written) else _words(data)
     return kind.decode(), short, f"{_sum_of(words):0{_SHORT}x}"
 
 
@@ -104,8 +116,8 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
         size = min(data.dtype.itemsize, 8)  # longer ones count in parts
         return data.view(f"u{size}").astype(np.uint64)
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
-    numbers = (zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in rows)
-    return np.fromiter(numbers, np.uint64, len(rows))
+    numbers = {row: zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in set(rows)}
+    return np.fromiter(map(numbers.__getitem__, rows), np.uint64, len(rows))
 
 
 def _sum_of(words: np.ndarray) -> int:
@@ -134,11 +146,14 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
     seen.update(data)
 
 
-def _kind_and_data(values: Any) -> tuple[bytes, bytes | np.ndarray]:
+def _kind_and_data(values: Any) -> Piece:
     """Return kind and values, the same before and after a file."""
     if isinstance(values, _Repeated):
-        kind_of_keys, texts = _kind_and_data(values.keys)[0], _listed_texts(values.keys)
-        return kind_of_keys, _joined(np.array(texts, object)[values.codes])
+        kind_of_keys, of_keys = _kind_and_data(values.keys)
+        texts = np.array(_listed_texts(values.keys), object)
+        written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
+        written.words = _words(of_keys)[values.codes]
+        return kind_of_keys, written
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
@@ -176,11 +191,6 @@ def _texts(values: Iterable[object]) -> bytes:
 def _listed_texts(values: Any) -> list[str]:
     """Write each of some values as JSON, as `_texts` writes them together."""
     return [json.dumps(v if type(v) is str else _kind_and_text(v)) for v in _listed(values)]
-
-
-def _joined(texts: np.ndarray) -> bytes:
-    """Write a list of what is JSON already."""
-    return f"[{', '.join(texts)}]".encode()
 
 
 def _kind_and_text(value: object) -> object:  # noqa: PLR0911  # a kind a line
