@@ -74,7 +74,7 @@ GEOMETRIC = "geometric"
 """The name of the law of the noise on utilities."""
 
 _MOST_SCALE = 2.0**50  # noise and utilities stay far within 64 bits
-_MOST_ITEMS = 1 << 22  # of one draw
+_MOST_ITEMS = 1 << 19  # of one draw: they stay near the processor
 _LARGEST_WORD = np.uint64(2**64 - 1)
 
 
@@ -135,7 +135,7 @@ def steps_of(quantiles: Sequence[Fraction]) -> list[Pick]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selections that find some quantiles in every group, at a privacy loss.
+    """Selections that find some quantiles in every group.
 
     Parameters
     ----------
@@ -143,13 +143,10 @@ class Selection:
         The selections, in their order.
     scales
         Scale of the geometric noise of each of them, on its utilities.
-    epsilon
-        What they cost all together.
     """
 
     steps: tuple[Pick, ...]
     scales: tuple[float, ...]
-    epsilon: Fraction
 
     @property
     def levels(self) -> int:
@@ -198,7 +195,7 @@ def selection_of(
             "epsilon is so small that a quantile would be selected at random: the noise would be "
             "beyond 2**50. Give a larger epsilon, or tighter caps."
         )
-    return Selection(steps, scales, epsilon)
+    return Selection(steps, scales)
 
 
 def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fraction:
@@ -309,8 +306,8 @@ def geometric(scale: float, size: int) -> np.ndarray:
     (dtype('int64'), True)
     """
     noise = integer_noise(LAPLACE_CURVE, scale, size)
-    drawn: np.ndarray = np.bitwise_xor(noise, noise >> 63)  # -Y - 1 where the sign bit is set
-    return drawn
+    noise ^= noise >> 63  # -Y - 1 where the sign bit is set
+    return noise
 
 
 def _argmax(scores: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import dpframe as dpf
 
 DECILES = [k / 10 for k in range(1, 10)]
 WORKLOADS = {"one median": [0.5], "quartiles": [0.25, 0.5, 0.75], "nine deciles": DECILES}
-SIZES = {"10,000 rows": (1, 10_000, 200), "20 groups of 500 rows": (20, 500, 10)}
+SIZES = {"10,000 rows": (1, 10_000, 400), "20 groups of 500 rows": (20, 500, 20)}
 BOUNDS = 0.0, 10.0
 HALF_BIN = 10 / 16_384 / 2
 
