@@ -58,7 +58,8 @@ _FOR_PRIVATE = {
         "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
         "query filter loc iloc where": "Use where=, a condition as text, as in "
         '.dp.count(where="fare > 0", epsilon=...).',
-        "median quantile percentile mode min max": "Such numbers are not released; use "
+        "median percentile": "Use .dp.quantile(column, 0.5, epsilon=...).",
+        "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
     }.items()

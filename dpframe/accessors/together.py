@@ -1,17 +1,21 @@
-"""Methods of `.dp` that release what is measured over many cells at once."""
+"""Methods of `.dp` that release what takes many cells at once."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Unpack
 
 import pandas as pd
 
+from dpframe.accessors.options import CallOptions, caps_of
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
+from dpframe.doors.options import ReleaseOptions
 from dpframe.doors.release import release
 from dpframe.engines import Frame
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries import asking
 from dpframe.queries.asking_margins import MarginBins, MarginOther, MarginPart, MarginWeights
-from dpframe.queries.kinds import Columns, Keys
+from dpframe.queries.kinds import By, Columns, GivenBounds, Keys
+from dpframe.queries.quantiles import Quantiles
 from dpframe.strategies import MechanismName
 
 __all__ = ["TogetherMethods"]
@@ -19,7 +23,7 @@ __all__ = ["TogetherMethods"]
 
 @with_keywords_of_methods()
 class TogetherMethods:
-    """Releases of several tables, or of many cells, that agree."""
+    """Releases of several tables that agree, and of what is read off many bins."""
 
     _frame: Frame
 
@@ -75,4 +79,24 @@ class TogetherMethods:
             note=note,
             privacy_unit=privacy_unit,
         )
+        return released
+
+    def quantile(
+        self,
+        column: Hashable,
+        q: Quantiles,
+        by: By = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bounds: GivenBounds = None,
+        bins: int | None = None,
+        **spend: Unpack[CallOptions],
+    ) -> pd.DataFrame:
+        """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`."""
+        query = asking.quantile(
+            column, q, by, where=where, keys=keys, bounds=bounds, bins=bins, **caps_of(spend)
+        )
+        options: ReleaseOptions = spend  # without caps
+        released: pd.DataFrame = release(self._frame, query, **options)
         return released

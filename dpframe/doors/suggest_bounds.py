@@ -9,7 +9,8 @@ from typing import Any, TypedDict
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.doors.release import after_charge, checked_plan, release
+from dpframe.doors.charging import after_charge
+from dpframe.doors.release import checked_plan, release
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.asked import SINGLE
 from dpframe.engines.declared import declaration_of

@@ -13,10 +13,10 @@ from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
+from dpframe.queries.tasks import Axis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
-__all__ = ["cells_of"]
+__all__ = ["cells_of", "with_inner"]
 
 
 def cells_of(query: Query, declaration: Declaration) -> Cells:
@@ -45,7 +45,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if query.margins:
         cells = _in_margins(query, cells)
     if query.bin_axis is not None:
-        cells = _with_bins(cells, query.bin_axis)
+        cells = with_inner(cells, query.bin_axis)
     if cells.size > MOST_GROUPS:
         raise QueryError(
             f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
@@ -134,10 +134,10 @@ def _in_margins(query: Query, cells: Cells) -> Cells:
     return replace(cells, margins=largest_sets(wanted))
 
 
-def _with_bins(cells: Cells, bins: BinAxis) -> Cells:
-    """Split every cell into bins."""
+def with_inner(cells: Cells, axis: Axis) -> Cells:
+    """Split every cell along one more axis."""
     if cells.chosen is None:
-        return Cells((*cells.axes, bins))
-    n = len(bins)
+        return Cells((*cells.axes, axis))
+    n = len(axis)
     chosen = (cells.chosen[:, None] * n + np.arange(n)).ravel()
-    return Cells((*cells.axes, bins), chosen)
+    return Cells((*cells.axes, axis), chosen)

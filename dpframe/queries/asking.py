@@ -24,6 +24,7 @@ from dpframe.queries.kinds import (
 )
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.quantiles import quantile
 from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
@@ -42,6 +43,7 @@ __all__ = [
     "histogram",
     "margins",
     "mean",
+    "quantile",
     "rate",
     "std",
     "sum",

@@ -160,7 +160,7 @@ def _changed(column: ColumnPart, change: _Change) -> ColumnPart:
     """Change all that is said about a column row by row."""
     return replace(
         column,
-        loadings=_each(column.loadings, change),
+        loadings=None if column.loadings is None else _each(column.loadings, change),
         ratio=None if column.ratio is None else _ratio(column.ratio, change),
         moments=None if column.moments is None else _moments(column.moments, change),
     )

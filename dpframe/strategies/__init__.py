@@ -44,8 +44,10 @@ __all__ = [
     "independently",
 ]
 
-MechanismName: TypeAlias = Literal["auto", "gaussian", "correlated", "laplace", "box", "classical"]
-"""What a release may be asked for: the best of them, or one of `MECHANISMS`."""
+MechanismName: TypeAlias = Literal[
+    "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
+]
+"""What a release may be asked for: the best of them, one of `MECHANISMS`, or to select."""
 
 Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""

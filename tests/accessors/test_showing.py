@@ -155,7 +155,7 @@ def test_labels_cannot_write_to_the_terminal():
         ("average", r"\.dp\.mean\("),
         ("value_counts", r"\.dp\.count\("),
         ("groupby", "by="),
-        ("median", r"\.dp\.histogram\("),
+        ("median", r"\.dp\.quantile\("),
         ("counts", r"Did you mean \.dp\.count\?"),
         ("intervall", r"Did you mean \.dp\.interval\?"),
         ("zzz", r"It has aggregate, budget, count, declar"),
