@@ -10,6 +10,7 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.accessors.showing import no_such_function
+from dpframe.calls import with_keywords_of_init
 from dpframe.doors.declare import declare
 from dpframe.doors.declares import declares
 from dpframe.doors.diagnose import diagnose
@@ -59,6 +60,8 @@ from dpframe.results.to_parquet import write_parquet
 from dpframe.results.together import concat
 
 __version__ = VERSION
+
+with_keywords_of_init(Budget)  # its room is on the floor of calls, and imports none of these
 
 __all__ = [
     "EACH_ROW",

@@ -2,7 +2,8 @@
 
 import unicodedata
 from collections.abc import Hashable, Iterable
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = [
     "a_type",
     "check_flag",
     "check_note",
+    "check_place",
     "check_release_name",
     "check_size",
     "check_text",
@@ -81,6 +83,26 @@ def shown(value: object) -> str:
     if is_data(value):
         return a_type(value)
     return repr(value)
+
+
+def check_place(path: object, what: str) -> Path:
+    """Check the path of a file that is to be written: its folder must be there.
+
+    Raises
+    ------
+    QueryError
+        If it is no path, or there is no such folder.
+    """
+    text = fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str) or not text:
+        raise QueryError(f"path must be the path of {what}, got {shown(path)}.")
+    place = Path(text)
+    if not place.parent.is_dir():
+        raise QueryError(
+            f"path must be in a folder that is there, got {text!r}: make {str(place.parent)!r} "
+            "first. Nothing was written."
+        )
+    return place
 
 
 def no_ledger(given: object) -> DeclarationError:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import no_dp_of_series
+from dpframe.arguments import check_place
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
@@ -158,7 +159,8 @@ class DPAccessor(PrivateAccessor):
         percent: bool = False,
     ) -> None:
         """Write one page to decide by whether to publish the release; see `dpframe.report`."""
-        report(self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent)
+        place = check_place(path, "a page; dpf.report(frame) returns one")
+        report(self._frame, ledger=ledger, title=title, path=place, level=level, percent=percent)
 
     def sort_values(
         self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True

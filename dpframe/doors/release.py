@@ -155,8 +155,8 @@ def release(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     check_recorded(declaration.ledger, name, note)
     wanted = selected(queries, mechanism)
     if wanted is not None:

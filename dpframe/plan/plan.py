@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
@@ -189,6 +190,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
         raise CalibrationError(
             f"mechanism must be one of {known}, got mechanism={shown(mechanism)}."
+            f"{did_you_mean(mechanism, MECHANISMS)}"
         )
     if mechanism != "auto":
         return [mechanism]

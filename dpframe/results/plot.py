@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
-from dpframe.calls import with_keywords
+from dpframe.calls import did_you_mean, with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import verify
 from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
@@ -136,7 +136,10 @@ def plot(
     ('count', '90% error bars: noise only, not sampling')
     """
     if not is_one_of(kind, get_args(Kind)):
-        raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
+        raise QueryError(
+            f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}."
+            f"{did_you_mean(kind, get_args(Kind))}"
+        )
     _check_flags(percent=percent, subplots=subplots, legend=legend)
     alone = column is None and per is None and not percent
     if kind == "errors" or (kind == "auto" and alone and suggested(released)):

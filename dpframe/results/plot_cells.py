@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.timescale import in_seconds
+from dpframe.results.beside import PERCENT, followers
 from dpframe.results.certificate import certificate_of, verify
 from dpframe.results.intervals import interval
 from dpframe.results.plot_places import text
@@ -62,10 +64,21 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     if column is not None and not is_one_of(column, raw):
         raise UnknownColumnError(
             f"column must be one of the released columns {raw}, got {shown(column)}."
+            f"{_instead(released, column, raw)}"
         )
     place = 0 if column is None else raw.index(column)
     partner = f"{raw[place]}_denoised"
     return place, size + derived.index(partner) if partner in derived else None
+
+
+def _instead(released: pd.DataFrame, column: Hashable, raw: list[Hashable]) -> str:
+    """Say how to draw percentages that are in the table, or which column may be meant."""
+    certificate = verify(released)
+    for place, label in enumerate(raw):
+        for later, suffix in followers(released, certificate, place).items():
+            if suffix == PERCENT and is_one_of(column, [released.columns[later]]):
+                return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
+    return did_you_mean(column, raw)
 
 
 def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> list[Drawn]:
