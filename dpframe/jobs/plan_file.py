@@ -55,6 +55,7 @@ _KINDS: dict[str, Callable[..., Query]] = {
         "margins",
     )
 }
+_NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 _SEVERAL = ("aggregate", "margins")
 _OUTPUTS = "outputs"
 _Made = TypeVar("_Made")
@@ -275,9 +276,9 @@ def _rows(section: Section, key: str) -> Any:
 
 def _bins(section: Section, key: str) -> Any:
     """Read bins: how many, edges, or a table of edges by column."""
-    given = section.get(key, int, list, dict)
-    if isinstance(given, int):
-        return given
+    if section.table.get("kind") in _NUMBERED_BINS and type(section.table[key]) is int:
+        return section.get(key, int)
+    given = section.get(key, list, dict)
     if not isinstance(given, dict) or not all(isinstance(v, list | dict) for v in given.values()):
         return edges_at(section, key)
     table = section.section(key)
