@@ -29,6 +29,8 @@ from dpframe.queries.asking import (
     histogram,
     margins,
     mean,
+    quantile,
+    ranges,
     rate,
     std,
     sum,
@@ -48,6 +50,7 @@ from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.promise import Certificate, Concatenation
+from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.renaming import rename
 from dpframe.results.report import report
@@ -73,6 +76,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "best",
+    "between",
     "certificate_schema",
     "combine",
     "concat",
@@ -98,6 +102,9 @@ __all__ = [
     "preview_discover",
     "preview_suggest_bounds",
     "preview_suggest_caps",
+    "quantile",
+    "quantiles",
+    "ranges",
     "rate",
     "ratio",
     "read_csv",

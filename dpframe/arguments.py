@@ -14,6 +14,7 @@ from dpframe.errors import DeclarationError, QueryError
 __all__ = [
     "MOST_GROUPS",
     "a_type",
+    "check_flag",
     "check_note",
     "check_place",
     "check_release_name",
@@ -52,6 +53,18 @@ def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
     [True, False, False, False]
     """
     return is_label(value) and value in set(known)
+
+
+def check_flag(name: str, given: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises
+    ------
+    QueryError
+        If it is not.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
 
 
 def is_data(value: object) -> bool:

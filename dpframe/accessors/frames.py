@@ -12,6 +12,7 @@ from dpframe.arguments import check_place
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
+from dpframe.queries.quantiles import Quantiles
 from dpframe.results import adding, choosing, editing, intervals, plot, plot_map, renaming
 from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
@@ -19,6 +20,7 @@ from dpframe.results.csv_files import write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
 from dpframe.results.promise import Certificate, Concatenation
+from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
@@ -115,6 +117,20 @@ class DPAccessor(PrivateAccessor):
     ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level, by=by)
+
+    def quantiles(
+        self,
+        q: Quantiles = (0.25, 0.5, 0.75),
+        level: float = 0.95,
+        *,
+        simultaneous: bool = False,
+    ) -> pd.DataFrame:
+        """Read quantiles off a released distribution; see `dpframe.quantiles`."""
+        return quantiles(self._frame, q, level, simultaneous=simultaneous)
+
+    def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
+        """Return the number of rows with values in a range; see `dpframe.between`."""
+        return between(self._frame, low, high, level)
 
     def with_intervals(
         self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False

@@ -10,7 +10,8 @@ from typing import Any, TypedDict
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.doors.release import after_charge, checked_plan, release
+from dpframe.doors.charging import after_charge
+from dpframe.doors.release import checked_plan, release
 from dpframe.engines import Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of

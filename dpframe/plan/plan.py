@@ -28,8 +28,9 @@ from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.laws import Allowance
+from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.rounding import below
+from dpframe.privacy.selection import SELECT
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
@@ -210,6 +211,11 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     CalibrationError
         If the mechanism is not known.
     """
+    if is_one_of(mechanism, (SELECT,)):
+        raise CalibrationError(
+            f'mechanism="{SELECT}" is for quantiles, .dp.quantile(...): other numbers have noise '
+            'added to them. Use mechanism="auto".'
+        )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
         raise CalibrationError(
@@ -220,9 +226,9 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None
     kinds = {
-        MECHANISMS[entry.mechanism].law
+        LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law
         for entry in (() if ledger is None else ledger.entries)
-        if entry.spend.kind == "share" and entry.mechanism in MECHANISMS
+        if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
     }
     if not kinds:
         return [name for name, how in MECHANISMS.items() if how.automatic]

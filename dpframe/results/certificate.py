@@ -22,7 +22,14 @@ from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
 from dpframe.results.digest import Piece, digest, pieces_of
 from dpframe.results.private import is_private
-from dpframe.results.promise import FORMAT, Certificate, Certified, Concatenation, parts_of
+from dpframe.results.promise import (
+    FORMAT,
+    UNSEALED,
+    Certificate,
+    Certified,
+    Concatenation,
+    parts_of,
+)
 from dpframe.results.reading import read, schema_of_record
 from dpframe.results.recorded import check_recorded
 
@@ -49,8 +56,6 @@ _PRIVATE = (
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
 )
 _OWN = "What else is computed from it belongs in a frame of its own."
-UNSEALED = ""
-"""In place of a digest, until there is one."""
 
 C = TypeVar("C", bound=Certified)
 

@@ -18,7 +18,7 @@ from dpframe.results.plot_scale import NUMBERS, Scale, duration_scale, seconds_a
 from dpframe.results.promise import Certified, first_of, parts_of
 from dpframe.results.quotients import percent, ratio
 
-__all__ = ["Drawn", "gather", "gather_percent", "gather_ratio", "locate", "together"]
+__all__ = ["Drawn", "caption_of", "gather", "gather_percent", "gather_ratio", "locate", "together"]
 
 _ENDS = ["value", "low", "high"]
 
@@ -111,7 +111,7 @@ def _of_column(
         scale.named(text(label)),
         _drawable(numbers, released.index),
         scale,
-        _caption(certificate, [place]),
+        caption_of(certificate, [place]),
     )
 
 
@@ -123,7 +123,7 @@ def gather_ratio(
     table = ratio(released, label, per, level)
     certificate = certificate_of(released)
     both = [locate(released, one)[0] for one in (label, per)]
-    return [_of_table(table, label, f"{text(label)} / {text(per)}", _caption(certificate, both))]
+    return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
 
 
 def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float) -> list[Drawn]:
@@ -131,7 +131,7 @@ def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float
     table = percent(released, column, level)
     place = locate(released, column)[0]
     label, certificate = released.columns[place], certificate_of(released)
-    caption = _caption(certificate, [place])
+    caption = caption_of(certificate, [place])
     return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
 
 
@@ -195,7 +195,7 @@ def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
     return table
 
 
-def _caption(certificate: Certified, places: list[int]) -> str:
+def caption_of(certificate: Certified, places: list[int]) -> str:
     """Say what intervals are about, and what they leave out."""
     releases = parts_of(certificate)
     columns = [one.columns[place] for one in releases for place in places]

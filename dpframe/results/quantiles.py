@@ -1,0 +1,202 @@
+"""What is read off a released distribution: quantiles, and numbers of rows in ranges."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import check_flag, shown
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
+from dpframe.queries.timescale import as_moment
+from dpframe.results.actions import after
+from dpframe.results.certificate import verify
+from dpframe.results.computed import noted
+from dpframe.results.distribution import ENDS_OF_ROUNDING, below_edges
+from dpframe.results.promise import Certificate
+from dpframe.results.read_quantiles import Distribution, distribution_of
+from dpframe.results.record_quantiles import QuantilesStep
+from dpframe.results.taken import ADDED_OR_RENAMED, check_before
+from dpframe.strategies.prefixes import prefix_products
+
+__all__ = ["between", "quantiles"]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+@with_keywords
+def quantiles(
+    released: pd.DataFrame,
+    q: Quantiles = _QUARTILES,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+) -> pd.DataFrame:
+    """Read quantiles off a released distribution, with intervals; it costs no privacy.
+
+    With c_e the number of rows below edge e and N all rows, the quantile q is where c, made
+    increasing by least squares, crosses q N, straight inside a bin. Its interval reaches from the
+    edge before the first one where ``c_e - q N >= -z s_e``, to the edge after the last one where
+    ``c_e - q N <= z s_e``, with s_e the standard error and z the quantile of the law of the noise:
+    only if the edge next to the quantile is rejected, the interval misses it, whatever the other
+    edges are. So it holds with the level or more, in groups of any size.
+
+    Parameters
+    ----------
+    released
+        A release of `ranges`.
+    q
+        A quantile, or several in increasing order, above 0 and below 1.
+    level
+        Probability that the interval of a quantile holds that of the rows before noise, each
+        clipped to the bounds, in (0, 1).
+    simultaneous
+        Whether it is to be the probability that all of them hold at once.
+
+    Returns
+    -------
+    DataFrame
+        One row per group and quantile, with a certificate: the value under the label of the column,
+        and its interval under `<column>_low` and `<column>_high`. Values of a column of integers
+        with a bin for each are whole.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If it is no release of ranges, rows of it were left out, or an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"fare": range(1, 41)})
+    >>> released = dpf.release(trips, dpf.ranges("fare", 40, bounds=(0, 40)), epsilon=1e6)
+    >>> found = quantiles(released, [0.5, 0.9])
+    >>> found.round(1).loc[0.9].to_dict()
+    {'fare': 36.0, 'fare_low': 35.0, 'fare_high': 37.0}
+    """
+    found = tuple(map(float, read_quantiles(q)))
+    level = check_level(level)
+    check_flag("simultaneous", simultaneous)
+    certificate = check_before(verify(released), "quantiles", allowed=ADDED_OR_RENAMED)
+    distribution_of(released, certificate, "quantiles")
+    column, others = str(released.index.names[-1]), list(released.index.names[:-1])
+    if LEVEL in others:
+        raise QueryError(
+            f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "
+            "row is about. Use .dp.rename(levels={...}) before."
+        )
+    how = column, found, level, bool(simultaneous)
+    return after(released, certificate, QuantilesStep("quantiles", *how, certificate.digest))
+
+
+@with_keywords
+def between(
+    released: pd.DataFrame, low: object = None, high: object = None, level: float = 0.95
+) -> pd.DataFrame:
+    """Return the number of rows with values in a range, by group; it costs no privacy.
+
+    Parameters
+    ----------
+    released
+        A release of `ranges`.
+    low, high
+        Edges of bins: rows count with values above `low` and up to `high`, as in the bins, which
+        are closed on the right (of bins closed on the left: from `low` on and below `high`). Where
+        every bin holds one whole number, both ends count. `None`: all values on that side.
+    level
+        Confidence level of the interval, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row per group, with columns `estimate`, `std_error`, `low` and `high`; the standard
+        error is that of the sum, from the covariance of all bins.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If it is no release of ranges, rows of it were left out, or an end is no edge.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5, 30.0] * 50})
+    >>> released = dpf.release(trips, dpf.ranges("fare", 40, bounds=(0, 40)), epsilon=1e6)
+    >>> between(released, 10, 30)["estimate"].round(3).tolist()
+    [100.0]
+    """
+    level = check_level(level)
+    certificate = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
+    found = distribution_of(released, certificate, "between")
+    first, last = _places(found, low, high)
+    below = below_edges(found.rows)
+    estimates = below[:, last] - below[:, first]
+    sums = _sums(found, certificate, estimates, (first, last), level)
+    return noted(sums, certificate, "between")
+
+
+def _sums(
+    found: Distribution,
+    certificate: Certificate,
+    estimates: np.ndarray,
+    ends: tuple[int, int],
+    level: float,
+) -> pd.DataFrame:
+    """Return sums over bins with their errors."""
+    first, last = (np.array([end]) for end in ends)
+    pairs = ((first, first), (first, last), (last, last))
+    own, both, other = (
+        prefix_products(found.known.sizes, *pair).variances(found.known.tau, found.known.rounding)
+        for pair in pairs
+    )
+    error = float(np.sqrt(max(float((own - 2 * both + other)[0]), 0.0)))
+    width = certificate.mechanism.distribution.quantile(level) * error + ENDS_OF_ROUNDING
+    columns = {
+        "estimate": estimates,
+        "std_error": np.full(len(estimates), error),
+        "low": estimates - width,
+        "high": estimates + width,
+    }
+    return pd.DataFrame(columns, index=found.groups)
+
+
+def _places(found: Distribution, low: object, high: object) -> tuple[int, int]:
+    """Return the places of two edges."""
+    last = len(found.bins)
+    first, final = 0, last
+    if low is not None:
+        first = _place(found, low, "low", -1 if found.whole and found.upward else 0)
+    if high is not None:
+        final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
+    if not first < final:
+        raise QueryError(
+            f"low and high must be two edges, the first below the second, got low={shown(low)} and "
+            f"high={shown(high)}."
+        )
+    return first, final
+
+
+def _place(found: Distribution, given: object, name: str, beside: int) -> int:
+    """Return the place of an edge, or of one beside it."""
+    edges = found.edges
+    moment = as_moment(given)
+    value: Any = given if moment is None else moment
+    near = [edges[0], edges[-1]]
+    try:
+        wanted = value + beside if beside else value
+        place = int(edges.searchsorted(wanted))
+        if place < len(edges) and edges[place] == wanted:
+            return place
+        near = [edges[max(place - 1, 0)], edges[min(place, len(edges) - 1)]]
+    except (TypeError, ValueError):  # another kind than the edges
+        pass
+    nearest = " and ".join(str(edge - beside if beside else edge) for edge in dict.fromkeys(near))
+    raise QueryError(
+        f"{name} must be an edge of the bins, got {name}={shown(given)}; the nearest are {nearest}."
+    )
