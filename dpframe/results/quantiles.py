@@ -1,5 +1,6 @@
 """What is read off a released distribution: quantiles, and numbers of rows in ranges."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,10 @@ def between(
     released
         A release of `ranges`.
     low, high
-        Edges of bins: rows count with values above `low` and up to `high`, as in the bins, which
-        are closed on the right (of bins closed on the left: from `low` on and below `high`). Where
-        every bin holds one whole number, both ends count. `None`: all values on that side.
+        Rows count with values above `low` and up to `high`, as in the bins, which are closed on the
+        right (of bins closed on the left: from `low` on and below `high`). An end inside a bin
+        takes its part of the rows there, as if they were spread evenly. Where every bin holds one
+        whole number, ends are whole, and both count. `None`: all values on that side.
     level
         Confidence level of the interval, in (0, 1).
 
@@ -114,14 +116,16 @@ def between(
     -------
     DataFrame
         One row per group, with columns `estimate`, `std_error`, `low` and `high`; the standard
-        error is that of the sum, from the covariance of all bins.
+        error is that of the sum, from the covariance of all bins. The interval reaches from the
+        lower end of that for all bins inside the range to the upper end of that for all bins that
+        it touches, so that it does not depend on how rows are spread inside a bin.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If it is no release of ranges, rows of it were left out, or an end is no edge.
+        If it is no release of ranges, rows of it were left out, or an end is beyond the bins.
 
     Examples
     --------
@@ -135,68 +139,80 @@ def between(
     certificate = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
     found = distribution_of(released, certificate, "between")
     first, last = _places(found, low, high)
-    below = below_edges(found.rows)
-    estimates = below[:, last] - below[:, first]
-    sums = _sums(found, certificate, estimates, (first, last), level)
+    sums = _sums(found, certificate, (first, last), level)
     return noted(sums, certificate, "between")
 
 
 def _sums(
-    found: Distribution,
-    certificate: Certificate,
-    estimates: np.ndarray,
-    ends: tuple[int, int],
-    level: float,
+    found: Distribution, certificate: Certificate, ends: tuple[float, float], level: float
 ) -> pd.DataFrame:
     """Return sums over bins with their errors."""
-    first, last = (np.array([end]) for end in ends)
-    pairs = ((first, first), (first, last), (last, last))
-    own, both, other = (
-        prefix_products(found.known.sizes, *pair).variances(found.known.tau, found.known.rounding)
-        for pair in pairs
-    )
-    error = float(np.sqrt(max(float((own - 2 * both + other)[0]), 0.0)))
-    width = certificate.mechanism.distribution.quantile(level) * error + ENDS_OF_ROUNDING
+    inner = math.ceil(ends[0]), math.floor(ends[1])
+    outer = math.floor(ends[0]), math.ceil(ends[1])
+    estimates, error = _sum(found, ends)
+    law = certificate.mechanism.distribution
+    limits = []
+    for side, own in ((-1, inner), (1, outer)):
+        middle, wide = _sum(found, own) if own[0] < own[1] else (np.zeros(len(estimates)), 0.0)
+        limits.append(middle + side * (law.quantile(level) * wide + ENDS_OF_ROUNDING))
     columns = {
         "estimate": estimates,
         "std_error": np.full(len(estimates), error),
-        "low": estimates - width,
-        "high": estimates + width,
+        "low": np.minimum(limits[0], estimates),
+        "high": np.maximum(limits[1], estimates),
     }
     return pd.DataFrame(columns, index=found.groups)
 
 
-def _places(found: Distribution, low: object, high: object) -> tuple[int, int]:
-    """Return the places of two edges."""
-    last = len(found.bins)
-    first, final = 0, last
+def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, float]:
+    """Return the rows between two places by group, and their standard error."""
+    weights: dict[int, float] = {}
+    for sign, end in zip((-1, 1), ends, strict=True):
+        edge, part = math.floor(end), end - math.floor(end)
+        weights[edge] = weights.get(edge, 0.0) + sign * (1 - part)
+        if part:
+            weights[edge + 1] = weights.get(edge + 1, 0.0) + sign * part
+    edges, own = np.array(sorted(weights)), np.array([weights[edge] for edge in sorted(weights)])
+    at, other = np.triu_indices(len(edges))
+    products = prefix_products(found.known.sizes, edges[at], edges[other])
+    covariances = products.variances(found.known.tau, found.known.rounding)
+    twice = np.where(at == other, 1.0, 2.0)
+    variance = float((twice * own[at] * own[other] * covariances).sum())
+    return below_edges(found.rows)[:, edges] @ own, math.sqrt(max(variance, 0.0))
+
+
+def _places(found: Distribution, low: object, high: object) -> tuple[float, float]:
+    """Return the places of two ends among the edges."""
+    first, final = 0.0, float(len(found.bins))
     if low is not None:
         first = _place(found, low, "low", -1 if found.whole and found.upward else 0)
     if high is not None:
         final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
     if not first < final:
         raise QueryError(
-            f"low and high must be two edges, the first below the second, got low={shown(low)} and "
+            f"low must be below high, and both in the bins, got low={shown(low)} and "
             f"high={shown(high)}."
         )
     return first, final
 
 
-def _place(found: Distribution, given: object, name: str, beside: int) -> int:
-    """Return the place of an edge, or of one beside it."""
+def _place(found: Distribution, given: object, name: str, beside: int) -> float:
+    """Return the place of an end: that of an edge, or of one beside it, or between two."""
     edges = found.edges
     moment = as_moment(given)
     value: Any = given if moment is None else moment
-    near = [edges[0], edges[-1]]
     try:
         wanted = value + beside if beside else value
         place = int(edges.searchsorted(wanted))
         if place < len(edges) and edges[place] == wanted:
             return place
-        near = [edges[max(place - 1, 0)], edges[min(place, len(edges) - 1)]]
+        if 0 < place < len(edges) and not found.whole:
+            below, above = edges[place - 1], edges[place]
+            return place - 1 + float((wanted - below) / (above - below))
     except (TypeError, ValueError):  # another kind than the edges
         pass
-    nearest = " and ".join(str(edge - beside if beside else edge) for edge in dict.fromkeys(near))
+    kind = "a whole number" if found.whole else "a value"
     raise QueryError(
-        f"{name} must be an edge of the bins, got {name}={shown(given)}; the nearest are {nearest}."
+        f"{name} must be {kind} from {edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, "
+        f"where the bins are, got {name}={shown(given)}."
     )

@@ -206,10 +206,30 @@ def test_rows_in_a_range_have_the_error_of_their_sum():
     np.testing.assert_allclose(everything["estimate"], released["count"].groupby("zone").sum())
 
 
+def test_ends_inside_of_bins_take_their_part():
+    released = by_zone(bins=20, epsilon=1)  # of width 2
+    found = released.dp.between(3, 8.5)
+    weights = pd.Series([0.5, 1, 1, 0.25], released.loc[["A"]].index[1:5])
+    combined = released.dp.combine(weights)
+    assert found["estimate"].loc["A"] == pytest.approx(combined["estimate"].item())
+    assert found["std_error"].loc["A"] == pytest.approx(combined["std_error"].item())
+    inside, around = released.dp.between(4, 8), released.dp.between(2, 10)
+    assert (found["low"] == np.minimum(inside["low"], found["estimate"])).all()
+    assert (found["high"] == np.maximum(around["high"], found["estimate"])).all()
+    narrow = released.dp.between(2.5, 3.5)  # no bin is inside
+    assert (narrow["low"] <= 0.5).all() and (narrow["low"] <= narrow["estimate"]).all()
+
+
+def test_parts_of_bins_of_whole_numbers_are_refused():
+    released = integers(trips()).dp.ranges("age", epsilon=1e4)
+    with pytest.raises(QueryError, match="must be a whole number"):
+        released.dp.between(30.5, 39)
+
+
 @pytest.mark.parametrize(
-    "ends", [(3.3, 7), (7, 3), (5, 5), ("a", 3), (None, 99), (pd.Timestamp("2024-01-01"), None)]
+    "ends", [(-3.3, 7), (7, 3), (5, 5), ("a", 3), (None, 99), (pd.Timestamp("2024-01-01"), None)]
 )
-def test_other_ends_are_refused_with_the_nearest(ends):
+def test_other_ends_are_refused(ends):
     with pytest.raises(QueryError, match=r"low|high"):
         by_zone(epsilon=1).dp.between(*ends)
 
