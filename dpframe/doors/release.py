@@ -41,6 +41,7 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising
+from dpframe.results.distribution import least_squares
 from dpframe.results.packed import packed_loadings
 from dpframe.results.quantiles import quantiles
 from dpframe.results.read_off import moments_part, ratio_part
@@ -174,6 +175,8 @@ def release(
         for key, planned in plan.tables.items()
     }
     warn_of_release(frame, declaration, spend)
+    if any(read_off(planned.table.query) for planned in plan.tables.values()):
+        least_squares()
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
         log_charge(entry, declaration.ledger)
