@@ -104,7 +104,7 @@ def release(
         Laplace noise.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
-        `dpframe.strategies.MECHANISMS`.
+        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
     denoise
         Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
         privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
