@@ -41,6 +41,7 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising
+from dpframe.results.distribution import least_squares
 from dpframe.results.packed import packed_loadings
 from dpframe.results.quantiles import quantiles
 from dpframe.results.read_off import moments_part, ratio_part
@@ -103,7 +104,7 @@ def release(
         Laplace noise.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
-        `dpframe.strategies.MECHANISMS`.
+        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
     denoise
         Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
         privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
@@ -174,6 +175,8 @@ def release(
         for key, planned in plan.tables.items()
     }
     warn_of_release(frame, declaration, spend)
+    if any(read_off(planned.table.query) for planned in plan.tables.values()):
+        least_squares()
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
         log_charge(entry, declaration.ledger)

@@ -20,6 +20,7 @@ from dpframe.plan.suggestion import plan_caps
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Query
+from dpframe.queries.quantiles import measured
 from dpframe.queries.sizes import UnitSizes
 from dpframe.results.suggested import CapErrors, add_cap_errors
 from dpframe.strategies import MechanismName
@@ -237,4 +238,4 @@ def _query(by: By, query: Query | None) -> Query:
             "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
             "query in the query."
         )
-    return query
+    return measured(query)

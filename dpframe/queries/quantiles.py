@@ -226,6 +226,12 @@ def quantile(
             f"by names a column {LEVEL!r}, which is what the level of the index is called that "
             "says which quantile a row is about. Rename the column in the frame."
         )
+    taken = {f"{column}_low", f"{column}_high"}.intersection(map(str, labels))
+    if taken:
+        raise QueryError(
+            f"by names a column {min(taken)!r}, which is what the end of an interval is called. "
+            "Rename it in the frame."
+        )
     check_flag("simultaneous", simultaneous)
     return Quantile(
         labels,

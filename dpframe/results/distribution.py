@@ -5,14 +5,23 @@ N all rows, a quantile q lies in the bin before edge e only if `c_e - q N` is at
 bin after it only if that is at most 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from dpframe.strategies.prefixes import prefix_products
 from dpframe.strategies.structure import Structure
 
-__all__ = ["ENDS_OF_ROUNDING", "below_edges", "crossings", "deviations", "limits", "risen"]
+__all__ = [
+    "ENDS_OF_ROUNDING",
+    "below_edges",
+    "crossings",
+    "deviations",
+    "least_squares",
+    "limits",
+    "risen",
+]
 
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
@@ -103,6 +112,14 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
     return np.reshape(crossed, (len(below), len(quantiles)))
 
 
+def least_squares() -> Callable[..., Any]:
+    """Return the function that makes numbers increase; nothing is imported after a charge."""
+    # slow to import, and not always needed
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression  # type: ignore[no-any-return]
+
+
 def risen(below: np.ndarray) -> np.ndarray:
     """Return the nearest numbers of rows that increase from 0 to all rows, by least squares.
 
@@ -111,9 +128,7 @@ def risen(below: np.ndarray) -> np.ndarray:
     >>> risen(np.array([[0.0, 3.0, 1.0, 8.0], [0.0, -1.0, 1.0, -3.0]])).tolist()
     [[0.0, 2.0, 2.0, 8.0], [0.0, 0.0, 0.0, 0.0]]
     """
-    # slow to import, and not always needed
-    from scipy.optimize import isotonic_regression
-
+    isotonic_regression = least_squares()
     found = np.zeros(below.shape)
     for line, estimated in zip(found, below, strict=True):
         line[-1] = max(estimated[-1], 0.0)

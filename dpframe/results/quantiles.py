@@ -13,6 +13,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
 from dpframe.queries.timescale import as_moment
 from dpframe.results.actions import after
+from dpframe.results.beside import ENDS
 from dpframe.results.certificate import verify
 from dpframe.results.computed import noted
 from dpframe.results.distribution import ENDS_OF_ROUNDING, below_edges
@@ -85,6 +86,12 @@ def quantiles(
     certificate = check_before(verify(released), "quantiles", allowed=ADDED_OR_RENAMED)
     distribution_of(released, certificate, "quantiles")
     column, others = str(released.index.names[-1]), list(released.index.names[:-1])
+    ends = {f"{column}{end}" for end in ENDS}
+    if ends.intersection(map(str, others)):
+        raise QueryError(
+            f"a level of the index is called as an end of an interval would be, {min(ends)!r} or "
+            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before."
+        )
     if LEVEL in others:
         raise QueryError(
             f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "

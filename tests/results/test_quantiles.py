@@ -267,6 +267,15 @@ def test_a_group_called_quantile_is_refused():
     assert released.dp.rename(levels={"quantile": "zone"}).dp.quantiles().shape == (6, 3)
 
 
+def test_a_group_called_as_an_end_is_refused():
+    frame = trips().rename(columns={"zone": "fare_low"})
+    with pytest.raises(QueryError, match="Rename it"):
+        dpf.quantile("fare", 0.5, "fare_low")
+    query = dpf.ranges("fare", 8, "fare_low", keys=ZONES, bounds=(0, 40))
+    with pytest.raises(QueryError, match="rename"):
+        dpf.release(frame, query, **LOTS).dp.quantiles()
+
+
 def test_keys_that_are_combinations_have_quantiles_each():
     frame = trips().assign(day=lambda f: f.index % 2)
     keys = pd.DataFrame({"zone": ["B", "A"], "day": [1, 0]})
