@@ -253,9 +253,29 @@ def test_other_releases_have_no_quantiles_and_releases_are_not_private():
         with pytest.raises(QueryError, match=r"dpf\.ranges"):
             call()
     asked = by_zone(epsilon=1).dp
-    for call in (lambda: asked.quantile("fare", 0.5), lambda: asked.median("fare")):
-        with pytest.raises(DeclarationError, match=r"\.dp\.quantiles"):
+    for call in (
+        lambda: asked.quantile("fare", 0.5, epsilon=1),
+        lambda: asked.median("fare", by="zone"),
+        lambda: asked.quantile([0.5], bins=10),
+    ):
+        with pytest.raises(DeclarationError, match=r"\.dp\.quantile\("):
             call()
+
+
+def test_on_a_release_quantile_reads_quantiles_off():
+    released = by_zone(epsilon=1)
+    wanted = released.dp.quantiles([0.2, 0.8])
+    for found in (
+        released.dp.quantile([0.2, 0.8]),
+        released.dp.quantile(q=[0.2, 0.8]),
+        released.dp.quantile("fare", [0.2, 0.8]),
+    ):
+        pd.testing.assert_frame_equal(found, wanted)
+    half = released.dp.quantiles(0.5, level=0.9)
+    pd.testing.assert_frame_equal(released.dp.median(level=0.9), half)
+    pd.testing.assert_frame_equal(released.dp.quantile(0.5, level=0.9), half)
+    with pytest.raises(QueryError, match="above 0 and below 1"):
+        released.dp.quantile("zone")
 
 
 def test_a_group_called_quantile_is_refused():
