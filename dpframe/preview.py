@@ -128,7 +128,7 @@ def preview(
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
         spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-        return preview_quantiles(frame, declaration, quantiles, spend, mechanism=mechanism)
+        return preview_quantiles(frame, declaration, quantiles, spend)
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = checked(frame, queries)

@@ -162,9 +162,7 @@ def release(
     wanted = selected(queries, mechanism)
     if wanted is not None:
         check_denoising_of_quantiles(denoise, graph)
-        return release_quantiles(
-            frame, declaration, wanted, spend, mechanism=mechanism, name=name, note=note
-        )
+        return release_quantiles(frame, declaration, wanted, spend, name=name, note=note)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = denoisings_of(plan, indexes, denoise, graph)

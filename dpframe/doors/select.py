@@ -56,12 +56,11 @@ def release_quantiles(
     query: Quantile,
     spend: Spend,
     *,
-    mechanism: str,
     name: str | None,
     note: str | None,
 ) -> pd.DataFrame:
     """Release selected quantiles; see `dpframe.quantile` and `dpframe.release`."""
-    engine, plan = _planned(frame, declaration, query, spend, mechanism)
+    engine, plan = _planned(frame, declaration, query, spend)
     entry = entry_of(query.words, plan, declaration, name=name, note=note)
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
@@ -87,11 +86,9 @@ def preview_quantiles(
     declaration: Declaration,
     query: Quantile,
     spend: Spend,
-    *,
-    mechanism: str,
 ) -> pd.DataFrame:
     """Show how far off selected quantiles may be; see `dpframe.preview`."""
-    _, plan = _planned(frame, declaration, query, spend, mechanism)
+    _, plan = _planned(frame, declaration, query, spend)
     ledger = declaration.ledger
     quantiles = pd.Index([float(one) for one in query.quantiles], name=LEVEL)
     return pd.DataFrame(
@@ -106,11 +103,11 @@ def preview_quantiles(
 
 
 def _planned(
-    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend, mechanism: str
+    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
 ) -> tuple[Engine, SelectionPlan]:
     """Check everything public and plan, and return the engine that can read the frame."""
     engine, _ = checked(frame, query)
-    plan = plan_selection(declaration, query, spend, mechanism)
+    plan = plan_selection(declaration, query, spend)
     engine.check(frame, plan.columns)
     return engine, plan
 

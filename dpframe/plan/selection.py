@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import MOST_GROUPS, shown
+from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
 from dpframe.plan.cells import cells_of, with_inner
@@ -134,9 +134,7 @@ class SelectionPlan:
         ]
 
 
-def plan_selection(
-    declaration: Declaration, query: Quantile, spend: Spend, mechanism: str = "auto"
-) -> SelectionPlan:
+def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> SelectionPlan:
     """Plan how quantiles are selected; reads no data and spends nothing.
 
     Parameters
@@ -147,23 +145,16 @@ def plan_selection(
         What is asked.
     spend
         How much may be used.
-    mechanism
-        "select", or "auto", which is the same.
 
     Raises
     ------
     BudgetExceededError
         If nothing is left of the epsilon of a budget.
     CalibrationError
-        If the spend is not usable, or the mechanism does not select.
+        If the spend is not usable.
     DeclarationError, QueryError
         If the query does not fit what is declared.
     """
-    if mechanism not in ("auto", SELECT):
-        raise CalibrationError(
-            f'mechanism must be "{SELECT}" or "auto" for quantiles, got '
-            f"mechanism={shown(mechanism)}: they are selected, and no noise is added to them."
-        )
     check_selectable(query)
     (asked,) = query.outputs
     column = output_of(asked, declaration)
