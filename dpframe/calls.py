@@ -119,6 +119,7 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
     known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
+    either = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
     needed = {
@@ -138,7 +139,7 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
             raise _takes_no_frame(called)
         if len(args) > most:
             raise _too_many(called, by_position, known)
-        if not keywords.keys().isdisjoint(by_position[: len(args)]):
+        if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
             raise _twice(called, next(name for name in by_position if name in keywords))
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
