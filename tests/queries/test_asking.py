@@ -57,7 +57,7 @@ def test_a_frame_names_no_columns():
     with pytest.raises(CallError, match="takes no frame") as caught:
         dpf.sum(SECRET.to_frame())
     assert "secret" not in str(caught.value)
-    with pytest.raises(QueryError, match="^by must be a column label or a list"):
+    with pytest.raises(QueryError, match=r"^by must be a column label or a list"):
         dpf.count(by=SECRET.to_frame())
 
 
