@@ -80,7 +80,7 @@ class _Written(bytes):
 
 def _parts_of(frame: pd.DataFrame) -> list[Any]:
     levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
-    return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+    return [*levels, *(column for _, column in frame.items())]
 
 
 def _level(index: pd.Index, at: int) -> Any:

@@ -26,22 +26,6 @@ def totals(frame, task):
     return engine_for(frame).totals(frame, [task])[0]
 
 
-@pytest.mark.parametrize("keys", [None, [0, 1, 2]])
-def test_more_conditions_than_are_kept_are_counted(keys):
-    rng = np.random.default_rng(5)
-    frame = pd.DataFrame({"x": rng.normal(size=500), "g": rng.integers(0, 3, 500)})
-    conditions = [Condition.parse(f"x > {edge}") for edge in np.linspace(-2, 2, 200).tolist()]
-    cells = Cells(() if keys is None else (KeyAxis("g", pd.Index(keys)),))
-    terms = [Term("rows", where=one) for one in (*conditions, *conditions[:3])]
-    whole = Condition.parse("g > 0")
-    found = totals(frame, Task(cells, (Term("rows"), *terms), whole))
-    kept = frame[frame["g"] > 0]
-    columns = [kept, *(kept[kept["x"] > edge] for edge in np.linspace(-2, 2, 200))]
-    groups = [[one] if keys is None else [one[one["g"] == key] for key in keys] for one in columns]
-    expected = [[len(group) for group in row] for row in groups]
-    assert found.tolist() == [*expected, *expected[1:4]]
-
-
 def number_in(value):
     """The value as a float, NaN if it is no number."""
     if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
