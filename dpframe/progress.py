@@ -63,7 +63,9 @@ def show_progress(
     >>> list(show_progress("abc", "letters", 3))
     ['a', 'b', 'c']
     """
-    bar = None if shown is False else _bar(description, total, at_once=bool(shown))
+    # a single item is done when the bar would move
+    none = total <= 1 if shown is None else not shown
+    bar = None if none else _bar(description, total, at_once=bool(shown))
     return items if bar is None else _followed(items, bar, size)
 
 

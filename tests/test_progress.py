@@ -41,6 +41,15 @@ def test_long_work_shows_a_bar_in_a_terminal(monkeypatch, capsys):
     assert "doing:" in capsys.readouterr().err
 
 
+def test_a_single_item_shows_no_bar_unless_it_is_asked_for(monkeypatch, capsys):
+    in_a_terminal(monkeypatch)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    assert list(show_progress([5], "doing", 1)) == [5]
+    assert capsys.readouterr().err == ""
+    assert list(show_progress([5], "doing", 1, shown=True)) == [5]
+    assert "doing:" in capsys.readouterr().err
+
+
 def test_elsewhere_a_bar_is_shown_if_it_is_asked_for(capsys, monkeypatch):
     monkeypatch.setattr(progress, "DELAY", 0.0)
     assert list(show_progress([5, 7], "doing", 2)) == [5, 7]

@@ -1,6 +1,7 @@
 """Blocks of rows of a private frame, and what the terms of all tasks share in one block."""
 
 from collections.abc import Hashable
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from dpframe.queries.where import Condition
 __all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends", "squared"]
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
+_MOST_KEPT = 64  # masks of a block: thousands of conditions must not fill the memory
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
 
 Finders = dict[tuple[Hashable, ...], Finder]
@@ -94,9 +96,17 @@ class RowBlock:
 
     def kept(self, condition: Condition) -> np.ndarray:
         """Return the mask of the rows that satisfy a condition."""
-        if condition not in self._kept:
-            self._kept[condition] = filters.keep(condition, self._source.frame.iloc[self.rows])
-        return self._kept[condition]
+        found = self._kept.get(condition)
+        if found is None:
+            found = filters.keep(condition, self._frame)
+            if len(self._kept) == _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[condition] = found
+        return found
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        return self._source.frame.iloc[self.rows]
 
     def snapped(self, label: Hashable, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
         """Return the grid integers of a column, and a mask of what is missing."""

@@ -1,5 +1,7 @@
 """The totals of one task, added up block by block."""
 
+from functools import cached_property
+
 import numpy as np
 
 from dpframe.columns.lookup import CellLookup
@@ -84,7 +86,7 @@ class Sums:
             self._spread.add(self._totals, block, cells == 0, amounts)
         else:
             for at, term in self._others:
-                np.add.at(self._totals[at], terms.cells(term.where), terms.amounts(term))
+                terms.add(self._totals[at], term)
         self._flags.add(block.rows, cells != self._prepared.outside)
 
     def totals(self) -> np.ndarray:
@@ -103,15 +105,37 @@ class _BlockTerms:
         self._prepared = prepared
         self._task = prepared.task
         self._block = block
-        self._cells: dict[Condition | None, np.ndarray] = {None: cells}
+        self._whole = cells
+        self._last: tuple[Condition | None, np.ndarray] = (None, cells)
         self._few: dict[Term, np.ndarray] = {}
+
+    @cached_property
+    def _inside(self) -> np.ndarray:
+        """Mask of the rows in the only cell."""
+        inside: np.ndarray = self._whole == 0
+        return inside
+
+    def add(self, totals: np.ndarray, term: Term) -> None:
+        """Add up a term."""
+        amounts = self.amounts(term)
+        if self._prepared.outside == 1 and isinstance(amounts, int):
+            totals[0] += amounts * self._rows(term.where)
+        else:
+            np.add.at(totals, self.cells(term.where), amounts)
+
+    def _rows(self, where: Condition | None) -> int:
+        """Count the rows in the only cell that satisfy the condition of a term."""
+        inside = self._inside
+        return int(np.count_nonzero(inside if where is None else inside & self._block.kept(where)))
 
     def cells(self, where: Condition | None) -> np.ndarray:
         """Cells of the rows; those that fail the condition of a term are outside."""
-        if where is not None and where not in self._cells:
+        if where is None:
+            return self._whole
+        if self._last[0] != where:  # terms of one condition follow each other
             kept = self._block.kept(where)
-            self._cells[where] = np.where(kept, self._cells[None], self._prepared.outside)
-        return self._cells[where]
+            self._last = where, np.where(kept, self._whole, self._prepared.outside)
+        return self._last[1]
 
     def amounts(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, one number if all add the same."""

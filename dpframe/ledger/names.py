@@ -67,10 +67,11 @@ def _mounted_alone(place: Path, handle: int) -> bool:
 def _mount_of(handle: int) -> str:
     """Give the number of the mount that an open file was reached through, if it is told."""
     try:
-        told = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii")
+        with open(f"/proc/self/fdinfo/{handle}", "rb", buffering=0) as file:
+            told = file.readall()
     except OSError:
         return ""
-    return next((line for line in told.splitlines() if line.startswith("mnt_id:")), "")
+    return next((line.decode() for line in told.splitlines() if line.startswith(b"mnt_id:")), "")
 
 
 def flush_folder(folder: Path) -> None:

@@ -133,8 +133,8 @@ def plan_discovery(
             'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
             "threshold's."
         )
-    ledger = declaration.ledger
-    fitting = [plan for plan in plans if ledger is None or ledger.allows(plan.loss)]
+    pots = None if declaration.ledger is None else declaration.ledger.status().pots
+    fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
     best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 

@@ -177,9 +177,11 @@ def plan_release(
 
 def _best(plans: list[Plan], declaration: Declaration) -> Plan:
     """Return the first plan of the smallest error, among those that the budget allows if any."""
-    ledger = declaration.ledger
-    fitting = [plan for plan in plans if ledger is None or ledger.allows(plan.loss)]
-    return min(fitting or plans, key=_score)
+    losses = {plan.loss for plan in plans}
+    if declaration.ledger is not None:
+        pots = declaration.ledger.status().pots  # one look at a file for all of them
+        losses = {loss for loss in losses if pots.fits(loss)}
+    return min([plan for plan in plans if plan.loss in losses] or plans, key=_score)
 
 
 def _reason(refusals: list[Refusal]) -> CalibrationError:

@@ -137,9 +137,10 @@ def table_of(
     # the first source is all rows of a cell, whether they are wanted or not
     read = _read(outputs)
     wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
+    places = {source: at for at, source in enumerate(wanted)}
     workload = Workload(
         sources=tuple(map(_source, wanted)),
-        outputs=tuple(Output(total, wanted.index(source)) for source, total in read),
+        outputs=tuple(Output(total, places[source]) for source, total in read),
         domain=_domain(query, cells),
         reach=reach_in(declaration, query, cells, where, caps),
         neighboring=declaration.neighboring,

@@ -46,20 +46,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.privacy.noise import (
-    KNOWN_BITS,
-    LOW_BITS,
-    WORD,
     Interval,
     check_scale,
     check_size,
-    halves,
     integer_noise,
     random_words,
-    round_halves,
     try_strips,
     whole_part,
     wrapped,
 )
+from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, halves, round_halves
 from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
 
 __all__ = ["box_noise"]

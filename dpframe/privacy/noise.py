@@ -37,20 +37,31 @@ Why it is exact
       not beyond, before it is rounded: 2**-20 more. (If a whole part was taken out, the sum may lie
       on the other side of 0 than Z. But then the scale is 2**30 or more, and 1/2 - d < 2**-32.)
       What is unknown of Z moves scale * Z by up to scale / 2**70, which is added to the margin.
+    - Up to scale 2**26, scale * Z is one product: Z as a float is right to 2**-48, which makes
+      2**-22, and a product below 2**30 is rounded by at most 2**-24, as is what the pull leaves.
     - The height of the curve f has slope below 512, and Z is known to 2**-48: 2**-39. The value of
       f, below 512, is right to 2**-40 with an `exp` that is off by some units in the last place.
 
     Otherwise integers, and decimals known to be close enough, answer them, on 64 more bits at a
-    time until they can. Given uniform bits, it is exact.
+    time until they can. Given uniform bits, it is exact. Very few draws ask integers alone.
 
 The time it takes depends on the noise that is drawn, never on the data it is added to.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.noise_floats import (
+    KNOWN_BITS,
+    NARROW,
+    WORD,
+    halves,
+    round_halves,
+    round_whole,
+)
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 
 try:
@@ -60,18 +71,13 @@ except ImportError:  # Python may be built without ssl
     from os import urandom as _system_bytes
 
 __all__ = [
-    "KNOWN_BITS",
-    "LOW_BITS",
     "MAX_SCALE",
-    "WORD",
     "Interval",
     "check_scale",
     "check_size",
-    "halves",
     "integer_noise",
     "random_bytes",
     "random_words",
-    "round_halves",
     "try_strips",
     "whole_part",
     "wrapped",
@@ -81,18 +87,11 @@ MAX_SCALE = 2.0**60
 """Largest scale: beyond, a draw would often not fit in an int64."""
 
 _BLOCK = 1 << 17  # arrays of a block fit in the processor's cache
+_SINGLE = 8  # so many draws are quicker one by one
+_CELL_BITS = 16
+_FEW = 1 << 13  # so many draws are copied faster than they are mended
 _SPARE = 64  # enough for a thousand draws, of which 3 % are rejected
 _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
-_HIGH_BITS = 30  # of Z after the point in the first product
-
-WORD = 64
-"""Bits are drawn by the word."""
-
-KNOWN_BITS = WORD + STRIP_BITS
-"""Bits of Z after the point that are drawn at once."""
-
-LOW_BITS = KNOWN_BITS - _HIGH_BITS
-"""Of a 64-bit place, left for the second product."""
 
 
 def random_bytes(n: int) -> bytes:
@@ -177,6 +176,9 @@ def check_size(size: int) -> None:
 
 def check_scale(scale: float | np.ndarray) -> np.ndarray:
     """Validate a scale or scales; return them as float64."""
+    if type(scale) is float and 0 <= scale <= MAX_SCALE:
+        single: np.ndarray = np.asarray(scale + 0.0)[()]  # faster than an array of no axes
+        return single
     scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
     valid = (scales >= 0) & (scales <= MAX_SCALE)
     if not valid.all():
@@ -195,9 +197,13 @@ def _part(scales: np.ndarray, places: Any) -> np.ndarray:
 
 def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     """Draw in blocks; replace rejected draws by spare ones, or draw again."""
+    if not scales.ndim and size <= _SINGLE:
+        return np.array([_draw_one(table, float(scales)) for _ in range(size)], np.int64)
     # draws of one scale are alike: a few too many cost less than a second round
     spare = 0 if scales.ndim else _SPARE
     out = np.empty(size + spare, np.int64)
+    if spare and out.size <= _FEW:
+        return _accepted(table, scales, out, size)
     blocks = [np.empty(0, np.intp)]
     for start in range(0, out.size, _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -212,6 +218,30 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     if again.size:
         out[again] = _draw(table, _part(scales, again), again.size)
     return out[:size]
+
+
+def _accepted(table: StripTable, scales: np.ndarray, out: np.ndarray, size: int) -> np.ndarray:
+    """Draw once per place of `out`; return the first ones that are accepted, or draw the rest."""
+    kept = np.ones(out.size, bool)
+    kept[_try_block(table, scales, out)] = False
+    drawn = out[kept]
+    if drawn.size >= size:
+        return drawn[:size]
+    return np.concatenate([drawn, _draw(table, scales, size - drawn.size)])
+
+
+def _draw_one(table: StripTable, scale: float) -> int:
+    """Draw a single integer, all of it in exact arithmetic: arrays of one cost more."""
+    while True:
+        bits = _random_bits(_CELL_BITS + WORD)
+        cell, place = bits % (1 << _CELL_BITS), bits >> _CELL_BITS
+        strip = int(table.strip[cell])
+        if cell < table.free:
+            return _round_exactly(table.curve, scale, Interval(strip << WORD | place, KNOWN_BITS))
+        bottom, fraction = float(table.bottom[cell - table.free]), _random_bits(WORD)
+        drawn = _settle(table.curve, strip, place, bottom, fraction)
+        if drawn is not None:
+            return _round_exactly(table.curve, scale, drawn)
 
 
 def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -243,45 +273,14 @@ def _round_block(
 ) -> None:
     """Write the draws to `out` that Z = (strip + (place + [0, 1)) / 2**64) / 64 gives."""
     pull = None if curve.pull is None else curve.pull(scales)
-    left, _ = round_halves(scales, *halves(strip, place), out, pull)
+    if (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW:
+        left = round_whole(scales, strip, place, out, pull)
+    else:
+        left, _ = round_halves(scales, *halves(strip, place), out, pull)
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0]:
         drawn = Interval(int(strip[i]) << WORD | int(place[i]), KNOWN_BITS)
         out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
-
-
-def halves(strip: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split Z into (high + (low + [0, 1)) / 2**40) / 2**30."""
-    high = (strip << _HIGH_BITS - STRIP_BITS) + (place >> LOW_BITS).view(np.int64)
-    return high, (place & (1 << LOW_BITS) - 1).view(np.int64)
-
-
-def round_halves(
-    scales: np.ndarray,
-    high: np.ndarray,
-    low: np.ndarray,
-    out: np.ndarray,
-    pull: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Write the integers nearest to scale * Z to `out`, for Z = (high + low / 2**40) / 2**30.
-
-    Returns
-    -------
-    tuple
-        In floats: what is left over, between -1/2 and 1/2, and the product it is left over of,
-        scale * Z less the whole part of scale / 2**30 times `high`, and less the pull.
-    """
-    unit = scales * 2.0**-_HIGH_BITS
-    whole = np.floor(unit)
-    product = (unit - whole) * high
-    product += unit * 2.0**-LOW_BITS * low
-    if pull is not None:
-        product -= np.clip(product, -pull, pull)
-    nearest = np.rint(product)
-    out[:] = nearest
-    if whole.any():
-        out += whole.astype(np.int64) * high
-    return product - nearest, product
 
 
 class Interval(NamedTuple):
@@ -350,19 +349,23 @@ def _test_heights(
     excess = bottom + fraction * 2.0**-WORD - curve.heights(z)
     rejected = excess > MARGIN
     refined = {}
-    # the bottom of the tail's cell is NaN: never clear
-    for i in (~(rejected | (excess < -MARGIN))).nonzero()[0]:
-        if np.isnan(bottom[i]):
-            drawn = _try_tail(curve)
-        else:
-            z_drawn = Interval(int(strip[i]) << WORD | int(place[i]), KNOWN_BITS)
-            height = Interval(int(bottom[i]) << WORD | int(fraction[i]), WORD)
-            drawn = _accept(curve, z_drawn, height)
+    for i in (~(np.abs(excess) > MARGIN)).nonzero()[0]:
+        drawn = _settle(curve, int(strip[i]), int(place[i]), float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:
             refined[int(i)] = drawn
     return rejected, refined
+
+
+def _settle(curve: Curve, strip: int, place: int, bottom: float, fraction: int) -> Interval | None:
+    """Test a height exactly; return Z, refined as needed, or `None` if it is rejected."""
+    if math.isnan(bottom):  # of the tail's cell
+        return _try_tail(curve)
+    if math.isinf(bottom):  # of a spare cell
+        return None
+    z = Interval(strip << WORD | place, KNOWN_BITS)
+    return _accept(curve, z, Interval(int(bottom) << WORD | fraction, WORD))
 
 
 def _accept(curve: Curve, drawn: Interval, height: Interval) -> Interval | None:

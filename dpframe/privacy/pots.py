@@ -196,7 +196,7 @@ class Pots:
             return True
         if loss.delta > self.spare_delta:
             return False
-        if any(had is not None for had in self.plus(loss).sums):
+        if any(_filled(pot, had, (loss,)) is not None for pot, had in self.live):
             return True
         return self.untouched and _gaussian_price(loss) <= self.whole
 

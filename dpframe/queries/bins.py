@@ -14,6 +14,8 @@ from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
 __all__ = ["check_bins"]
 
+_PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
+
 
 def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
     """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
@@ -29,12 +31,20 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
     if kind in "mM":
         for edge in (*intervals.left, *intervals.right):
             _check_moment(column, edge)
-    if intervals.is_overlapping or not intervals.is_monotonic_increasing or not intervals.is_unique:
+    if not _follow(intervals):
         raise QueryError(
             f"bins of {column!r} must not overlap and must increase, got {shown(bins)}; sort "
             "them, and merge those that overlap."
         )
     return intervals.rename(column)
+
+
+def _follow(intervals: pd.IntervalIndex) -> bool:
+    """Whether each interval is after the one before, with no point in both."""
+    left, right = intervals.left, intervals.right
+    apart = left[1:] > right[:-1] if intervals.closed == "both" else left[1:] >= right[:-1]
+    same = (left[1:] == left[:-1]) & (right[1:] == right[:-1])  # of those without a point
+    return bool(left.is_monotonic_increasing and apart.all() and not same.any())
 
 
 def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
@@ -50,11 +60,12 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
         )
     check_size(f"bins of {column!r}", bins)
     given = list(bins)
-    moments = [as_moment(edge) for edge in given]
+    plain = {*map(type, given)} <= _PLAIN
+    moments = [] if plain else [as_moment(edge) for edge in given]
     if any(moment is not None for moment in moments):
         return _from_moments(column, moments, bins)
     try:
-        edges = np.asarray([as_number(edge) for edge in given])
+        edges = np.asarray(given if plain else [as_number(edge) for edge in given])
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

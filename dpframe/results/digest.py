@@ -18,6 +18,7 @@ import pandas as pd
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
 _SHORT = 16
+_EXACT = 2.0**53  # up to here, floats tell all integers apart
 _MANY = 256  # rows from which on it is quicker to write each key once
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
@@ -79,7 +80,7 @@ class _Written(bytes):
 
 def _parts_of(frame: pd.DataFrame) -> list[Any]:
     levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
-    return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+    return [*levels, *(column for _, column in frame.items())]
 
 
 def _level(index: pd.Index, at: int) -> Any:
@@ -114,7 +115,8 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
     """Return a number for each value, the same for the same values."""
     if isinstance(data, np.ndarray):
         size = min(data.dtype.itemsize, 8)  # longer ones count in parts
-        return data.view(f"u{size}").astype(np.uint64)
+        words = data.view(f"u{size}").astype(np.uint64)
+        return words if words.ndim == 1 else words[:, 0] ^ _stirred(words[:, 1])
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
     numbers = {row: zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in set(rows)}
     return np.fromiter(map(numbers.__getitem__, rows), np.uint64, len(rows))
@@ -122,9 +124,14 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
 
 def _sum_of(words: np.ndarray) -> int:
     """Add up numbers that were stirred, so that others hardly have the same sum."""
+    return int(_stirred(words).sum(dtype=np.uint64))
+
+
+def _stirred(words: np.ndarray) -> np.ndarray:
+    """Stir the bits of numbers."""
     for turn in _TURNS:
         words = (words ^ (words >> np.uint64(31))) * turn
-    return int(words.sum(dtype=np.uint64))
+    return words
 
 
 def _is_mixed(dtype: Any) -> bool:
@@ -141,7 +148,7 @@ def _names(labels: Iterable[object]) -> bytes:
 def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
     """Add a piece with its kind and length, so that no two sequences of pieces look the same."""
     if isinstance(data, np.ndarray):
-        data = data.view(np.uint8)
+        data = data.reshape(-1).view(np.uint8)
     seen.update(kind + str(len(data)).encode() + b":")
     seen.update(data)
 
@@ -150,6 +157,8 @@ def _kind_and_data(values: Any) -> Piece:
     """Return kind and values, the same before and after a file."""
     if isinstance(values, _Repeated):
         kind_of_keys, of_keys = _kind_and_data(values.keys)
+        if isinstance(of_keys, np.ndarray):
+            return kind_of_keys, of_keys[values.codes]
         texts = np.array(_listed_texts(values.keys), object)
         written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
         written.words = _words(of_keys)[values.codes]
@@ -157,17 +166,32 @@ def _kind_and_data(values: Any) -> Piece:
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
-    kind = "O" if values.hasnans else getattr(dtype, "kind", "O")  # NumPy's have no missing ones
+    kind = getattr(dtype, "kind", "O")
+    if not (isinstance(dtype, np.dtype) and kind in "iu") and values.hasnans:
+        kind = "O"  # NumPy's have no missing ones
     if kind in "iuf":
         plain = _plain(dtype)
         data = np.ascontiguousarray(values, dtype=plain)
         return plain.newbyteorder("<").str.encode(), data
     if kind == "b":
         return b"booleans", np.ascontiguousarray(values, dtype=bool)
+    edges = None if values.hasnans else _edges(values)
+    if edges is not None:
+        return f"intervals {dtype.closed}".encode(), edges
     # a file may keep times in another unit, and intervals with it
     name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
     name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
     return name.encode(), _texts(_listed(values))
+
+
+def _edges(values: Any) -> np.ndarray | None:
+    """Return both edges of intervals of numbers, where floats tell whole ones apart."""
+    if not isinstance(values.dtype, pd.IntervalDtype) or values.dtype.subtype.kind not in "iuf":
+        return None
+    found = values.array
+    edges = np.column_stack([np.asarray(side, np.float64) for side in (found.left, found.right)])
+    within = (np.abs(edges) <= _EXACT) | np.isinf(edges)
+    return edges + 0.0 if within.all() else None  # -0.0 is 0.0
 
 
 def _plain(dtype: Any) -> np.dtype[Any]:

@@ -34,7 +34,7 @@ __all__ = [
     "parts_of",
 ]
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
@@ -107,7 +107,7 @@ class Certificate(Part):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[3]
+    format: Literal[4]
     library: Library
     release_id: Identifier
     released_at: Annotated[
@@ -242,7 +242,7 @@ class Concatenation(Part):
         Checksum over table and certificates, to find mistakes. It is not a signature.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     library: Library
     parts: Annotated[tuple[JoinedPart, ...], Limits(min_length=1)]
     steps: Annotated[tuple[StepPart, ...], Limits(min_length=1)]

@@ -36,12 +36,12 @@ class Layout(NamedTuple):
 
 def separate(workload: Workload) -> Layout:
     """Measure totals on their own; the number of rows also where it only matters."""
-    blocks: list[Block] = []
+    blocks: dict[Block, int] = {}
     readings = tuple(_separately(workload, out, blocks) for out in workload.outputs_and_rows)
     return Layout(tuple(blocks), readings)
 
 
-def _separately(workload: Workload, output: Output, blocks: list[Block]) -> AnyReading:
+def _separately(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
     """Read an output off totals, adding those it needs."""
     position = output.source
     source = workload.sources[position]
@@ -71,7 +71,7 @@ def lifted(workload: Workload, *, as_asked: bool) -> Layout:
         are rounded to whole numbers, and the number of rows is not released where it was not asked
         for. A release then looks the same whether its totals are lifted or not.
     """
-    blocks: list[Block] = [] if workload.known_rows else [Block(EVERYONE, 0, 1)]
+    blocks: dict[Block, int] = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
     readings = [_lifted(workload, output, blocks, 2 * as_asked) for output in workload.outputs]
     free = not as_asked or workload.rows_weight
     if free and not workload.known_rows and workload.everyone not in workload.outputs:
@@ -79,7 +79,7 @@ def lifted(workload: Workload, *, as_asked: bool) -> Layout:
     return Layout(tuple(blocks), tuple(readings))
 
 
-def _lifted(workload: Workload, output: Output, blocks: list[Block], step: int) -> AnyReading:
+def _lifted(workload: Workload, output: Output, blocks: dict[Block, int], step: int) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
         return _value(workload, output.source, blocks).whole(step)
@@ -94,7 +94,7 @@ def _lifted(workload: Workload, output: Output, blocks: list[Block], step: int) 
 
 
 def _dispersion(
-    workload: Workload, output: Output, rows: Reading, blocks: list[Block]
+    workload: Workload, output: Output, rows: Reading, blocks: dict[Block, int]
 ) -> Dispersion:
     """Read a variance off rows, the centered sum and that of squares less their middle, h / 2."""
     position = output.source
@@ -115,11 +115,9 @@ def _is_averaged(workload: Workload, position: int) -> bool:
     )
 
 
-def _place(blocks: list[Block], block: Block) -> int:
+def _place(blocks: dict[Block, int], block: Block) -> int:
     """Position of a block, added if it is new."""
-    if block not in blocks:
-        blocks.append(block)
-    return blocks.index(block)
+    return blocks.setdefault(block, len(blocks))
 
 
 def _everyone(workload: Workload) -> Reading:
@@ -133,7 +131,7 @@ def _centered(workload: Workload, position: int) -> Block:
     return Block(position, 2, -(source.lower + source.upper))
 
 
-def _rows(workload: Workload, position: int, blocks: list[Block]) -> Reading:
+def _rows(workload: Workload, position: int, blocks: dict[Block, int]) -> Reading:
     """Rows of a source: all of the cell, or a query of its own in [0, 1]."""
     everyone = _everyone(workload)
     if not workload.sources[position].optional:
@@ -141,7 +139,7 @@ def _rows(workload: Workload, position: int, blocks: list[Block]) -> Reading:
     return everyone.times(0.5).plus(_place(blocks, Block(position, 0, 2, everyone=-1)), 0.5)
 
 
-def _value(workload: Workload, position: int, blocks: list[Block]) -> Reading:
+def _value(workload: Workload, position: int, blocks: dict[Block, int]) -> Reading:
     """Sum of a source's values, from the rows of the source if they are measured anyway."""
     source = workload.sources[position]
     if _is_averaged(workload, position) or not source.optional:

@@ -63,12 +63,13 @@ def chi_square(counts, probabilities):
     return stats.chisquare(counts, counts.sum() * probabilities).pvalue
 
 
-def law_test(law, scale, draws, most=500, true_scale=None):
-    """P-value of the hypothesis that the draws have this scale."""
+def law_test(law, scale, draws, most=500, *, true_scale=None, size=10**6):
+    """P-value of the hypothesis that the draws have this scale; they are made so many at once."""
     edges = edges_of(law, scale, draws, most)
     counts = np.zeros(len(edges) + 1)
-    for _ in range(0, draws, 10**6):
-        values = noise.integer_noise(law.curve, true_scale or scale, min(draws, 10**6))
+    size = min(draws, size)
+    for _ in range(0, draws, size):
+        values = noise.integer_noise(law.curve, true_scale or scale, size)
         cells = np.searchsorted(edges, values, side="right")
         counts += np.bincount(cells, minlength=len(counts))
     return chi_square(counts, between(law, scale, edges))
@@ -91,6 +92,29 @@ def test_two_million_draws_have_the_law(law, scale):
 def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
     p_value = law_test(law, scale, 2 * 10**6, most=100, true_scale=factor * scale)
     assert p_value < FALSE_ALARM
+
+
+FEW = [(1, 40_000, 0.1), (8, 40_000, 0.1), (9, 90_000, 0.05), (1_000, 2 * 10**6, 0.02)]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("scale", [1.0, 37.5])
+@pytest.mark.parametrize(("size", "draws", "off"), FEW)
+def test_few_draws_at_once_have_the_law_and_no_other_scale(law, scale, size, draws, off):
+    assert law_test(law, scale, draws, size=size) > FALSE_ALARM
+    for factor in (1 - off, 1 + off):
+        p_value = law_test(law, scale, draws, most=50, true_scale=factor * scale, size=size)
+        assert p_value < FALSE_ALARM
+
+
+@audit
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("scale", [0.3, 4.2, 2.0**20, 2.0**40])
+@pytest.mark.parametrize("size", [1, 1_000])
+def test_millions_of_draws_made_few_at_once_have_the_law(law, scale, size):
+    p_value = law_test(law, scale, 2 * 10**6, size=size)
+    print(f"{law} scale {scale:g}, {size} at once: p = {p_value:.3f}")
+    assert p_value > FALSE_ALARM
 
 
 def test_narrow_noise_is_nearly_always_zero():

@@ -8,7 +8,7 @@ import pytest
 from support.streams import Stream
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box, noise
+from dpframe.privacy import box, noise, noise_floats
 from dpframe.privacy.laws import BOX, LAPLACE
 
 
@@ -149,9 +149,12 @@ def test_an_exponential_keeps_the_bits_that_its_acceptance_took(monkeypatch):
     # spare draws may not be needed
     assert len(sizes - kept) <= 0.2 * len(sizes)
     for place, known in found.refined.items():
-        assert known.bits >= noise.KNOWN_BITS
+        assert known.bits >= noise_floats.KNOWN_BITS
         high, low = int(found.high[place]), int(found.low[place])
-        assert high << noise.LOW_BITS | low == known.start >> known.bits - noise.KNOWN_BITS
+        assert (
+            high << noise_floats.LOW_BITS | low
+            == known.start >> known.bits - noise_floats.KNOWN_BITS
+        )
     assert found.high.size == 400_000
     assert found.high.min() >= 0
 

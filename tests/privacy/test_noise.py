@@ -26,7 +26,7 @@ def mp_beyond(law, scale, a):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("size", [0, 1, 5, 1000, noise._BLOCK + 1])
+@pytest.mark.parametrize("size", [0, 1, 8, 9, 1000, noise._FEW, noise._BLOCK + 1])
 @pytest.mark.parametrize("scale", [0, 0.0, -0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
 def test_draws_are_int64_of_the_size_asked(law, size, scale):
     draws = noise.integer_noise(law.curve, scale, size)

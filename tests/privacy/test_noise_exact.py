@@ -8,6 +8,7 @@ import pytest
 
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_floats import NARROW
 from dpframe.privacy.noise_tables import MARGIN, strip_table
 
 LAWS = [GAUSSIAN, LAPLACE]
@@ -216,10 +217,14 @@ def no_more_bits(n):
 
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("powers", [False, True], ids=["any scale", "powers of two"])
-def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monkeypatch):
+@pytest.mark.parametrize("scales", ["any scale", "powers of two", "narrow"])
+def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, scales, monkeypatch):
     rng, size, real = np.random.default_rng(7), 12_000, noise.random_words
-    exponents = rng.integers(-20, 61, size) if powers else rng.uniform(-20, 60, size)
+    exponents = {
+        "any scale": rng.uniform(-20, 60, size),
+        "powers of two": rng.integers(-20, 61, size),
+        "narrow": rng.uniform(-20, np.log2(NARROW), size),
+    }[scales]
     scale, drawn = 2.0**exponents, []
 
     def recorded(n, dtype=np.uint64):
@@ -241,6 +246,38 @@ def test_draws_are_those_of_exact_arithmetic_on_the_same_bits(law, powers, monke
             assert (int(out[i]) - low) % 2**64 <= high - low
     # 2**-10 of the draws at the widest scale
     assert undecided < 0.001 * free.size
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_a_single_draw_is_that_of_exact_arithmetic_on_the_same_bits(law, monkeypatch):
+    """A draw by itself, and in a block: the same cells, places and heights are accepted alike."""
+    table, size, rng = strip_table(law.curve), 3_000, np.random.default_rng(9)
+    near = np.r_[0, table.free - 1, table.free, 2**16 - 1500 : 2**16 - 1]  # the last is the tail's
+    cell = np.r_[near, rng.integers(0, 2**16 - 1, size - near.size)].astype(np.uint16)
+    place, height = rng.integers(0, 2**64, (2, size), dtype=np.uint64)
+    height[rng.random(size) < 0.1] = 0
+    heights = height[cell >= table.free]
+    words = iter([cell, place, heights])
+    monkeypatch.setattr(noise, "random_words", lambda n, dtype=np.uint64: next(words))
+    out, scale = np.empty(size, np.int64), np.float64(37.5)
+    with np.errstate(all="ignore"):
+        rejected = set(noise._try_block(table, scale, out).tolist())
+    assert len(rejected) > 300
+
+    taken = []  # of the pairs of cell and place, in order
+    left = iter(heights.tolist())
+
+    def scripted(n):
+        if n == 64:
+            return next(left)
+        taken.append(len(taken))
+        return int(place[taken[-1]]) << 16 | int(cell[taken[-1]])
+
+    monkeypatch.setattr(noise, "_random_bits", scripted)
+    accepted = [i for i in range(size) if i not in rejected]
+    for i in accepted:
+        assert noise._draw_one(table, float(scale)) == out[i]
+        assert taken[-1] == i
 
 
 @pytest.mark.sampled(every=2)

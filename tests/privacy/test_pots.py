@@ -39,6 +39,19 @@ def random_losses(seed: int, number: int) -> list[PrivacyLoss]:
     return [source.choice(kinds)() for _ in range(number)]
 
 
+@ALL
+def test_a_loss_fits_where_one_pot_is_within_its_limit_afterwards(budget):
+    first, *others = random_losses(5, 300)
+    pots, refused = settled(budget).plus(first), 0
+    for loss in (*others, pure(1000)):
+        after = pots.plus(loss)
+        fits = any(had is not None for had in after.sums)
+        assert pots.fits(loss) == fits
+        refused += not fits
+        pots = after
+    assert refused
+
+
 def test_the_pots_of_a_budget():
     first, second, *others = settled(ONE).pots
     assert first == PurePot(Fraction(1))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -148,6 +149,25 @@ def test_intervals_are_kept_as_they_are():
     assert check_bins("x", touching).equals(touching)
     categories = pd.cut(pd.Series([1, 2]), [0, 1, 2]).cat.categories
     assert check_bins("x", categories).equals(pd.IntervalIndex(categories))
+
+
+@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
+def test_intervals_follow_each_other_as_pandas_says_and_at_both_ends(closed):
+    ends = list(itertools.combinations_with_replacement(range(3), 2))
+    for pairs in itertools.product(ends, repeat=3):
+        found = pd.IntervalIndex.from_tuples(pairs, closed=closed)
+        apart = found.is_monotonic_increasing and found.is_unique and not found.is_overlapping
+        apart = apart and found.right.is_monotonic_increasing
+        try:
+            assert check_bins("x", found).equals(found) and apart
+        except QueryError:
+            assert not apart, pairs
+
+
+def test_a_million_edges_are_the_bins_of_as_many_numbers():
+    plain = np.linspace(0, 1, 1_000_001)
+    odd = [*plain[:-1], Fraction(1)]  # read one by one
+    assert check_bins("x", plain).equals(check_bins("x", odd))
 
 
 def intervals(*pairs, closed="right") -> pd.IntervalIndex:

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.errors import CertificateError
 from dpframe.results.content import content_of
-from dpframe.results.digest import digest
+from dpframe.results.digest import digest, fingerprint, pieces_of
 
 DAY = datetime(2020, 1, 1)
 PAIRS = {
@@ -106,6 +106,52 @@ def test_labels_that_files_make_texts_of_are_certified(label, kind, tmp_path):
         dpf.verify(getattr(pd, f"read_{kind}")(tmp_path / "file"))
 
 
+def with_intervals(lefts, rights, closed="right"):
+    return pd.DataFrame({"n": 1}, index=pd.IntervalIndex.from_arrays(lefts, rights, closed=closed))
+
+
+def test_intervals_of_whole_numbers_and_floats_have_the_same_digest():
+    whole = with_intervals([0, 1], [1, 2])
+    for other in (
+        with_intervals([-0.0, 1.0], [1.0, 2.0]),
+        with_intervals(np.array([0, 1], np.float32), np.array([1, 2], np.float32)),
+        whole.set_axis(pd.CategoricalIndex(whole.index)),
+    ):
+        assert digest(other, "") == digest(whole, "")
+
+
+def test_intervals_count():
+    frames = [
+        with_intervals([0, 1], [1, 2]),
+        with_intervals([0, 1], [1, 2], closed="left"),
+        with_intervals([1, 0], [2, 1]),
+        with_intervals([0, 1], [2, 1]),
+        with_intervals([0, 1], [1, 2.5]),
+        with_intervals([0, 1], [1, np.inf]),
+        with_intervals([0, 2**53], [1, 2**53 + 2]),
+        with_intervals([0, 2**53], [1, 2**53 + 1]),  # no float is the last
+        with_intervals([0, 1], [1, 2]).set_axis(pd.Index([0, 1])),
+    ]
+    assert len({digest(frame, "") for frame in frames}) == len(frames)
+    kinds = [fingerprint(*pieces_of(frame)[0]) for frame in frames]
+    assert len({short for _, short, _ in kinds}) == len(frames)
+
+
+def test_large_whole_edges_are_one_whether_floats_or_integers():
+    edges = [0, 2**60], [1, 2**61]
+    floats = [np.array(part, float) for part in edges]
+    assert digest(with_intervals(*edges), "") == digest(with_intervals(*floats), "")
+
+
+def test_what_forgets_the_order_of_intervals_tells_their_edges_apart():
+    def unordered(*pairs):
+        return fingerprint(*pieces_of(with_intervals(*zip(*pairs, strict=True)))[0])[2]
+
+    assert unordered((0, 1), (2, 3)) == unordered((2, 3), (0, 1))
+    assert unordered((0, 1), (2, 3)) != unordered((0, 3), (1, 2))
+    assert unordered((0.5, 1), (1, 2.5)) != unordered((0.5, 2.5), (1, 1))
+
+
 def test_names_count():
     one = with_keys("a")
     for other in (
@@ -124,6 +170,7 @@ def test_a_number_may_be_of_any_length():
 
 KEYS = {
     "intervals": pd.IntervalIndex.from_breaks([0.0, 1.5, 2.0, 9.0]),
+    "intervals beyond floats": pd.IntervalIndex.from_breaks([0, 1, 2, 2**60]),
     "texts": pd.Index(["a", 'quo"te', "\N{SNOWMAN}"]),
     "times": pd.date_range("2024-01-01", periods=3, tz="UTC"),
     "durations": pd.to_timedelta([1, 2, 3], unit="h"),
