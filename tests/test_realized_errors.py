@@ -124,13 +124,13 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     (part,) = plan.measurements
     draws = GAUSSIAN.draw(part.scales, DRAWS)
     (estimate,) = part.design.decode(draws, part.deviations)
-    predicted = part.predictions()[0].std_error ** 2
+    predicted = part.predictions[0].std_error ** 2
     assert np.mean(estimate.values**2) == pytest.approx(predicted, rel=MOST_OFF)
     assert np.mean(estimate.values**2) != pytest.approx(1.1 * predicted, rel=MOST_OFF)
     (alone,) = plan_release(
         declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "gaussian"
     ).measurements
-    assert predicted < 0.95 * alone.predictions()[0].std_error ** 2
+    assert predicted < 0.95 * alone.predictions[0].std_error ** 2
 
 
 ZONES = range(3000)

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 
 from dpframe.denoise.methods import METHODS, DenoiserName
+from dpframe.privacy.selection import SELECT
 from dpframe.strategies import MECHANISMS, MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,5 +85,5 @@ def test_what_is_right_runs():
 
 
 def test_names_that_checkers_know_are_those_there_are():
-    assert {*get_args(MechanismName)} == {"auto", *MECHANISMS}
+    assert {*get_args(MechanismName)} == {"auto", SELECT, *MECHANISMS}
     assert {*get_args(DenoiserName)} == {"auto", *METHODS}

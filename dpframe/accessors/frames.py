@@ -8,9 +8,11 @@ import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import no_dp_of_series
+from dpframe.arguments import check_place
 from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.ledger.ledger import Ledger
+from dpframe.queries.quantiles import Quantiles
 from dpframe.results import adding, choosing, editing, intervals, plot, plot_map, renaming
 from dpframe.results.certificate import certificate_of
 from dpframe.results.combine import Weights, combine
@@ -18,6 +20,7 @@ from dpframe.results.csv_files import write_csv
 from dpframe.results.denoise import denoised, denoising_report
 from dpframe.results.denoise_checks import Across
 from dpframe.results.promise import Certificate, Concatenation
+from dpframe.results.quantiles import between, quantiles
 from dpframe.results.quotients import percent, ratio
 from dpframe.results.report import report
 from dpframe.results.suggested import best
@@ -115,6 +118,20 @@ class DPAccessor(PrivateAccessor):
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level, by=by)
 
+    def quantiles(
+        self,
+        q: Quantiles = (0.25, 0.5, 0.75),
+        level: float = 0.95,
+        *,
+        simultaneous: bool = False,
+    ) -> pd.DataFrame:
+        """Read quantiles off a released distribution; see `dpframe.quantiles`."""
+        return quantiles(self._frame, q, level, simultaneous=simultaneous)
+
+    def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
+        """Return the number of rows with values in a range; see `dpframe.between`."""
+        return between(self._frame, low, high, level)
+
     def with_intervals(
         self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
     ) -> pd.DataFrame:
@@ -142,7 +159,8 @@ class DPAccessor(PrivateAccessor):
         percent: bool = False,
     ) -> None:
         """Write one page to decide by whether to publish the release; see `dpframe.report`."""
-        report(self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent)
+        place = check_place(path, "a page; dpf.report(frame) returns one")
+        report(self._frame, ledger=ledger, title=title, path=place, level=level, percent=percent)
 
     def sort_values(
         self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True

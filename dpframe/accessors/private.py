@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 import pandas as pd
 
 from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
+from dpframe.accessors.ranging import RangesAccessor
 from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
 from dpframe.accessors.together import TogetherMethods
 from dpframe.calls import with_keywords_of_methods
@@ -59,7 +60,7 @@ __all__ = ["PrivateAccessor"]
     suggest_bounds,
     preview_suggest_bounds,
 )
-class PrivateAccessor(TogetherMethods):
+class PrivateAccessor(TogetherMethods, RangesAccessor):
     """Differentially private releases of a private frame of any kind that an engine can read.
 
     Parameters

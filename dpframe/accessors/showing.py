@@ -58,7 +58,8 @@ _FOR_PRIVATE = {
         "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
         "query filter loc iloc where": "Use where=, a condition as text, as in "
         '.dp.count(where="fare > 0", epsilon=...).',
-        "median quantile percentile mode min max": "Such numbers are not released; use "
+        "percentile": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
+        "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
     }.items()
@@ -71,6 +72,7 @@ _FOR_RELEASED = {
     for names, hint in {
         "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
         "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
+        "percentile percentiles": "Use .dp.quantiles([0.25, 0.5, 0.75]) of a release of ranges.",
         "nlargest": "Use .dp.sort_values(by, ascending=False).dp.head(n).",
         "nsmallest": "Use .dp.sort_values(by).dp.head(n).",
         "pivot pivot_table crosstab": "Use .dp.unstack(level).",

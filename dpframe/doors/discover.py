@@ -14,8 +14,8 @@ import pandas as pd
 from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.charging import after_charge, check_recorded, entry_of
 from dpframe.doors.log import log_charge, log_release
-from dpframe.doors.release import after_charge, check_recorded, entry_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts

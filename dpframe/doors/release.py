@@ -4,32 +4,27 @@ Everything that can be known beforehand is checked before the ledger is charged;
 charged before any private total is computed; noise is drawn last.
 """
 
-import getpass
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, TypeVar, Unpack, overload
-from uuid import uuid4
+from typing import Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
+from dpframe.doors.charging import after_charge, check_recorded, entry_of
 from dpframe.doors.denoising import Denoisings, denoisings_of
 from dpframe.doors.log import log_charge, log_release
 from dpframe.doors.options import ReleaseOptions
+from dpframe.doors.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import STOPS, DeclarationError, ReleaseError
-from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import ledger_of, record_of
@@ -38,21 +33,22 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
+from dpframe.queries.binned import read_off
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import selected
 from dpframe.queries.timescale import durations, moments
 from dpframe.results.certificate import Certificate, attach
 from dpframe.results.denoise import apply_denoising
 from dpframe.results.denoise_checks import Denoising
+from dpframe.results.distribution import least_squares
 from dpframe.results.packed import packed_loadings
+from dpframe.results.quantiles import quantiles
 from dpframe.results.read_off import moments_part, ratio_part
 from dpframe.strategies import Estimate, MechanismName
 from dpframe.strategies.noise import noise_of
 
-__all__ = ["after_charge", "check_recorded", "checked_plan", "entry_of", "release"]
-
-Made = TypeVar("Made")
-"""What is made after a charge."""
+__all__ = ["checked_plan", "release"]
 
 
 @overload
@@ -108,7 +104,7 @@ def release(
         Laplace noise.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
-        `dpframe.strategies.MECHANISMS`.
+        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
     denoise
         Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
         privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
@@ -160,9 +156,13 @@ def release(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     declaration = declaration_of(frame).with_unit(privacy_unit)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     check_recorded(declaration.ledger, name, note)
+    wanted = selected(queries, mechanism)
+    if wanted is not None:
+        check_denoising_of_quantiles(denoise, graph)
+        return release_quantiles(frame, declaration, wanted, spend, name=name, note=note)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = denoisings_of(plan, indexes, denoise, graph)
@@ -173,6 +173,8 @@ def release(
         for key, planned in plan.tables.items()
     }
     warn_of_release(frame, declaration, spend)
+    if any(read_off(planned.table.query) for planned in plan.tables.values()):
+        least_squares()
     if declaration.ledger is not None:
         declaration.ledger.charge(entry)
         log_charge(entry, declaration.ledger)
@@ -213,36 +215,6 @@ def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[
     return found | {name: how.together(name, found[name]) for name in several}
 
 
-def after_charge(measure: Callable[[], Made]) -> Made:
-    """Do what follows the charge; an error shows nothing that could quote private values."""
-    try:
-        return measure()
-    except STOPS as stop:
-        stop.__context__ = None  # the error that was being handled, if any
-        raise stop from None
-    except BaseException as error:
-        reason = _reason(error)
-    # outside of the handler, the new error has no context
-    raise ReleaseError(
-        f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged, since it is not known what was read by then. The cause is not "
-        "shown, because it may quote private values: read the frame by itself to see it, fix it, "
-        "and release again."
-    ) from None
-
-
-def _reason(error: BaseException) -> str:
-    """Say in public words why a release failed."""
-    kind = type(error)  # an error may lie about its class
-    if kind is ReleaseError:
-        return str(error)
-    if issubclass(kind, MemoryError):
-        return "there was too little memory"
-    if issubclass(kind, OSError):
-        return "a file could not be read or written, or a disk is full"
-    return "the frame could not be read"
-
-
 def checked_plan(
     frame: Frame,
     declaration: Declaration,
@@ -261,54 +233,6 @@ def checked_plan(
     plan = plan_release(declaration, asked, spend, mechanism)
     engine.check(frame, plan.columns)
     return engine, plan
-
-
-def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
-    """Check what is to be recorded with a release, and refuse a name that is taken."""
-    if (check_release_name(name), check_note(note)) == (None, None):
-        return
-    if ledger is None:
-        raise DeclarationError(
-            "name= and note= are kept in a ledger, and no budget is declared for this frame. "
-            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
-        )
-    ledger.check_name(name)  # before a plan that the spent budget may not allow
-
-
-def entry_of(
-    what: str,
-    plan: Plan | DiscoveryPlan,
-    declaration: Declaration,
-    *,
-    name: str | None,
-    note: str | None,
-) -> Entry:
-    """Write what a ledger is charged with, under an identifier of its own."""
-    ledger = declaration.ledger
-    protected = None if ledger is None else ledger.protected
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Entry(
-        uuid4().hex,
-        now,
-        what,
-        plan.mechanism,
-        plan.spend,
-        plan.loss,
-        name=name,
-        note=note,
-        user=_user(),
-        frame=declaration.name,
-        unit=None if protected is None else protected.unit,
-        columns=tuple(map(str, plan.columns)),
-    )
-
-
-def _user() -> str | None:
-    """Name who releases; a system that knows no name does not stop the release."""
-    try:
-        return visible(getpass.getuser())
-    except Exception:  # which ones differs between systems and versions
-        return None
 
 
 def _exact(frame: Frame, engine: Engine, plan: Plan) -> list[list[np.ndarray]]:
@@ -355,6 +279,9 @@ def _released(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     certificate = attach(released, replace(record, columns=described))
+    read = read_off(planned.table.query)
+    if read is not None:
+        return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(released, certificate, how)
 
 

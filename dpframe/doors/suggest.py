@@ -10,7 +10,8 @@ from typing import Any, TypedDict
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.doors.release import after_charge, checked_plan, release
+from dpframe.doors.charging import after_charge
+from dpframe.doors.release import checked_plan, release
 from dpframe.engines import Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
@@ -19,6 +20,7 @@ from dpframe.plan.suggestion import plan_caps
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Query
+from dpframe.queries.quantiles import measured
 from dpframe.queries.sizes import UnitSizes
 from dpframe.results.suggested import CapErrors, add_cap_errors
 from dpframe.strategies import MechanismName
@@ -236,4 +238,4 @@ def _query(by: By, query: Query | None) -> Query:
             "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
             "query in the query."
         )
-    return query
+    return measured(query)

@@ -9,14 +9,16 @@ from typing import Any, TypedDict
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.doors.release import after_charge, checked_plan, release
+from dpframe.doors.charging import after_charge
+from dpframe.doors.release import checked_plan, release
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.asked import SINGLE
 from dpframe.engines.declared import declaration_of
 from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries.kinds import By, Histogram, Keys
+from dpframe.queries.binned import Histogram
+from dpframe.queries.kinds import By, Keys
 from dpframe.results.suggested_bounds import BoundErrors, add_bound_errors
 from dpframe.strategies import MechanismName
 

@@ -7,6 +7,7 @@ from dpframe.arguments import is_unicode
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import QueryError
 from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import measured
 from dpframe.queries.reading import check_query
 
 __all__ = ["SINGLE", "checked"]
@@ -23,13 +24,13 @@ def checked(
     Returns
     -------
     engine, queries
-        The engine that can read the frame, and the queries by name.
+        The engine that can read the frame, and what is measured for each query, by name.
     """
     engine = engine_for(frame)
     asked = _named(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds
     engine.check(frame, [label for query in asked.values() for label in query.labels])
-    return engine, asked
+    return engine, {name: measured(query) for name, query in asked.items()}
 
 
 def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:

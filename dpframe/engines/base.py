@@ -1,7 +1,7 @@
 """What an engine must do: exact integer totals of a private frame, and never noise."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
@@ -106,8 +106,13 @@ def check_gathered(rows: int) -> None:
         )
 
 
-def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None:
-    """Check that every wanted label is among the labels exactly once, and is valid Unicode."""
+def check_labels(
+    labels: Sequence[Hashable], wanted: Iterable[Hashable], levels: Sequence[Hashable] = ()
+) -> None:
+    """Check that every wanted label is among the labels exactly once, and is valid Unicode.
+
+    Levels are the names of the index, which queries do not look at.
+    """
     found = Counter(labels)
     for label in wanted:
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
@@ -115,7 +120,8 @@ def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None
                 f"the column label {label!a} must be a valid Unicode text. Rename the column."
             )
         if label not in found:
-            raise UnknownColumnError(_unknown(label, labels))
+            hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
+            raise UnknownColumnError(f"the frame has no column {label!r}. {hint}")
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
@@ -123,12 +129,32 @@ def check_labels(labels: Sequence[Hashable], wanted: Iterable[Hashable]) -> None
             )
 
 
-def _unknown(label: Hashable, labels: Sequence[Hashable]) -> str:
-    """Message about a label that is not in the frame."""
-    named = {str(known): known for known in labels}
-    close = [repr(named[text]) for text in get_close_matches(str(label), named)]
-    known = ", ".join(repr(label) for label in labels[:20])
+def _of_levels(label: Hashable, levels: Sequence[Hashable]) -> str:
+    """Say what to do where a label is in the index."""
+    if label is None or label not in levels:
+        return ""
+    return "It is in the index: declare and query frame.reset_index(), which makes it a column."
+
+
+def _of_several(label: Hashable, labels: Collection[Hashable]) -> str:
+    """Say what to do where a label is made of several."""
+    if not isinstance(label, tuple) or not label or not all(part in labels for part in label):
+        return ""
+    return f"Several columns are given as a list: {[*label]!r}."
+
+
+def _near(label: Hashable, labels: Sequence[Hashable]) -> str:
+    """Name the labels that may be meant, whatever their case, or all."""
+    named: dict[str, list[Hashable]] = {}
+    for known in labels:
+        named.setdefault(str(known).lower(), []).append(known)
+    close = [
+        repr(known)
+        for text in get_close_matches(str(label).lower(), named)
+        for known in named[text]
+    ]
+    if close:
+        return f"Did you mean {' or '.join(close)}?"
+    listed = ", ".join(repr(known) for known in labels[:20])
     more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""  # noqa: PLR2004
-    has = f"It has {known}{more}." if labels else "It has no columns."
-    hint = f"Did you mean {' or '.join(close)}?" if close else has
-    return f"the frame has no column {label!r}. {hint}"
+    return f"It has {listed}{more}." if labels else "It has no columns."

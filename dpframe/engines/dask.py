@@ -58,7 +58,7 @@ class DaskEngine:
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column; nothing is computed."""
-        check_labels(self.columns(frame), columns)
+        check_labels(self.columns(frame), columns, [frame.index.name])
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""

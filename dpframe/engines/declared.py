@@ -29,7 +29,8 @@ def check_private(frame: Frame) -> None:
     raise DeclarationError(
         "this frame carries a certificate, so it was released by dpframe: it holds noisy answers "
         "and no private rows, and more noise would protect nobody. Work on it with .dp.interval, "
-        ".dp.combine, .dp.denoise or plain pandas, which cost nothing. pandas also carries attrs "
+        ".dp.combine and .dp.denoise, or with .dp.select, .dp.sort_values, .dp.round and other "
+        "steps that keep its certificate; all of these cost nothing. pandas also carries attrs "
         "along, so that a private frame may have got the certificate of a released one that it "
         f"was made with: then remove it, del frame.attrs[{ATTRIBUTE!r}], and declare the frame."
     )

@@ -38,7 +38,7 @@ class PandasEngine:
 
     def check(self, frame: pd.DataFrame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame."""
-        check_labels(self.columns(frame), columns)
+        check_labels(self.columns(frame), columns, list(frame.index.names))
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""

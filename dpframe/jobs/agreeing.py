@@ -148,6 +148,8 @@ def _asked(query: Query) -> Iterator[_Said]:
         yield from _of_keys(query.by[0], query.keys, words)
     for axis in query.bin_axes:
         yield from _of_ends(axis.column, axis.keys.left, "its bins are of {}", "bins")
+    for label in query.binned:
+        yield _Said(label, _POINTS | {_NUMBER}, "it is binned")
     for one in query.outputs:
         if one.of_column and one.column is not None:
             what = f"its {one.statistic} is asked for"

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
+from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
 from dpframe.queries.where import Arithmetic, Compare, Constant, Name, Negative, Value
@@ -74,8 +75,9 @@ def _named_by(query: Query) -> Iterator[_Said]:
         yield query.by[0], _kind_of(query.keys)
     for axis in query.bin_axes:
         yield axis.column, _kind_of(axis.keys.left[:1], "float64")
-    for asked in query.outputs:
-        for label, bounds in asked.bounds.items():
+    of_outputs = (asked.bounds for asked in query.outputs)
+    for given in (bounds_of_bins(query), *of_outputs):
+        for label, bounds in given.items():
             yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
 
 

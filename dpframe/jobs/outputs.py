@@ -103,7 +103,10 @@ def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> 
         for level in levels
         if level.dtype == object and not all(isinstance(key, str) for key in level)
     ]
-    if not odd or path.suffix.lower() != ".csv":
+    if path.suffix.lower() == ".parquet":
+        why, advice, _ = str(error).partition(" Write it with")
+        return f"{why} Let files end in .csv." if advice else why
+    if not odd:
         return str(error)
     return (
         f"the keys of {', '.join(odd)} are dates, or of several kinds, which have no form in a CSV "

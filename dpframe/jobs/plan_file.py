@@ -48,11 +48,14 @@ _KINDS: dict[str, Callable[..., Query]] = {
         "var",
         "std",
         "histogram",
+        "ranges",
+        "quantile",
         "units",
         "aggregate",
         "margins",
     )
 }
+_NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 _SEVERAL = ("aggregate", "margins")
 _OUTPUTS = "outputs"
 _Made = TypeVar("_Made")
@@ -272,7 +275,9 @@ def _rows(section: Section, key: str) -> Any:
 
 
 def _bins(section: Section, key: str) -> Any:
-    """Read bins: edges, or a table of them by column."""
+    """Read bins: how many, edges, or a table of edges by column."""
+    if section.table.get("kind") in _NUMBERED_BINS and type(section.table[key]) is int:
+        return section.get(key, int)
     given = section.get(key, list, dict)
     if not isinstance(given, dict) or not all(isinstance(v, list | dict) for v in given.values()):
         return edges_at(section, key)
@@ -306,6 +311,9 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "column": lambda section, key: section.get(key, str),
     "objective": lambda section, key: section.get(key, str),
     "n": _rows,
+    "q": lambda section, key: section.get(key, int, float, list),
+    "level": lambda section, key: section.get(key, int, float),
+    "simultaneous": lambda section, key: section.get(key, bool),
     "n_weight": lambda section, key: section.get(key, int, float),
     **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
 }

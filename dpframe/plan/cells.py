@@ -12,11 +12,12 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.checks import check_keys, check_public
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError
+from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
-__all__ = ["cells_of"]
+__all__ = ["cells_of", "with_inner"]
 
 
 def cells_of(query: Query, declaration: Declaration) -> Cells:
@@ -44,8 +45,8 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = Cells(tuple(_axis(query, label, known) for label in query.by))
     if query.margins:
         cells = _in_margins(query, cells)
-    if query.bin_axis is not None:
-        cells = _with_bins(cells, query.bin_axis)
+    if query.binned:
+        cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
         raise QueryError(
             f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
@@ -134,10 +135,25 @@ def _in_margins(query: Query, cells: Cells) -> Cells:
     return replace(cells, margins=largest_sets(wanted))
 
 
-def _with_bins(cells: Cells, bins: BinAxis) -> Cells:
-    """Split every cell into bins."""
+def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
+    """Return the bins that a query makes, perhaps between the bounds of their column."""
+    (label,) = query.binned
+    given = bounds_of_bins(query)
+    facts = declaration.with_facts(bounds=given, source="call").column(label)
+    found = bins_of(query, facts.bounds, integer=facts.integer)
+    if found is None:
+        raise DeclarationError(
+            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
+            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}), or give "
+            "edges: bins=[...]."
+        )
+    return found
+
+
+def with_inner(cells: Cells, axis: Axis) -> Cells:
+    """Split every cell along one more axis."""
     if cells.chosen is None:
-        return Cells((*cells.axes, bins))
-    n = len(bins)
+        return Cells((*cells.axes, axis))
+    n = len(axis)
     chosen = (cells.chosen[:, None] * n + np.arange(n)).ravel()
-    return Cells((*cells.axes, bins), chosen)
+    return Cells((*cells.axes, axis), chosen)

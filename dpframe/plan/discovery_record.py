@@ -84,6 +84,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             tuple(axis.kind for axis in axes),
             axes[0].longest,
         ),
+        selection=None,
         steps=(),
         unstacked=None,
         content=NOTHING,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CalibrationError
-from dpframe.plan.plan import Plan, candidates, plan_release
+from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
@@ -51,7 +51,8 @@ def least_plans(
         If no mechanism can reach them.
     """
     names = candidates(mechanism, _amount(_FIRST, None, declaration, delta), declaration)
-    found = [_least(name, declaration, queries, excess, delta) for name in names]
+    resolved = resolve(declaration, queries)
+    found = [_least(name, declaration, resolved, excess, delta) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         raise next(one for one in found if isinstance(one, CalibrationError))
@@ -61,7 +62,7 @@ def least_plans(
 def _least(
     name: str,
     declaration: Declaration,
-    queries: Mapping[Hashable, Query],
+    resolved: Resolved,
     excess: Callable[[Plan], float],
     delta: float | None,
 ) -> Plan | CalibrationError:
@@ -79,7 +80,7 @@ def _least(
     def planned(amount: float) -> Plan | CalibrationError:
         spend = _amount(amount, MECHANISMS[name], declaration, delta)
         try:
-            return plan_release(declaration, queries, spend, name)
+            return plan_release(declaration, {}, spend, name, resolved)
         except CalibrationError as error:  # another amount may do
             return error
 

@@ -13,8 +13,10 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
@@ -26,12 +28,13 @@ from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.laws import Allowance
+from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.rounding import below
+from dpframe.privacy.selection import SELECT
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
-__all__ = ["Plan", "allowance_of", "candidates", "plan_release"]
+__all__ = ["Plan", "Resolved", "allowance_of", "candidates", "plan_release", "resolve"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
@@ -98,11 +101,43 @@ class Plan:
         return MECHANISMS[self.mechanism]
 
 
+class Resolved(NamedTuple):
+    """Queries that are resolved against what is declared.
+
+    Parameters
+    ----------
+    tables
+        The tables, by name.
+    joint
+        Those that are measured as one, by the names of all of them.
+    """
+
+    tables: Mapping[Hashable, Table]
+    joint: Mapping[tuple[Hashable, ...], Table]
+
+
+def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Resolved:
+    """Resolve queries, and find those that are measured as one.
+
+    Raises
+    ------
+    DeclarationError, QueryError
+        If the queries do not fit what is declared.
+    """
+    tables = {
+        key: table
+        for name, query in queries.items()
+        for key, table in tables_of(name, query, declaration).items()
+    }
+    return Resolved(tables, join(tables, declaration))
+
+
 def plan_release(
     declaration: Declaration,
     queries: Mapping[Hashable, Query],
     spend: Spend,
     mechanism: str = "auto",
+    resolved: Resolved | None = None,
 ) -> Plan:
     """Plan the joint release of some queries; reads no data and spends nothing.
 
@@ -118,6 +153,8 @@ def plan_release(
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
         among those that the budget allows, and those of the kind already spent where a ledger holds
         spends by share and this is one, too.
+    resolved
+        The queries, if they are resolved already.
 
     Raises
     ------
@@ -127,12 +164,7 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism, spend, declaration)
-    tables = {
-        key: table
-        for name, query in queries.items()
-        for key, table in tables_of(name, query, declaration).items()
-    }
-    joint = join(tables, declaration)
+    tables, joint = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
     found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
@@ -179,18 +211,24 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     CalibrationError
         If the mechanism is not known.
     """
+    if is_one_of(mechanism, (SELECT,)):
+        raise CalibrationError(
+            f'mechanism="{SELECT}" is for quantiles, .dp.quantile(...): other numbers have noise '
+            'added to them. Use mechanism="auto".'
+        )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
         raise CalibrationError(
             f"mechanism must be one of {known}, got mechanism={shown(mechanism)}."
+            f"{did_you_mean(mechanism, MECHANISMS)}"
         )
     if mechanism != "auto":
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None
     kinds = {
-        MECHANISMS[entry.mechanism].law
+        LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law
         for entry in (() if ledger is None else ledger.entries)
-        if entry.spend.kind == "share" and entry.mechanism in MECHANISMS
+        if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
     }
     if not kinds:
         return [name for name, how in MECHANISMS.items() if how.automatic]

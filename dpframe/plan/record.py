@@ -13,6 +13,7 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
+from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
@@ -77,7 +78,7 @@ class Cost(TypedDict):
     delta: float | None
 
 
-def cost(plan: Plan | DiscoveryPlan, declaration: Declaration) -> Cost:
+def cost(plan: Plan | DiscoveryPlan | SelectionPlan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
@@ -128,6 +129,7 @@ def record_of(
         ),
         ledger=None,
         discovery=None,
+        selection=None,
         steps=(),
         unstacked=None,
         content=NOTHING,
@@ -217,7 +219,7 @@ def noise_of_column(
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     query = table.asked
-    made = any(axis.column == label for axis in query.bin_axes)
+    made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
     given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
     if made or given or table.sizes is not None:
         return "call"

@@ -15,7 +15,8 @@ from dpframe.plan.plan import plan_release
 from dpframe.plan.suggestion import amounts_of
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import asking
-from dpframe.queries.kinds import By, Histogram, Keys, Query
+from dpframe.queries.binned import Histogram
+from dpframe.queries.kinds import By, Keys, Query
 from dpframe.queries.scales import linear_ends, power_ends
 from dpframe.results.suggested import mean_error
 from dpframe.results.suggested_bounds import BoundErrors

@@ -21,7 +21,7 @@ from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
-__all__ = ["Table", "TableName", "name_of", "table_of", "tables_of"]
+__all__ = ["Table", "TableName", "caps_of", "name_of", "reach_in", "table_of", "tables_of"]
 
 _LEAST_BITS = 16
 
@@ -133,7 +133,7 @@ def table_of(
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     )
     unit = declaration.unit_column
-    caps = _caps(query, declaration)
+    caps = caps_of(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
     read = _read(outputs)
     wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
@@ -141,7 +141,7 @@ def table_of(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(Output(total, wanted.index(source)) for source, total in read),
         domain=_domain(query, cells),
-        reach=_reach(declaration, query, cells, where, caps),
+        reach=reach_in(declaration, query, cells, where, caps),
         neighboring=declaration.neighboring,
         has_units=unit is not None,
         ranges=query.ranges,
@@ -194,7 +194,7 @@ def _inner(query: Query, cells: Cells) -> int:
     return len(cells.axes[-1]) if query.ranges else 1
 
 
-def _caps(query: Query, declaration: Declaration) -> Caps:
+def caps_of(query: Query, declaration: Declaration) -> Caps:
     """Return what is kept of a unit; without one, there is nothing to cap."""
     if declaration.unit_column is not None:
         return query.caps(declaration.caps)
@@ -231,6 +231,11 @@ def _total(statistic: Statistic) -> Total:
             return "variance"
         case "std":
             return "deviation"
+        case "quantile":
+            raise QueryError(
+                "quantiles are selected, not read off totals: release one query for them on its "
+                "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+            )
     assert_never(statistic)
 
 
@@ -282,9 +287,16 @@ def _source(key: SourceKey) -> Source:
     return Source(grid.lower, grid.upper, optional=own or grid.fill is None)
 
 
-def _reach(
+def reach_in(
     declaration: Declaration, query: Query, cells: Cells, where: Condition | None, caps: Caps
 ) -> Reach:
+    """Return how much of the groups of a query one unit can fill.
+
+    Raises
+    ------
+    DeclarationError
+        If no cap bounds its rows.
+    """
     # a row that nothing can leave out is always in the only cell there is
     always = declaration.unit_column is None and where is None and not cells.axes
     groups = 1 if query.margins else cells.size // _inner(query, cells)

@@ -7,6 +7,7 @@ from dpframe.arguments import is_label, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.queries.asking_margins import margins
+from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
     By,
@@ -14,7 +15,6 @@ from dpframe.queries.kinds import (
     Count,
     Deviation,
     GivenBounds,
-    Histogram,
     Keys,
     Mean,
     Rate,
@@ -24,6 +24,8 @@ from dpframe.queries.kinds import (
 )
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.quantiles import quantile
+from dpframe.queries.ranging import ranges
 from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
@@ -42,6 +44,8 @@ __all__ = [
     "histogram",
     "margins",
     "mean",
+    "quantile",
+    "ranges",
     "rate",
     "std",
     "sum",

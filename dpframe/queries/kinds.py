@@ -23,7 +23,6 @@ __all__ = [
     "Count",
     "Deviation",
     "GivenBounds",
-    "Histogram",
     "Joint",
     "Keys",
     "Mean",
@@ -78,6 +77,11 @@ class Query(ABC):
         """Groups that the query itself makes, inside those of `by`."""
         return None
 
+    @property
+    def binned(self) -> tuple[Hashable, ...]:
+        """The column whose bins these are, if there are any: known before the bins are."""
+        return () if self.bin_axis is None else (self.bin_axis.column,)
+
     def axis(self, column: Hashable, keys: pd.Index | None) -> Axis | None:
         """Return the groups of a column of `by`, from its public keys; `None` if there are none."""
         return None if keys is None else KeyAxis(column, keys)
@@ -95,8 +99,7 @@ class Query(ABC):
     @property
     def levels(self) -> set[Hashable]:
         """The levels of the index of what is released."""
-        axis = self.bin_axis
-        return {*self.by, *(() if axis is None else (axis.column,))}
+        return {*self.by, *self.binned}
 
     @property
     def options(self) -> QueryOptions:
@@ -153,7 +156,7 @@ class Query(ABC):
         conditions += [asked.condition for asked in self.outputs]
         labels = list(self.by)
         labels += [asked.column for asked in self.outputs if asked.of_column]
-        labels += [] if self.bin_axis is None else [self.bin_axis.column]
+        labels += self.binned
         labels += [name for condition in conditions if condition for name in condition.columns]
         return tuple(dict.fromkeys(labels))
 
@@ -270,29 +273,6 @@ class Deviation(_OfColumns):
     def what(self) -> str:
         """What is computed."""
         return f"standard deviation of {_listed(self.columns)}"
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram(Query):
-    """The number of rows per bin of a numeric column, by group."""
-
-    column: Hashable = field(kw_only=True)
-    bins: pd.IntervalIndex = field(kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One column."""
-        return (Asked("count", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"histogram of {self.column}"
-
-    @property
-    def bin_axis(self) -> BinAxis:
-        """The bins."""
-        return BinAxis(self.column, self.bins)
 
 
 @dataclass(frozen=True, eq=False)

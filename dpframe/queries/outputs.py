@@ -12,7 +12,7 @@ __all__ = ["NO_OPTIONS", "Asked", "KnownRows", "Objective", "QueryOptions", "Sta
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std"]
+Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "quantile"]
 """What an output says about its rows: their number, something of their values, or a share."""
 
 

@@ -91,6 +91,6 @@ def check_query(query: object, called: str = "") -> Query:
         return query
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), dpf.histogram(...), dpf.units(...), dpf.aggregate(...) or "
-        f"dpf.margins(...); got {type(query).__name__}{called}."
+        "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
+        f"dpf.aggregate(...) or dpf.margins(...); got {type(query).__name__}{called}."
     )

@@ -51,7 +51,7 @@ class UnitSizes(Query):
     @property
     def what(self) -> str:
         """What is computed."""
-        bins = "" if self.bin_axis is None else f", binned by {self.bin_axis.column}"
+        bins = "".join(f", binned by {label}" for label in self.binned)
         return f"units by the {self.cap} that they need{bins}"
 
     @property

@@ -20,8 +20,10 @@ from dpframe.results.intervals import error_of, interval
 from dpframe.results.packed import Packed, places_of
 from dpframe.results.promise import Certified, first_of
 from dpframe.results.quotients import percent
+from dpframe.results.read_quantiles import with_quantiles
 from dpframe.results.record_added import IntervalsStep, PercentStep
 from dpframe.results.record_noise import ColumnPart, RoundedPart
+from dpframe.results.record_quantiles import QuantilesStep
 from dpframe.results.record_steps import (
     HeadStep,
     RenameStep,
@@ -287,4 +289,5 @@ _ACTIONS: dict[type[Any], Callable[..., _Made]] = {
     UnstackStep: _unstacked,
     IntervalsStep: _with_intervals,
     PercentStep: _with_percent,
+    QuantilesStep: with_quantiles,
 }

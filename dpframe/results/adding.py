@@ -7,12 +7,12 @@ from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.results.actions import after
 from dpframe.results.certificate import verify
-from dpframe.results.intervals import check_flag
 from dpframe.results.quotients import column_of_shares, levels_of
 from dpframe.results.record_added import IntervalsStep, PercentStep
 from dpframe.results.wide import is_wide

@@ -5,9 +5,19 @@ from collections.abc import Hashable
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.results.promise import Certified, first_of
+from dpframe.results.promise import Certificate, Certified, first_of
+from dpframe.results.record_quantiles import QuantilesStep
 
-__all__ = ["DENOISED", "ENDS", "PERCENT", "SUFFIXES", "ends_of", "followers", "put_beside"]
+__all__ = [
+    "DENOISED",
+    "ENDS",
+    "PERCENT",
+    "SUFFIXES",
+    "ends_of",
+    "followers",
+    "put_beside",
+    "quantile_intervals",
+]
 
 DENOISED = "_denoised"
 ENDS = ("_low", "_high")
@@ -51,6 +61,33 @@ def ends_of(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int
         for at, label in enumerate(labels[size:], size)
         if isinstance(label, str) and label in mine
     }
+
+
+def quantile_intervals(
+    frame: pd.DataFrame, certificate: Certificate, level: float, *, simultaneous: bool
+) -> pd.DataFrame:
+    """Return the ends of the intervals of quantiles, which stand beside them since they were read.
+
+    Raises
+    ------
+    QueryError
+        If they are of another level, or were left out.
+    """
+    (step,) = (one for one in certificate.steps if isinstance(one, QuantilesStep))
+    if level != step.level or (simultaneous and not step.simultaneous):
+        at_once = ", simultaneous=True" if simultaneous else ""
+        raise QueryError(
+            f"these quantiles have intervals at level={step.level:g}: give that level, or read "
+            f"them off the release again, .dp.quantiles(q, level={level:g}{at_once})."
+        )
+    places = list(ends_of(frame, certificate, 0))
+    if len(places) < len(ENDS):
+        raise QueryError(
+            "the intervals of these quantiles were left out by unstack or select: call it on the "
+            "table before."
+        )
+    ends = frame.iloc[:, places]
+    return pd.DataFrame(ends.set_axis([f"{frame.columns[0]}{end}" for end in ENDS], axis=1))
 
 
 def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFrame:

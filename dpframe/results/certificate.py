@@ -14,13 +14,22 @@ import pandas as pd
 
 from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
+from dpframe.declaration.kept import kept_declaration
+from dpframe.declaration.marks import is_marked
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
 from dpframe.ledger.ledger import Ledger
 from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
 from dpframe.results.digest import Piece, digest, pieces_of
 from dpframe.results.private import is_private
-from dpframe.results.promise import FORMAT, Certificate, Certified, Concatenation, parts_of
+from dpframe.results.promise import (
+    FORMAT,
+    UNSEALED,
+    Certificate,
+    Certified,
+    Concatenation,
+    parts_of,
+)
 from dpframe.results.reading import read, schema_of_record
 from dpframe.results.recorded import check_recorded
 
@@ -42,9 +51,11 @@ _CALLS = (
     ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .with_intervals "
     "and .with_percent, and by dpf.concat"
 )
+_PRIVATE = (
+    "this frame carries no certificate: it is private, declared or made of a declared one. Release "
+    "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
+)
 _OWN = "What else is computed from it belongs in a frame of its own."
-UNSEALED = ""
-"""In place of a digest, until there is one."""
 
 C = TypeVar("C", bound=Certified)
 
@@ -111,6 +122,7 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
     if ATTRIBUTE not in frame.attrs:
         raise CertificateError(
             about_computed(frame.attrs)
+            or (_PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else None)
             or "this frame carries no certificate: it was not released by dpframe, or its attrs "
             "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
             "them; joins lose them, where .dp.with_intervals and .dp.with_percent of a release "

@@ -4,9 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dpframe.html import bounds_text, grid, unit_lines
-from dpframe.results.record import CapsPart, DiscoveryPart, LedgerPart, LossPart, UnitPart
+from dpframe.results.record import (
+    CapsPart,
+    DiscoveryPart,
+    LedgerPart,
+    LossPart,
+    SelectionPart,
+    UnitPart,
+)
 from dpframe.results.record_added import IntervalsStep, PercentStep
-from dpframe.results.record_noise import ColumnPart
+from dpframe.results.record_noise import ColumnPart, MechanismPart
+from dpframe.results.record_quantiles import QuantilesStep
 from dpframe.results.record_steps import (
     ConcatStep,
     DenoiseStep,
@@ -26,11 +34,14 @@ __all__ = [
     "about_kind",
     "about_ledger",
     "about_loss",
+    "about_mechanism",
+    "about_selection",
     "about_step",
     "columns_table",
     "discovery_rows",
     "ledger_lines",
     "loss_lines",
+    "selection_rows",
     "steps_tables",
     "unit_in_lines",
 ]
@@ -76,6 +87,24 @@ def about_discovery(found: DiscoveryPart) -> str:
     )
 
 
+def about_mechanism(mechanism: MechanismPart) -> str:
+    """Say what was done to exact numbers."""
+    if mechanism.selects:
+        return f"{mechanism.title} on exact integers"
+    return f"{mechanism.title} noise on exact integers"
+
+
+def about_selection(selected: SelectionPart) -> str:
+    """Say how quantiles were selected."""
+    rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
+    return f"among {selected.bins:,} bins in {rounds}, without error bars"
+
+
+def selection_rows(selected: SelectionPart | None) -> list[tuple[str, str]]:
+    """Say how quantiles were selected in a row of a table, if any were."""
+    return [] if selected is None else [("selected", about_selection(selected))]
+
+
 def discovery_rows(found: DiscoveryPart | None) -> list[tuple[str, str]]:
     """Say how groups were found in a row of a table, if any were."""
     return [] if found is None else [("groups", about_discovery(found))]
@@ -114,11 +143,16 @@ def ledger_lines(ledger: LedgerPart | None) -> list[str]:
 
 def about_column(column: ColumnPart) -> str:
     """Say what a released column is, and its error."""
-    error = column.std_error
-    unit = "" if column.times is None else " s"
-    shown = "one for each row" if error is None else f"{error:.6g}{unit}"
     bounds = "" if column.bounds is None else f", bounds {list(column.bounds)}"
-    return f"{column.name}: {about_kind(column)}{bounds}, standard error {shown}"
+    unit = "" if column.times is None else " s"
+    return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
+
+
+def _error(column: ColumnPart, unit: str = "") -> str:
+    """Say how large the standard error of a column is."""
+    if column.kind == "quantile":
+        return "not known"
+    return "one for each row" if column.std_error is None else f"{column.std_error:.6g}{unit}"
 
 
 def about_kind(column: ColumnPart) -> str:
@@ -136,7 +170,7 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
             about_kind(column),
             column.where or "",
             bounds_text(column.bounds),
-            "one for each row" if column.std_error is None else f"{column.std_error:.6g}",
+            _error(column),
         ]
         for column in columns
     ]
@@ -198,6 +232,14 @@ def _about_intervals(step: IntervalsStep) -> str:
     return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
 
 
+def _about_quantiles(step: QuantilesStep) -> str:
+    at_once = " for all at once" if step.simultaneous else ""
+    listed = ", ".join(f"{q:g}" for q in step.quantiles)
+    return (
+        f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
+    )
+
+
 def _about_percent(step: PercentStep) -> str:
     within = "" if step.by is None else f" by {', '.join(step.by)}"
     beside = f"beside it, with intervals at {step.level:g}"
@@ -223,6 +265,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "suggest": _about_suggestion,
     "with_intervals": _about_intervals,
     "with_percent": _about_percent,
+    "quantiles": _about_quantiles,
     "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
 }
 

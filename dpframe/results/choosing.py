@@ -157,7 +157,7 @@ def select(
         stay in order.
     columns
         The columns to keep, in order; a denoised one, an interval or a percentage beside that which
-        it was computed from.
+        it was computed from. All that are computed come after all that were released.
 
     Raises
     ------

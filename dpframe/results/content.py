@@ -1,5 +1,6 @@
 """What a frame held when its certificate was made, in short, to say later what was changed."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -24,6 +25,8 @@ _KEYS = (
     "Keys stay as they were released: relabel the column before it is declared, or the table in a "
     "copy for show."
 )
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_MOST, _ALIKE = 5, 3
 _NAMES = {"objects": "object", "booleans": "bool"}
 
 
@@ -124,11 +127,29 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     if relabeled:  # values are elsewhere by their labels alone
         return relabeled
     renamed = _renamed(found, kept)
+    return _shortened(
+        [
+            *_of_levels(found, kept),
+            *_of_labels(found, kept, renamed),
+            *(_of_rows(found, kept) or _of_values(found, kept, renamed)),
+        ]
+    )
+
+
+def _shortened(changes: list[Change]) -> list[Change]:
+    """Say of what many labels have in common only so often."""
+    alike: dict[str, list[Change]] = {}
+    for change in changes:
+        alike.setdefault(_QUOTED.sub("", change.what), []).append(change)
     return [
-        *_of_levels(found, kept),
-        *_of_labels(found, kept, renamed),
-        *(_of_rows(found, kept) or _of_values(found, kept, renamed)),
+        change
+        for of_kind in alike.values()
+        for change in (of_kind if len(of_kind) <= _ALIKE else [*of_kind[:_ALIKE], _more(of_kind)])
     ]
+
+
+def _more(changes: list[Change]) -> Change:
+    return changes[-1]._replace(what=f"and {len(changes) - _ALIKE} more")
 
 
 def _relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
@@ -247,6 +268,3 @@ def _listed(what: str, labels: list[str]) -> str:
 
 def _was(labels: list[str]) -> str:
     return "was" if len(labels) == 1 else "were"
-
-
-_MOST = 5

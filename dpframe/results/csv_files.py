@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import check_place, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, UNSEALED, verify
@@ -35,6 +35,8 @@ Label: TypeAlias = str | bool | int | float | None
 
 _FORMAT: Final = 2
 _SUFFIX = ".certificate.json"
+_FILE = "a CSV file"
+_COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
 _ANEW = "Write both files anew from the released frame with dpf.write_csv."
 _BROKEN = (  # what parsing a file that somebody changed can end in
     csv.Error,
@@ -104,7 +106,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     OSError
         If a file cannot be written.
     QueryError
-        If the path is none.
+        If the path is none, that of a compressed file, or in no folder that is there.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     ...     read_csv(f"{folder}/zones.csv").equals(released)
     True
     """
-    place = _checked(path)
+    place = check_place(_checked(path), _FILE)
     shape = _shape_of(released, verify(released))
     try:
         table = _text_of(released, shape).encode()
@@ -157,7 +159,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     FileNotFoundError, OSError
         If there is no such file, or it cannot be read.
     QueryError
-        If the path is none.
+        If the path is none, or that of a compressed file.
 
     Examples
     --------
@@ -187,8 +189,14 @@ def _checked(path: Place) -> Path:
     """Check that a path is that of a file."""
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of a CSV file, got {shown(path)}.")
-    return Path(text)
+        raise QueryError(f"path must be the path of {_FILE}, got {shown(path)}.")
+    place = Path(text)
+    if place.suffix.lower() in _COMPRESSED:
+        raise QueryError(
+            f"path must be that of a CSV file as it is, got {text!r}: nothing is compressed here. "
+            f"Use {place.stem!r}, or .dp.write_parquet, whose files are compressed."
+        )
+    return place
 
 
 def _bytes_of(place: Path) -> bytes:

@@ -108,6 +108,7 @@ def denoised(
     """
     certificate = check_before(verify(released), "denoise", allowed={"denoise", "suggest"})
     check_not_selected(certificate.discovery, "denoising")
+    certificate.mechanism.check_noise()
     check_apart(certificate, "denoise", TOGETHER)
     columns_released = described(certificate.columns, released.columns)
     how = check_denoising(

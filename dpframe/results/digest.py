@@ -9,7 +9,7 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from dpframe.arguments import is_unicode
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
 _SHORT = 16
+_MANY = 256  # rows from which on it is quicker to write each key once
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
@@ -64,11 +65,38 @@ def pieces_of(frame: pd.DataFrame) -> list[Piece]:
     return [_kind_and_data(values) for values in _parts_of(frame)]
 
 
+class _Repeated(NamedTuple):
+    """The values of a level: keys that many rows share, and which of them each row has."""
+
+    keys: pd.Index
+    codes: np.ndarray
+
+
+class _Written(bytes):
+    """A list of texts as JSON, with a number for each of them."""
+
+    words: np.ndarray
+
+
 def _parts_of(frame: pd.DataFrame) -> list[Any]:
-    index = frame.index
-    several = isinstance(index, pd.MultiIndex)
-    levels = [index.get_level_values(at) if several else index for at in range(index.nlevels)]
+    levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
     return [*levels, *(frame.iloc[:, at] for at in range(frame.shape[1]))]
+
+
+def _level(index: pd.Index, at: int) -> Any:
+    """Return the values of a level, as repeated keys where these are written as texts."""
+    if not isinstance(index, pd.MultiIndex):
+        return index
+    keys, codes = index.levels[at], np.asarray(index.codes[at])
+    plain = getattr(keys.dtype, "kind", "O") in "iufb"
+    if plain or isinstance(keys.dtype, pd.CategoricalDtype) or keys.hasnans:
+        return index.get_level_values(at)
+    # one that no row has could tell of what kind they are
+    seen = np.zeros(len(keys), bool)
+    seen[codes] = True
+    if len(codes) < _MANY or not seen.all() or codes.min() < 0:
+        return index.get_level_values(at)
+    return _Repeated(keys, codes)
 
 
 def fingerprint(kind: bytes, data: bytes | np.ndarray) -> tuple[str, str, str]:
@@ -79,7 +107,8 @@ def fingerprint(kind: bytes, data: bytes | np.ndarray) -> tuple[str, str, str]:
     seen = hashlib.sha256()
     _feed(seen, kind, data)
     short = seen.hexdigest()[:_SHORT]
-    return kind.decode(), short, f"{_sum_of(_words(data)):0{_SHORT}x}"
+    words = data.words if isinstance(data, _Written) else _words(data)
+    return kind.decode(), short, f"{_sum_of(words):0{_SHORT}x}"
 
 
 def _words(data: bytes | np.ndarray) -> np.ndarray:
@@ -123,6 +152,12 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
 
 def _kind_and_data(values: Any) -> Piece:
     """Return kind and values, the same before and after a file."""
+    if isinstance(values, _Repeated):
+        kind_of_keys, of_keys = _kind_and_data(values.keys)
+        texts = np.array(_listed_texts(values.keys), object)
+        written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
+        written.words = _words(of_keys)[values.codes]
+        return kind_of_keys, written
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
@@ -155,6 +190,11 @@ def _listed(values: Any) -> list[Any]:
 def _texts(values: Iterable[object]) -> bytes:
     """Write values as JSON: texts as they are, and all others as pairs of a kind and a text."""
     return json.dumps([v if type(v) is str else _kind_and_text(v) for v in values]).encode()
+
+
+def _listed_texts(values: Any) -> list[str]:
+    """Write each of some values as JSON, as `_texts` writes them together."""
+    return [json.dumps(v if type(v) is str else _kind_and_text(v)) for v in _listed(values)]
 
 
 def _kind_and_text(value: object) -> object:  # noqa: PLR0911  # a kind a line

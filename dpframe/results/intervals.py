@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.arguments import shown
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
-from dpframe.results.beside import ENDS
+from dpframe.results.beside import ENDS, quantile_intervals
 from dpframe.results.certificate import verify
 from dpframe.results.computed import noted
 from dpframe.results.dispersions import dispersion_interval
@@ -25,7 +25,7 @@ from dpframe.results.selected import selected_ends
 from dpframe.results.taken import ROW_BY_ROW, by_release, check_before
 from dpframe.results.wide import spread, stacked
 
-__all__ = ["check_flag", "covariance", "error_of", "half_width", "interval", "std_error"]
+__all__ = ["covariance", "error_of", "half_width", "interval", "std_error"]
 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
@@ -87,7 +87,8 @@ def interval(
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
     no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
     any size: they are all rates that a test does not reject. Those of groups that were found are
-    given that their counts were published: 1 or more, and wider near the threshold.
+    given that their counts were published: 1 or more, and wider near the threshold. Those of
+    quantiles that were read off a distribution stand beside them; they are returned as they are.
 
     Parameters
     ----------
@@ -141,6 +142,8 @@ def interval(
     cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
 
     def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
+        if any(step.step == "quantiles" for step in one.steps):
+            return quantile_intervals(long, one, level, simultaneous=bool(simultaneous))
         law = one.mechanism.distribution
         each = law.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=bool(sampling))
@@ -172,12 +175,6 @@ def _bars_of(
         columns += shown_ends(ends, values, column)
         names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
     return _like(released, columns, names)
-
-
-def check_flag(name: str, given: object) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(given, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
 
 
 def _selected(

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
-from dpframe.calls import with_keywords
+from dpframe.calls import did_you_mean, with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import verify
 from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_ratio, together
+from dpframe.results.plot_distribution import gather_distribution, is_distribution
 from dpframe.results.plot_errors import draw_errors
 from dpframe.results.plot_figure import Figure, Panel, draw_figure, is_crowded
 from dpframe.results.plot_look import Look, looks, pyplot
@@ -24,7 +25,7 @@ from dpframe.results.wide import in_rows
 __all__ = ["Kind", "plot"]
 
 Kind: TypeAlias = Literal[
-    "auto", "bar", "barh", "line", "points", "histogram", "denoised", "errors"
+    "auto", "bar", "barh", "line", "points", "histogram", "distribution", "denoised", "errors"
 ]
 
 _MOST_LABELS = 40
@@ -66,6 +67,8 @@ def plot(
     - `points`: values with error bars, without a zero.
     - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
       cover, so that wide bins are wide; heights are the released values, not densities.
+    - `distribution`: of a release of ranges, a line with a band of the numbers of rows below each
+      edge, made increasing; `auto` draws it, where there are panels enough.
     - `denoised`: the released values faintly and the denoised ones over them; rows too many to be
       labeled are sorted by the denoised value.
     - `errors`: what a suggestion predicts by candidate, with the best one marked; `auto` draws it.
@@ -133,7 +136,10 @@ def plot(
     ('count', '90% error bars: noise only, not sampling')
     """
     if not is_one_of(kind, get_args(Kind)):
-        raise QueryError(f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}.")
+        raise QueryError(
+            f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}."
+            f"{did_you_mean(kind, get_args(Kind))}"
+        )
     _check_flags(percent=percent, subplots=subplots, legend=legend)
     alone = column is None and per is None and not percent
     if kind == "errors" or (kind == "auto" and alone and suggested(released)):
@@ -146,7 +152,11 @@ def plot(
         )
     if panels is not None:
         _check_flags(panels=panels)
-    drawn = _gather(in_rows(released), column, level, per, percent=percent)
+    whole = alone and subplots and is_distribution(released) and _has_panels(released)
+    if kind == "distribution" or (kind == "auto" and whole):
+        drawn, kind = [gather_distribution(released, level)], "line"
+    else:
+        drawn = _gather(in_rows(released), column, level, per, percent=percent)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
         drawn = [together(drawn)]
@@ -165,6 +175,11 @@ def plot(
     return draw_figure(
         Figure(arranged, f"{100 * level:.10g}% {marks}: {caption}", title, legend, ax, figsize)
     )
+
+
+def _has_panels(released: pd.DataFrame) -> bool:
+    """Whether all groups of a release of ranges can have panels."""
+    return _group_count(released.index) <= _MOST_PANELS
 
 
 def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.queries.timescale import in_seconds
+from dpframe.results.beside import PERCENT, followers
 from dpframe.results.certificate import certificate_of, verify
 from dpframe.results.intervals import interval
 from dpframe.results.plot_places import text
@@ -16,7 +18,7 @@ from dpframe.results.plot_scale import NUMBERS, Scale, duration_scale, seconds_a
 from dpframe.results.promise import Certified, first_of, parts_of
 from dpframe.results.quotients import percent, ratio
 
-__all__ = ["Drawn", "gather", "gather_percent", "gather_ratio", "locate", "together"]
+__all__ = ["Drawn", "caption_of", "gather", "gather_percent", "gather_ratio", "locate", "together"]
 
 _ENDS = ["value", "low", "high"]
 
@@ -62,10 +64,21 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     if column is not None and not is_one_of(column, raw):
         raise UnknownColumnError(
             f"column must be one of the released columns {raw}, got {shown(column)}."
+            f"{_instead(released, column, raw)}"
         )
     place = 0 if column is None else raw.index(column)
     partner = f"{raw[place]}_denoised"
     return place, size + derived.index(partner) if partner in derived else None
+
+
+def _instead(released: pd.DataFrame, column: Hashable, raw: list[Hashable]) -> str:
+    """Say how to draw percentages that are in the table, or which column may be meant."""
+    certificate = verify(released)
+    for place, label in enumerate(raw):
+        for later, suffix in followers(released, certificate, place).items():
+            if suffix == PERCENT and is_one_of(column, [released.columns[later]]):
+                return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
+    return did_you_mean(column, raw)
 
 
 def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> list[Drawn]:
@@ -98,7 +111,7 @@ def _of_column(
         scale.named(text(label)),
         _drawable(numbers, released.index),
         scale,
-        _caption(certificate, [place]),
+        caption_of(certificate, [place]),
     )
 
 
@@ -110,7 +123,7 @@ def gather_ratio(
     table = ratio(released, label, per, level)
     certificate = certificate_of(released)
     both = [locate(released, one)[0] for one in (label, per)]
-    return [_of_table(table, label, f"{text(label)} / {text(per)}", _caption(certificate, both))]
+    return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
 
 
 def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float) -> list[Drawn]:
@@ -118,7 +131,7 @@ def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float
     table = percent(released, column, level)
     place = locate(released, column)[0]
     label, certificate = released.columns[place], certificate_of(released)
-    caption = _caption(certificate, [place])
+    caption = caption_of(certificate, [place])
     return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
 
 
@@ -182,7 +195,7 @@ def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
     return table
 
 
-def _caption(certificate: Certified, places: list[int]) -> str:
+def caption_of(certificate: Certified, places: list[int]) -> str:
     """Say what intervals are about, and what they leave out."""
     releases = parts_of(certificate)
     columns = [one.columns[place] for one in releases for place in places]

@@ -12,12 +12,20 @@ from dpframe.results import certificate_words as words
 from dpframe.results.content import ContentPart
 from dpframe.results.packed import BlockName, Packed, places_of
 from dpframe.results.reading import Digest, Identifier, Limits, Part, plain, require
-from dpframe.results.record import DiscoveryPart, LedgerPart, LossPart, QueryPart, UnitPart
+from dpframe.results.record import (
+    DiscoveryPart,
+    LedgerPart,
+    LossPart,
+    QueryPart,
+    SelectionPart,
+    UnitPart,
+)
 from dpframe.results.record_noise import ColumnPart, MechanismPart
 from dpframe.results.record_steps import StepPart, UnstackedPart
 
 __all__ = [
     "FORMAT",
+    "UNSEALED",
     "Certificate",
     "Certified",
     "Concatenation",
@@ -27,6 +35,9 @@ __all__ = [
 ]
 
 FORMAT: Final = 3
+UNSEALED: Final = ""
+"""In place of a digest, until there is one."""
+
 Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
 
 
@@ -74,6 +85,8 @@ class Certificate(Part):
         nothing adds up several releases but the reader.
     discovery
         How groups were found that were not known beforehand; null: all were.
+    selection
+        How quantiles were selected, to which no noise was added; null: numbers have noise.
     steps
         What this library did with the release afterwards, in order, without the data.
     unstacked
@@ -110,6 +123,7 @@ class Certificate(Part):
     privacy_loss: LossPart
     ledger: LedgerPart | None
     discovery: DiscoveryPart | None
+    selection: SelectionPart | None
     steps: tuple[StepPart, ...]
     unstacked: UnstackedPart | None
     content: ContentPart
@@ -123,6 +137,11 @@ class Certificate(Part):
         require(
             self.unstacked is None or len(self.columns) == 1, "cells of one column are unstacked"
         )
+        selected = [column.kind == "quantile" for column in self.columns]
+        require(self.mechanism.selects == (self.selection is not None), "selecting is described")
+        read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
+        alone = set(selected) == {read} or not self.digest
+        require(alone, "quantiles alone are selected or read off")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
@@ -142,12 +161,14 @@ class Certificate(Part):
             f"  query         {self.query.words}",
             f"  privacy unit  {', '.join(unit)}",
             f"  neighbors     {self.neighboring}",
-            f"  mechanism     {self.mechanism.title} noise on exact integers",
+            f"  mechanism     {words.about_mechanism(self.mechanism)}",
             f"  privacy loss  {words.about_loss(self.privacy_loss)}",
             *(f"  column        {words.about_column(column)}" for column in self.columns),
         ]
         if self.discovery is not None:
             lines.append(f"  groups        {words.about_discovery(self.discovery)}")
+        if self.selection is not None:
+            lines.append(f"  selected      {words.about_selection(self.selection)}")
         if self.ledger is not None:
             lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
         lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
@@ -160,10 +181,11 @@ class Certificate(Part):
             ("query", self.query.words),
             ("privacy unit", words.unit_in_lines(self.privacy_unit)),
             ("neighbors", self.neighboring),
-            ("mechanism", f"{self.mechanism.title} noise on exact integers"),
+            ("mechanism", words.about_mechanism(self.mechanism)),
             ("privacy loss", words.loss_lines(self.privacy_loss)),
             ("ledger", words.ledger_lines(self.ledger)),
             *words.discovery_rows(self.discovery),
+            *words.selection_rows(self.selection),
             ("released", [self.released_at, self.library, self.release_id]),
             ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
         ]

@@ -296,6 +296,7 @@ def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | N
 
 def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, called: str) -> int:
     """Find a released count or sum by its label."""
+    certificate.mechanism.check_noise()
     labels = list(released.columns[: len(certificate.columns)])
     places = [place for place, known in enumerate(labels) if is_one_of(label, [known])]
     if len(places) != 1:

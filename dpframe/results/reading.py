@@ -169,8 +169,9 @@ def schema_of_record(kind: type[Part]) -> dict[str, Any]:
         for field, rules in described["properties"].items():
             rules.pop("title", None)
             rules["description"] = fields[field]
-            if "patternProperties" in rules:
-                rules["additionalProperties"] = False
+            for form in (rules, *rules.get("anyOf", ())):
+                if "patternProperties" in form:
+                    form["additionalProperties"] = False
     return schema
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "LossPart",
     "OptionsPart",
     "QueryPart",
+    "SelectionPart",
     "UnitPart",
 ]
 
@@ -206,6 +207,35 @@ class DiscoveryPart(Part):
     max_labels: AtLeastOne
     dtypes: tuple[Annotated[str, OneOf(get_args(LabelKind))], ...]
     max_length: AtLeastOne
+
+
+@dataclass(frozen=True)
+class SelectionPart(Part):
+    """How quantiles were selected.
+
+    The bin was taken with the largest sum of its utility and geometric noise (permute-and-flip).
+    The utility is minus the number of rows between the bin and the quantile.
+
+    Parameters
+    ----------
+    quantiles
+        The quantiles, in the order of their rows.
+    bins
+        How many bins lie between the bounds, of equal width.
+    rounds
+        How many selections came one after the other, each for the same part of epsilon: later
+        quantiles were selected on one side of earlier ones.
+    scales
+        Scale of the noise by quantile, in rows.
+    """
+
+    quantiles: Annotated[tuple[Annotated[float, Limits(gt=0, lt=1)], ...], Limits(min_length=1)]
+    bins: AtLeastOne
+    rounds: AtLeastOne
+    scales: tuple[NotNegative, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
 
 
 @dataclass(frozen=True)

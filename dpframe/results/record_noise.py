@@ -10,7 +10,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
+from dpframe.errors import QueryError
 from dpframe.privacy.laws import LAWS, Law, law_named
+from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.outputs import Statistic
 from dpframe.results.packed import BlockName, Packed, unpack
 from dpframe.results.read_off import MomentsPart, RatioPart
@@ -130,7 +132,7 @@ class ColumnPart(Part):
         By how much one standard deviation of each measured block moves this column: utility of
         whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
         the error of rows that were given, and those below it for rounding a column to whole
-        numbers.
+        numbers. Null for quantiles, which were selected or read off many numbers.
     ratio
         What a mean or a rate was read off; null for other columns.
     moments
@@ -149,7 +151,7 @@ class ColumnPart(Part):
     integer: bool
     noise: NoisePart | None
     std_error: NotNegative | None
-    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)] | None
     ratio: RatioPart | None
     moments: MomentsPart | None
     rounded: RoundedPart | None
@@ -168,6 +170,8 @@ class ColumnPart(Part):
         require(self.is_mean or self.ratio is None, "means and rates alone are ratios")
         spread = self.kind in ("var", "std")
         require(spread or self.moments is None, "variances alone are read off moments")
+        quantile = self.kind == "quantile"
+        require(quantile == (self.loadings is None), "quantiles alone have no loadings")
         require(not (spread and self.times), "variances are not times")
 
     @property
@@ -196,8 +200,26 @@ class ColumnPart(Part):
 
     @property
     def deviations(self) -> dict[str, float | np.ndarray]:
-        """By block, what its noise does to the values: one number, or one for each row."""
+        """By block, what its noise does to the values: one number, or one for each row.
+
+        Raises
+        ------
+        QueryError
+            If these are quantiles.
+        """
+        if self.loadings is None:
+            raise _no_errors()
         return {block: unpack(loading) for block, loading in self.loadings.items()}
+
+
+def _no_errors() -> QueryError:
+    return QueryError(
+        "quantiles that were selected have no error bars: no noise was added to them, and how far "
+        "off they are depends on rows that are not released. For intervals, release the "
+        "distribution, .dp.ranges(...), and read quantiles off that; .dp.preview says by how "
+        "many rows selected ones may be off. Those read off have no standard error, but intervals "
+        "beside them."
+    )
 
 
 @dataclass(frozen=True)
@@ -216,6 +238,7 @@ class MechanismPart(Part):
     law
         Law of the noise on every measured integer: a Gaussian, rounded, the discrete Laplace law,
         or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
+        Geometric: of the utilities of bins, of which one was selected.
     scales
         Scale of the noise of each measured block, by its number, on its integers. 0: the relation
         of neighbors makes the block public.
@@ -228,20 +251,38 @@ class MechanismPart(Part):
         its blocks have no scale of their own. Null: rows were measured one by one.
     """
 
-    name: Annotated[str, OneOf(MECHANISMS)]
+    name: Annotated[str, OneOf((*MECHANISMS, SELECT))]
     title: Text
-    law: Annotated[str, OneOf(LAWS)]
+    law: Annotated[str, OneOf((*LAWS, GEOMETRIC))]
     scales: Mapping[BlockName, NotNegative]
     groups: tuple[tuple[BlockName, ...], ...]
     joined: bool
     structure: StructurePart | None
 
     def __post_init__(self) -> None:
-        require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")
+        law = GEOMETRIC if self.selects else MECHANISMS[self.name].law.name
+        require(self.law == law, "the law is that of the mechanism")
+        require(not (self.selects and self.scales), "what is selected has no noise")
         grouped = [block for group in self.groups for block in group]
         require(len(set(grouped)) == len(grouped), "a block is in one group")
         require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
         require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
+
+    @property
+    def selects(self) -> bool:
+        """Whether it selects values, in place of adding noise to them."""
+        return self.name == SELECT
+
+    def check_noise(self) -> None:
+        """Refuse what is about noise, where values were selected.
+
+        Raises
+        ------
+        QueryError
+            If they were.
+        """
+        if self.selects:
+            raise _no_errors()
 
     def drawn_together(self, rows: int, common: Collection[str]) -> list[tuple[str, ...]]:
         """Return the groups, with each block as often as it has coordinates in them.
@@ -262,5 +303,12 @@ class MechanismPart(Part):
 
     @property
     def distribution(self) -> Law:
-        """The law of the noise, by which intervals are made."""
+        """The law of the noise, by which intervals are made.
+
+        Raises
+        ------
+        QueryError
+            If values were selected.
+        """
+        self.check_noise()
         return law_named(self.law)

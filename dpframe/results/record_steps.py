@@ -12,6 +12,7 @@ from dpframe.denoise.methods import METHODS
 from dpframe.results.packed import Packed, places_of
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
 from dpframe.results.record_added import IntervalsStep, PercentStep
+from dpframe.results.record_quantiles import QuantilesStep
 
 __all__ = [
     "ConcatStep",
@@ -366,4 +367,5 @@ StepPart: TypeAlias = (
     | ConcatStep
     | IntervalsStep
     | PercentStep
+    | QuantilesStep
 )

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpframe.arguments import a_type, no_ledger, visible
+from dpframe.arguments import a_type, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
@@ -113,6 +112,7 @@ def report(
         raise QueryError(f"title must be a text, got {a_type(title)}.")
     if not isinstance(percent, bool):
         raise QueryError(f"percent must be True or False, got percent={percent!r}.")
+    place = None if path is None else check_place(path, "a page")
     template = _template()
     tables = [
         table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
@@ -131,8 +131,8 @@ def report(
         ledger=None if status is None else _history(status, tables),
         checks=_checks(tables, ledger),
     )
-    if path is not None:
-        Path(path).write_text(page, encoding="utf-8", newline="\n")
+    if place is not None:
+        place.write_text(page, encoding="utf-8", newline="\n")
     if not sound:
         wrong = ", ".join(table.name for table in tables if not table.stamp.sound)
         warnings.warn(

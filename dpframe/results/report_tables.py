@@ -27,6 +27,9 @@ from dpframe.results.wide import in_rows
 __all__ = ["ColumnView", "RowView", "Stamp", "TableView", "tables_of"]
 
 
+_MOST_NAMES = 5
+
+
 @dataclass(frozen=True)
 class Stamp:
     """Whether a table is what was released, and in the ledger.
@@ -260,7 +263,8 @@ def _percentages(
     asked: bool,
 ) -> tuple[dict[int, pd.DataFrame], list[str]]:
     """Return percentages of the totals of columns, and why there are none of others."""
-    found, notes = {}, []
+    found: dict[int, pd.DataFrame] = {}
+    without: dict[str, list[str]] = {}
     for place, part in enumerate(certificate.columns):
         if not asked or not part.is_total or place in there:
             continue
@@ -268,5 +272,11 @@ def _percentages(
         try:
             found[place] = percent(released, label, level)[["estimate", "low", "high"]]
         except QueryError as error:
-            notes.append(f"No percentages of {label}: {error}")
-    return found, notes
+            without.setdefault(str(error), []).append(str(label))
+    return found, [f"No percentages of {_few(names)}: {why}" for why, names in without.items()]
+
+
+def _few(labels: Sequence[str]) -> str:
+    """Name some labels, and say how many more there are."""
+    more = f" and {len(labels) - _MOST_NAMES} more" if len(labels) > _MOST_NAMES else ""
+    return f"{', '.join(labels[:_MOST_NAMES])}{more}"

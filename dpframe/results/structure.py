@@ -5,7 +5,6 @@ As in `record`, docstrings are the descriptions of the JSON Schema.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Literal
 
 from dpframe.results.packed import BlockName
@@ -62,7 +61,7 @@ class StructurePart(Part):
         places = [place for layer in self.layers for place in layer]
         require(all(place < known for place in places), "layers are along axes that there are")
 
-    @cached_property
+    @property  # records say what their attributes are: nothing is kept beside
     def described(self) -> Mapping[str, Structure]:
         """What is known of the noise of each block."""
         return {

@@ -14,6 +14,7 @@ from dpframe.results.read_off import MomentsPart, RatioPart
 from dpframe.results.record_noise import ColumnPart
 
 __all__ = [
+    "ADDED_OR_RENAMED",
     "CELLS_AS_RELEASED",
     "FEWER_ROWS",
     "ROW_BY_ROW",
@@ -27,6 +28,9 @@ __all__ = [
 
 _ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})
 """Steps that put columns beside those released."""
+
+ADDED_OR_RENAMED = _ADDED | {"rename"}
+"""Steps after which all cells are where they were."""
 
 FEWER_ROWS = frozenset({"head", "tail", "select"})
 """Steps after which rows may be missing."""
@@ -160,7 +164,7 @@ def _changed(column: ColumnPart, change: _Change) -> ColumnPart:
     """Change all that is said about a column row by row."""
     return replace(
         column,
-        loadings=_each(column.loadings, change),
+        loadings=None if column.loadings is None else _each(column.loadings, change),
         ratio=None if column.ratio is None else _ratio(column.ratio, change),
         moments=None if column.moments is None else _moments(column.moments, change),
     )

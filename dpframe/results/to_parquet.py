@@ -2,13 +2,12 @@
 
 import io
 import os
-from pathlib import Path
 
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
-from dpframe.errors import CertificateError, DPFrameError, QueryError
+from dpframe.errors import CertificateError, DPFrameError
 from dpframe.results.certificate import verify
 
 __all__ = ["write_parquet"]
@@ -38,7 +37,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written.
     QueryError
-        If the path is none.
+        If the path is none, or in no folder that is there.
 
     Examples
     --------
@@ -52,11 +51,9 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     >>> dpf.verify(back) == released.dp.certificate
     True
     """
-    place = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    if not isinstance(place, str) or not place:
-        raise QueryError(f"path must be the path of a Parquet file, got {shown(path)}.")
+    place = check_place(path, "a Parquet file")
     verify(released)
-    Path(place).write_bytes(_bytes_of(released))
+    place.write_bytes(_bytes_of(released))
 
 
 def _bytes_of(released: pd.DataFrame) -> bytes:

@@ -13,9 +13,11 @@ from dpframe.strategies import (
     independent,
     margin_tables,
     margins,
+    node_tree,
     pair,
     sparse,
     spread,
+    tree,
 )
 from dpframe.strategies.base import (
     Design,
@@ -44,8 +46,10 @@ __all__ = [
     "independently",
 ]
 
-MechanismName: TypeAlias = Literal["auto", "gaussian", "correlated", "laplace", "box", "classical"]
-"""What a release may be asked for: the best of them, or one of `MECHANISMS`."""
+MechanismName: TypeAlias = Literal[
+    "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
+]
+"""What a release may be asked for: the best of them, one of `MECHANISMS`, or to select."""
 
 Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""
@@ -97,8 +101,8 @@ class Mechanism:
 
 
 _SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
-_CONTRASTS = (margins.apart, margins.paired)
-_TABLES = (margin_tables.apart, margin_tables.paired)
+_CONTRASTS = (margins.apart, margins.paired, tree.design)
+_TABLES = (margin_tables.apart, margin_tables.paired, node_tree.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {

@@ -92,7 +92,9 @@ class Lattice:
         """
         return math.prod(float((1 / squared_lengths(n) ** 2).sum()) for n in self.shape(table))
 
-    def described(self, table: int, taus: Mapping[Layer, float], rounding: float) -> Structure:
+    def described(
+        self, table: int, taus: Mapping[Layer, float], scale: float, rounding: float
+    ) -> Structure:
         """Say what the covariance of the cells of a table is, by the position of the table."""
         axes = self.domain.margins[table]
         own = list(subsets(self.tables[table]))
@@ -100,7 +102,7 @@ class Lattice:
             kind="margins",
             sizes=self.shape(axes),
             layers=tuple(tuple(axes.index(axis) for axis in layer) for layer in own),
-            tau=tuple(taus[layer] for layer in own),
+            tau=tuple(scale * taus[layer] for layer in own),
             rounding=rounding,
         )
 
@@ -142,7 +144,8 @@ class Lattice:
         along = np.empty(self.shape(table))
         for layer in subsets(table):
             along[place(table, layer)] = measured[layer]
-        return restored(along, range(len(table)))
+        cells: np.ndarray = restored(along, range(len(table))) + 0.0  # no zero is negative
+        return cells
 
     def _apart(self, axes: Sequence[int]) -> Layer:
         return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)

@@ -89,7 +89,7 @@ class TableLayers:
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table."""
-        squares = self._squares(scale)
+        squares = {layer: tau**2 for layer, tau in _taus(self, scale).items()}
         return [math.sqrt(self.lattice.variance(table, squares)) for table in self.lattice.tables]
 
     def compared(self, scale: float) -> list[float]:
@@ -98,21 +98,19 @@ class TableLayers:
 
     def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
-        taus = {layer: math.sqrt(square) for layer, square in self._squares(scale).items()}
-        return self.lattice.described(table, taus, 0.0)
-
-    def _squares(self, scale: float) -> dict[Layer, float]:
-        """By layer, the variance of contrasts of length 1."""
-        found = dict.fromkeys(self.lattice.layers, 0.0)
-        for table, share, own in zip(self.lattice.tables, self.shares, self._weights, strict=True):
-            variance = self.law.standard_deviation(scale * (_ABOVE / share)) ** 2
-            for layer, weight in own.items():
-                found[layer] += weight**2 * variance / self.lattice.spread(table, layer)
-        return found
+        return self.lattice.described(table, _taus(self, scale), 1.0, 0.0)
 
     @cached_property
     def _sizes(self) -> list[int]:
         return [self.lattice.size(table) for table in self.lattice.tables]
+
+    @cached_property
+    def spreads(self) -> list[dict[Layer, float]]:
+        """By table, what variance 1 of its cells adds to that of contrasts of length 1."""
+        return [
+            {layer: weight**2 / self.lattice.spread(table, layer) for layer, weight in own.items()}
+            for table, own in zip(self.lattice.tables, self._weights, strict=True)
+        ]
 
     @cached_property
     def _weights(self) -> list[dict[Layer, float]]:
@@ -128,6 +126,17 @@ class TableLayers:
         return [
             {layer: precision / whole[layer] for layer, precision in own.items()} for own in told
         ]
+
+
+@lru_cache(64)  # every table is described from the same
+def _taus(layers: TableLayers, scale: float) -> dict[Layer, float]:
+    """Return by layer the standard deviation of contrasts of length 1."""
+    found = dict.fromkeys(layers.lattice.layers, 0.0)
+    for share, own in zip(layers.shares, layers.spreads, strict=True):
+        variance = layers.law.standard_deviation(scale * (_ABOVE / share)) ** 2
+        for layer, spread in own.items():
+            found[layer] += spread * variance
+    return {layer: math.sqrt(square) for layer, square in found.items()}
 
 
 @lru_cache(16)

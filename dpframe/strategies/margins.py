@@ -35,7 +35,7 @@ __all__ = ["ContrastLayers", "apart", "paired"]
 
 _ROUNDING = 1 / 12
 _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most
-_MOST_EXACT = 13  # axes whose patterns of differences are compared in whole numbers
+_MOST_EXACT = 16  # axes whose patterns of differences are compared in whole numbers
 _MOST_AXES = 20  # and those whose patterns are compared at all
 
 
@@ -116,8 +116,7 @@ class ContrastLayers:
 
     def described(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
-        taus = {layer: scale * tau for layer, tau in self._taus.items()}
-        return self.lattice.described(table, taus, _ROUNDING)
+        return self.lattice.described(table, self._taus, scale, _ROUNDING)
 
     @cached_property
     def _tau(self) -> list[float]:

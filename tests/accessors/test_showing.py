@@ -155,7 +155,7 @@ def test_labels_cannot_write_to_the_terminal():
         ("average", r"\.dp\.mean\("),
         ("value_counts", r"\.dp\.count\("),
         ("groupby", "by="),
-        ("median", r"\.dp\.histogram\("),
+        ("percentile", r"\.dp\.quantile\("),
         ("counts", r"Did you mean \.dp\.count\?"),
         ("intervall", r"Did you mean \.dp\.interval\?"),
         ("zzz", r"It has aggregate, budget, count, declar"),
@@ -185,8 +185,8 @@ def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
         ("map", "Keys and numbers stay as they were released"),
         ("swaplevel", "Levels stay in the order of by="),
         ("intervall", r"Did you mean \.dp\.interval\?"),
-        ("average", "It has certificate, "),
-        ("counts", "It has certificate, "),
+        ("average", "It has between, certificate, "),
+        ("counts", "It has between, certificate, "),
     ],
 )
 def test_wrong_names_of_released_frames_are_answered_at_no_cost(frame, name, words):

@@ -33,7 +33,7 @@ def test_gaussian_covariances(weights, scale):
 @pytest.mark.parametrize("scale", [0.2, 5.0])
 def test_covariances_of_reconciled_tables(scale):
     layers = margin_tables._layers(domain_of(SIZES, TABLES), LAPLACE)
-    squares = layers._squares(scale)
+    squares = {layer: tau**2 for layer, tau in margin_tables._taus(layers, scale).items()}
     expected = shared_covariance(layers, TABLES, squares, 0.0)
     # noise of one cell has a kurtosis of 6 at most here, so that the largest standard error is
     # .36 %: 2.5 % is passed in one run of 1e9

@@ -2,7 +2,8 @@
 
 Run with `python tests/benchmarks/compare.py`; `--quick` does everything on small data. Each library
 has its own environment, made on first use. Libraries take turns in each setting. Results are kept
-in the scratch folder as they come; `--continue` goes on after an interruption.
+in the scratch folder as they come; `--continue` goes on after an interruption. Margins and
+quantiles are compared on real columns, read from the folder of `--data`, and left out without it.
 """
 
 import argparse
@@ -41,6 +42,25 @@ LABELS = (1, 2, 3, 10)  # of one unit
 FINDERS = (("dpframe", ""), ("opendp", ""), ("pipeline_dp", ""), ("pipeline_dp", "keys alone"))
 RELEASES = (1, 20, 100)
 DELTAS = (1e-6, 0.0)
+MARGINS = {  # variants, and how many releases each has
+    ("dpframe", "raw"): 20,
+    ("dpframe", "consistent"): 20,
+    ("opendp", "all pairs"): 5,
+    ("opendp", "all pairs, fitted"): 1,
+    ("opendp", "MST"): 3,
+    ("opendp", "AIM, 1 MB"): 1,
+    ("opendp", "AIM"): 1,
+}
+COLUMNS = ("weight", "amount", "distance")
+QUANTILES = (
+    ("dpframe", "tree"),
+    ("dpframe", "select"),
+    ("opendp", "candidates"),
+    ("opendp", "tree"),
+    ("pipeline_dp", "laplace"),
+    ("pipeline_dp", "gaussian"),
+    ("diffprivlib", "each"),
+)
 SLOW = {"pipeline_dp": 10, "smartnoise": 4}  # fewer draws, by this factor
 Case = dict[str, object]
 
@@ -48,7 +68,7 @@ Case = dict[str, object]
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """List everything to be measured; the libraries of a setting follow one another."""
     for part, table, sizes in (
-        ("memory", MEMORY, options.sizes),
+        ("memory", MEMORY, [] if options.skip_memory else options.sizes),
         ("files", FILES, [] if options.skip_files else options.file_sizes),
     ):
         for rows in sizes:
@@ -60,6 +80,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                             yield {**shared, "library": library, "variant": variant}
     if not options.skip_accuracy:
         yield from accuracies(options)
+    if options.data:
+        yield from on_real_columns(options)
 
 
 def accuracies(options: argparse.Namespace) -> Iterator[Case]:
@@ -83,6 +105,32 @@ def accuracies(options: argparse.Namespace) -> Iterator[Case]:
                 "library": library,
                 "variant": variant,
                 "samples": options.samples,
+            }
+
+
+def on_real_columns(options: argparse.Namespace) -> Iterator[Case]:
+    """List the margins and the quantiles that are to be compared."""
+    for delta, (way, samples) in itertools.product(DELTAS, MARGINS.items()):
+        if way[0] in options.libraries:
+            yield {
+                "part": "margins",
+                "table": "adult",
+                "delta": delta,
+                "library": way[0],
+                "variant": way[1],
+                "samples": 1 if options.quick else samples,
+            }
+    asked = itertools.product(COLUMNS, ("median", "deciles"), DELTAS, QUANTILES)
+    for column, statistic, delta, (library, variant) in asked:
+        if library in options.libraries and (delta or variant != "gaussian"):
+            yield {
+                "part": "quantiles",
+                "table": column,
+                "statistic": statistic,
+                "delta": delta,
+                "library": library,
+                "variant": variant,
+                "samples": 5 if options.quick else 100,
             }
 
 
@@ -132,6 +180,15 @@ def folder_of(case: Case, options: argparse.Namespace, python: str) -> Path:
     return folder
 
 
+def real_columns(options: argparse.Namespace, python: str) -> Path:
+    """Return the folder of the real columns, written if it is not there."""
+    folder: Path = options.scratch / "real"
+    if not folder.exists():
+        command = [python, str(PEERS / "peer_tables.py"), str(options.data), str(folder)]
+        subprocess.run(command, check=True)
+    return folder
+
+
 def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> Case:
     """Run one case in its environment."""
     library = "dpframe" if case["library"] == "pandas" else str(case["library"])
@@ -140,6 +197,9 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
         return {"failed": f"not installed: {environment['reason']}"}
     if case["part"] in {"accuracy", "unknown"}:
         script, arguments = f"{case['part']}_{library}.py", case
+    elif case["part"] in {"margins", "quantiles"}:
+        folder = real_columns(options, str(made["dpframe"]["python"]))
+        script, arguments = f"{case['part']}_{library}.py", {**case, "folder": str(folder)}
     else:
         folder = folder_of(case, options, str(made["dpframe"]["python"]))
         script, arguments = f"run_{case['library']}.py", {**case, "folder": str(folder)}
@@ -165,7 +225,8 @@ def machine() -> Case:
 
 def identity(case: Case) -> str:
     """Say which case it is; results have further fields."""
-    names = "part library variant task rows keys statistic releases delta labels samples".split()
+    fields = "part library variant task rows keys table statistic releases delta labels samples"
+    names = fields.split()
     return json.dumps([case.get(name) for name in names])
 
 
@@ -196,6 +257,8 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one process")
     parser.add_argument("--memory", type=float, default=14, help="gigabytes for one process")
+    parser.add_argument("--data", type=Path, help="folder of the real columns")
+    parser.add_argument("--skip-memory", action="store_true")
     parser.add_argument("--skip-files", action="store_true")
     parser.add_argument("--skip-accuracy", action="store_true")
     parser.add_argument("--quick", action="store_true", help="100,000 rows and few draws")
@@ -222,6 +285,8 @@ def main() -> None:
         for library in LIBRARIES
         if library in libraries
     }
+    if not options.data:
+        print("margins and quantiles are left out: --data names the folder of the real columns")
     if made["dpframe"]["reason"]:
         sys.exit(f"no environment for dpframe: {made['dpframe']['reason']}")
     done = {identity(result) for result in results}

@@ -14,7 +14,7 @@ from dpframe.engines import engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.plan.tables import table_of
 from dpframe.privacy import noise
-from dpframe.queries.kinds import Histogram
+from dpframe.queries.binned import Histogram
 from dpframe.queries.margins import Margins
 from dpframe.queries.tasks import BinAxis, KeyAxis
 from dpframe.queries.where import Condition

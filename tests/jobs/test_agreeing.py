@@ -147,6 +147,12 @@ def test_bins_of_dates_hold_times_without_offset(tmp_path, stored, edge):
         plan.read_text().replace('column = "zone"', f'column = "zone"\nbins = [{edges}]')
     )
     job = read_plan(plan, MARCH)
+    if stored == edge == "datetime-utc" and pd.__version__.startswith("2."):
+        with pytest.raises(
+            PlanFileError, match=r"does not read .* as it is. Let files end in .csv"
+        ):
+            preview_job(job)  # pandas 2 reads such bins in another way than it wrote them
+        return
     if (stored == "datetime-utc") == (edge == "datetime-utc"):
         assert preview_job(job).fits
         return

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import QueryError
+from dpframe.errors import CallError, QueryError
 from dpframe.queries.bins import check_bins
 from dpframe.queries.together import NOT_OUTPUTS
 
@@ -45,12 +45,20 @@ def test_columns_are_named_by_a_label_or_a_list_of_them(by, expected):
 @pytest.mark.parametrize("name", ["by", "columns"])
 @pytest.mark.parametrize(
     "value",
-    [{"zone", "day"}, frozenset({"zone"}), SECRET, SECRET.to_frame(), [["zone"]], ("a", [])],
+    [{"zone", "day"}, frozenset({"zone"}), SECRET, [["zone"]], ("a", [])],
 )
 def test_other_things_name_no_columns(name, value):
     with pytest.raises(QueryError, match=f"^{name} must be a column label or a list") as caught:
         dpf.count(by=value) if name == "by" else dpf.sum(value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_frame_names_no_columns():
+    with pytest.raises(CallError, match="takes no frame") as caught:
+        dpf.sum(SECRET.to_frame())
+    assert "secret" not in str(caught.value)
+    with pytest.raises(QueryError, match=r"^by must be a column label or a list"):
+        dpf.count(by=SECRET.to_frame())
 
 
 def test_a_column_is_named_once():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import CertificateError, UnreadableCertificateError
+from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, FORMAT, attach, certificate_of
 from dpframe.results.digest import digest
 from dpframe.results.packed import pack, unpack
@@ -171,6 +171,35 @@ def test_copies_are_certified():
 def test_what_was_not_released_has_no_certificate(frame):
     with pytest.raises(CertificateError, match=r"carries no certificate|whole released DataFrame"):
         dpf.verify(frame)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        dpf.verify,
+        lambda f: f.dp.interval(),
+        lambda f: f.dp.round(),
+        lambda f: f.dp.plot(),
+        lambda f: f.dp.report("page.html"),
+        lambda f: f.dp.write_csv("table.csv"),
+        lambda f: f.dp.percent(),
+        dpf.std_error,
+    ],
+)
+def test_private_frames_are_to_be_released_first(call, derived, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = trips()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    with pytest.raises(CertificateError, match=r"is private.* Release first, for instance \.dp\.c"):
+        call(frame.head(2) if derived else frame)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ask", [lambda f: f.dp.sum("count"), lambda f: f.dp.count(share=3)])
+def test_releases_are_no_private_frames_whatever_is_to_be_spent(ask):
+    with pytest.raises(DeclarationError, match=r"carries a certificate.*\.dp\.select, .* steps"):
+        ask(released())
 
 
 @pytest.mark.parametrize("version", [1, FORMAT + 1, 99])

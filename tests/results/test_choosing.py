@@ -173,7 +173,7 @@ def test_denoised_columns_stay_with_those_they_were_made_of():
 def test_what_is_computed_from_all_rows_is_computed_before_rows_go():
     frame = released("several")
     few = frame.dp.head(2)
-    with pytest.raises(QueryError, match=r"percent takes .* before head: .*aggregate"):
+    with pytest.raises(QueryError, match=r"percent takes .* before head: .*by='year'"):
         few.dp.percent("flights")
     with pytest.raises(QueryError, match="denoise takes the table as it was before head"):
         few.dp.denoise()

@@ -155,6 +155,26 @@ def test_frames_without_attrs_are_told_where_they_were_lost():
         dpf.verify(frame)
 
 
+def test_what_many_columns_have_in_common_is_said_of_some():
+    zones = {f"z{i}": dpf.count(where=f"zone == 'z{i}'") for i in range(12)}
+    frame = dpf.release(
+        pd.DataFrame({"zone": ["z1"], "day": [1]}),
+        dpf.aggregate("day", keys=range(9), **zones),
+        epsilon=0.01,
+        privacy_unit=dpf.EACH_ROW,
+    )
+    for changed, last in (
+        (frame + 1, "the values of column 'z2' were changed"),
+        (frame.rename(columns=str.upper), "column 'z2' is called 'Z2'"),
+    ):
+        changed.attrs = frame.attrs
+        with pytest.raises(CertificateError, match=rf"{last}; and 9 more\. It says") as error:
+            dpf.verify(changed)
+        assert "z3" not in str(error.value)
+    page = dpf.report(frame.dp.round(-1), percent=True)
+    assert page.count("No percentages of") == 1 and "and 7 more: percent takes" in page
+
+
 def test_how_many_rows_there_are_is_not_said():
     """A frame with rows of a private one shows the certificate, too: its size is private."""
     frame = released("several")

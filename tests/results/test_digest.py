@@ -11,6 +11,10 @@ import dpframe as dpf
 from dpframe.errors import CertificateError
 from dpframe.results.digest import _words, digest, fingerprint, pieces_of
 
+
+from dpframe.results.content import content_of
+from dpframe.results.digest import _words, digest, fingerprint, pieces_of
+
 DAY = datetime(2020, 1, 1)
 PAIRS = {
     "an integer": (1, "1"),
@@ -130,3 +134,26 @@ def test_order_is_told_apart_from_other_keys_whatever_the_text(odd):
     assert one != turned
     assert bare == bare_turned != other
     assert _words(b'["a", "b"]')[0] == _words(b'["a", "\\ud800"]')[0]
+
+
+KEYS = {
+    "intervals": pd.IntervalIndex.from_breaks([0.0, 1.5, 2.0, 9.0]),
+    "texts": pd.Index(["a", 'quo"te', "\N{SNOWMAN}"]),
+    "times": pd.date_range("2024-01-01", periods=3, tz="UTC"),
+    "durations": pd.to_timedelta([1, 2, 3], unit="h"),
+    "mixed": pd.Index([1, "1", None], dtype=object),
+    "numbers": pd.Index([3, 1, 2]),
+    "categories": pd.CategoricalIndex(["x", "y", "z"]),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_that_many_rows_share_count_as_if_each_row_had_its_own(kind, monkeypatch):
+    index = pd.MultiIndex.from_product([range(100), KEYS[kind]], names=["g", "key"])
+    frame = pd.DataFrame({"n": np.arange(300)}, index=index)
+    quick = digest(frame, "a"), content_of(frame)
+    turned = frame.iloc[::-1]
+    quick_turned = digest(turned, "a"), content_of(turned)
+    monkeypatch.setattr("dpframe.results.digest._MANY", 10**9)
+    assert (digest(frame, "a"), content_of(frame)) == quick
+    assert (digest(turned, "a"), content_of(turned)) == quick_turned != quick

@@ -119,7 +119,7 @@ def test_unknown_columns_and_kinds_are_refused():
     for name in ("zone", "fare_denoised"):
         with pytest.raises(UnknownColumnError, match=rf"\['fare', 'day'\], got '{name}'"):
             dpf.plot(wide, column=name)
-    with pytest.raises(QueryError, match="line, points, histogram, denoised, errors, got 'lines'"):
+    with pytest.raises(QueryError, match="histogram, distribution, denoised, errors, got 'lines'"):
         dpf.plot(wide, kind="lines")
     assert plt.get_fignums() == []
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 import dpframe as dpf
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
+from dpframe.privacy.selection import SELECT
 from dpframe.results.certificate import ATTRIBUTE, FORMAT, certificate_schema, read_certificate
 from dpframe.strategies import MECHANISMS
 
@@ -188,7 +189,7 @@ def test_every_field_says_what_it_answers():
 def test_names_of_the_schema_are_those_of_the_library():
     schema = certificate_schema()
     mechanism = schema["$defs"]["MechanismPart"]["properties"]["name"]["enum"]
-    assert mechanism == list(MECHANISMS)
+    assert mechanism == [*MECHANISMS, SELECT]
     asked = schema["$defs"]["DenoiseStep"]["properties"]["asked"]["enum"]
     assert asked == ["auto", *METHODS]
 

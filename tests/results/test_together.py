@@ -21,6 +21,11 @@ def years(query=QUERY):
     return {year: made(query, **spend)() for year, spend in YEARS.items()}
 
 
+def exchanged(table):
+    """Exchange the labels of two columns, step by step."""
+    return table.dp.rename({"n": "x", "fare": "n"}).dp.rename({"x": "fare"})
+
+
 def joined(tables):
     return dpf.concat(tables, name="year")
 
@@ -228,9 +233,7 @@ WRONG = {
         "the same columns and levels",
     ),
     "other kinds": (
-        lambda one, two: joined(
-            {1: one, 2: two.dp.rename({"n": "fare", "fare": "n"}).dp.select(columns=["n", "fare"])}
-        ),
+        lambda one, two: joined({1: one, 2: exchanged(two).dp.select(columns=["n", "fare"])}),
         "columns of the same kinds",
     ),
     "a table of several": (lambda one, two: joined({1: joined({1: one}), 2: two}), "in one call"),

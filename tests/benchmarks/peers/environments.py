@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 READ_FILES = "pyarrow>=16"
 REQUIREMENTS = {
     "dpframe": ["-e", str(ROOT), "pandas>=2.3", READ_FILES, "dask[dataframe]", "distributed"],
-    "opendp": ["opendp[polars]==0.16.*", READ_FILES],
+    "opendp": ["opendp[polars,mbi]==0.16.*", READ_FILES],  # contingency tables need mbi
     # its accountant of privacy loss distributions needs dp-accounting
     "pipeline_dp": ["pipeline-dp==0.3.1", "dp-accounting>=0.4", READ_FILES],
     # a name that 0.6.6 imports is gone from scikit-learn 1.6 on
@@ -19,7 +19,7 @@ REQUIREMENTS = {
 }
 IMPORTS = {
     "dpframe": "import dpframe, dask.dataframe, distributed, pyarrow",
-    "opendp": "import opendp.prelude, polars",
+    "opendp": "import opendp.prelude, polars, mbi",
     "pipeline_dp": "import pipeline_dp, dp_accounting",
     "diffprivlib": "import diffprivlib.tools",
     "smartnoise": "import snsql",
@@ -32,7 +32,7 @@ print(", ".join(f"{n} {found[n]}" for n in names if n in found))
 """
 NAMES = (
     "dpframe opendp pipeline-dp diffprivlib smartnoise-sql pandas numpy polars pyarrow dask "
-    "python-dp dp-accounting scikit-learn"
+    "python-dp dp-accounting scikit-learn mbi jax"
 )
 LONGEST = 1800  # seconds for one installation
 

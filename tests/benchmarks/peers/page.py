@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from peers import words
+from peers import page_real, words
 from peers.picture import draw
 
 Record = dict[str, Any]
@@ -285,7 +285,8 @@ def failures(results: Results) -> Lines:
     for record in results.records:
         failed = record.get("failed", "")
         if failed and not failed.startswith(("more than", "not installed")):
-            where = record.get("task") or record.get("statistic") or f"{record['labels']} labels"
+            where = record.get("task") or record.get("statistic") or record.get("table")
+            where = where or f"{record['labels']} labels"
             what = record.get("variant") or f"{record.get('releases', 1)} releases"
             lines.append(
                 f"- {TITLES[record['library']]}, {record['part']}, {where}, {what}: `{failed}`"
@@ -337,6 +338,8 @@ def write(records: Sequence[Record], path: Path) -> None:
     lines += ["", "## From files", "", *words.FILES, *from_files(results)]
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
     lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
+    lines += ["", "## Tables that agree", "", *page_real.margins(records)]
+    lines += ["", "## Quantiles", "", *page_real.quantiles(records)]
     lines += [*failures(results), "", "## What differs", "", *words.DIFFERENCES]
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join(lines) + "\n"

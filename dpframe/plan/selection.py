@@ -1,0 +1,224 @@
+"""The frozen, data-free plan of quantiles to be selected: bins, noise and cost."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import MOST_GROUPS
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
+from dpframe.plan.cells import cells_of, with_inner
+from dpframe.plan.columns import OutputColumn, output_of
+from dpframe.plan.plan import allowance_of
+from dpframe.plan.tables import caps_of, reach_in
+from dpframe.privacy.amounts import PrivacyLoss, Spend
+from dpframe.privacy.laws import LAPLACE
+from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.selection import SELECT, Selection, selection_of
+from dpframe.queries.grid import Grid
+from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+
+__all__ = ["SelectionPlan", "plan_selection"]
+
+_PARTS = 2**16
+"""Into how many parts all bins are cut, where several quantiles are selected."""
+
+_PARTS_OF_ENDS = 1024  # values outside of the bounds are in the first and last bin
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """What is selected among.
+
+    Parameters
+    ----------
+    axis
+        The bins.
+    values
+        What each stands for.
+    parts
+        Into how many parts each is cut, so that rows of one value are told apart.
+    """
+
+    axis: BinAxis
+    values: np.ndarray
+    parts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionPlan:
+    """Quantiles that are ready to be charged and selected.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    groups
+        The public groups.
+    column
+        The column that is released.
+    bins
+        What is selected among.
+    unit, caps
+        Whose rows are capped, and how.
+    selection
+        The selections, with their noise.
+    spend
+        How the amount was given.
+    loss
+        What they cost.
+    """
+
+    query: Quantile
+    groups: Cells
+    column: OutputColumn
+    bins: Bins
+    unit: Hashable | None
+    caps: Caps
+    selection: Selection
+    spend: Spend
+    loss: PrivacyLoss
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+        return SELECT
+
+    @property
+    def task(self) -> Task:
+        """What the engine is asked: the rows by group and bin, where caps see the groups alone."""
+        cells, where = with_inner(self.groups, self.bins.axis), self.query.condition
+        inner = len(self.bins.axis)
+        return Task(cells, (Term("rows"),), where, self.unit, self.caps, inner=inner)
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read."""
+        return tuple(dict.fromkeys(self.task.columns))
+
+    @property
+    def cells(self) -> Cells:
+        """The rows of what is released: a quantile in a group."""
+        quantiles = pd.Index([float(q) for q in self.query.quantiles], name=LEVEL)
+        return with_inner(self.groups, KeyAxis(LEVEL, quantiles))
+
+    def rank_errors(self, level: float = 0.95) -> list[float]:
+        """Return, by quantile, how many rows may lie between it and the bin selected.
+
+        In each of the L selections that lead to a quantile, one after the other, the distance is at
+        most `s log(n L / (1 - level)) / b` rows, with n bins and noise of scale s, but for a
+        probability of `(1 - level) / L` (McKenna and Sheldon 2020, whose error is never above that
+        of the exponential mechanism). The distances add up.
+
+        Parameters
+        ----------
+        level
+            Probability with which that holds for a quantile.
+        """
+        found: dict[int, tuple[int, float]] = {}
+        items = int(self.bins.parts.sum())
+        for step, scale in zip(self.selection.steps, self.selection.scales, strict=True):
+            rounds = step.level + 1
+            own = scale / step.b
+            around = max(found.get(at, (0, 0.0))[1] for at in (step.low, step.high))
+            found[step.at] = (rounds, around + own)
+        return [
+            scales * math.log(items * rounds / (1 - level))
+            for _, (rounds, scales) in sorted(found.items())
+        ]
+
+
+def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> SelectionPlan:
+    """Plan how quantiles are selected; reads no data and spends nothing.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    query
+        What is asked.
+    spend
+        How much may be used.
+
+    Raises
+    ------
+    BudgetExceededError
+        If nothing is left of the epsilon of a budget.
+    CalibrationError
+        If the spend is not usable.
+    DeclarationError, QueryError
+        If the query does not fit what is declared.
+    """
+    check_selectable(query)
+    (asked,) = query.outputs
+    column = output_of(asked, declaration)
+    groups = cells_of(query, declaration)
+    caps = caps_of(query, declaration)
+    reach = reach_in(declaration, query, groups, query.condition, caps)
+    epsilon = _allowed(spend, declaration)
+    chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
+    bins = _bins(column, query)
+    _check_size(groups.size, len(bins.axis))
+    unit = declaration.unit_column
+    loss = PrivacyLoss(epsilon=epsilon)
+    return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
+
+
+def _allowed(spend: Spend, declaration: Declaration) -> Fraction:
+    """Return the pure epsilon that a spend stands for, as for Laplace noise."""
+    allowed = LAPLACE.allowed(allowance_of(spend, declaration))
+    if allowed:
+        return allowed
+    if spend.kind == "share" and declaration.ledger is not None:
+        raise BudgetExceededError(
+            f"nothing is left for pure epsilon of {declaration.ledger.budget}, which selecting "
+            "quantiles needs."
+        )
+    raise CalibrationError(
+        f"epsilon must be > 0 to select quantiles, got {spend.kind}={float(spend.amount):g}: they "
+        "cost no delta. Give epsilon > 0."
+    )
+
+
+def _check_size(groups: int, bins: int) -> None:
+    """Refuse more numbers of rows than fit in memory."""
+    if groups * bins > MOST_GROUPS:
+        raise QueryError(
+            f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
+            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
+        )
+
+
+def _bins(column: OutputColumn, query: Quantile) -> Bins:
+    """Cut what is between the bounds into bins of equal width, of whole numbers of the grid."""
+    grid = column.grid
+    if grid is None or grid.ticks is not None:
+        raise QueryError(
+            f"quantile is of numbers, and {column.column!r} has bounds that are times. Make it a "
+            "column of numbers, such as hours, with bounds that are numbers."
+        )
+    size = grid.upper - grid.lower + 1
+    wanted = min(query.bins if isinstance(query.bins, int) else MOST_BINS, size)
+    firsts = [grid.lower + size * k // wanted for k in range(wanted + 1)]
+    edges = [math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts]  # between whole numbers
+    intervals = pd.IntervalIndex.from_breaks(edges, name=column.column)
+    axis = BinAxis(column.column, intervals, clipped=True)
+    several = len(query.quantiles) > 1
+    parts = np.full(wanted, max(_PARTS // wanted, 1) if several else 1, np.int64)
+    if several:
+        parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
+    return Bins(axis, _middles(grid, firsts), parts)
+
+
+def _middles(grid: Grid, firsts: list[int]) -> np.ndarray:
+    """Return the middle of each bin, from where it and the next one begin; of integers, whole."""
+    sums = [low + high - 1 for low, high in pairwise(firsts)]
+    if grid.exponent == 0:
+        return np.array([total // 2 for total in sums], np.int64)
+    return np.array([math.ldexp(total, grid.exponent - 1) for total in sums])

@@ -1,0 +1,115 @@
+"""The certificate of quantiles to be selected, before they are known."""
+
+from dpframe.declaration.facts import Declaration
+from dpframe.ledger.ledger import Entry
+from dpframe.plan.record import LIBRARY, cost, unit_of
+from dpframe.plan.selection import SelectionPlan
+from dpframe.privacy.selection import GEOMETRIC, SELECT
+from dpframe.queries.quantiles import LEVEL
+from dpframe.queries.tasks import Axis
+from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
+from dpframe.results.content import NOTHING
+from dpframe.results.record import (
+    GroupingPart,
+    LossPart,
+    OptionsPart,
+    QueryPart,
+    SelectionPart,
+)
+from dpframe.results.record_noise import ColumnPart, MechanismPart
+
+__all__ = ["record_of_selection"]
+
+_COVARIANCE = (
+    "No noise was added: values were selected, independently in different groups, and one after "
+    "the other in a group."
+)
+
+
+def record_of_selection(
+    plan: SelectionPlan, declaration: Declaration, entry: Entry, name: str | None = None
+) -> Certificate:
+    """Write the certificate of quantiles to be selected, all but ledger and digest."""
+    query = plan.query
+    return Certificate(
+        format=FORMAT,
+        library=LIBRARY,
+        release_id=entry.release_id,
+        released_at=entry.released_at,
+        privacy_unit=unit_of(declaration.unit_column, plan.caps),
+        neighboring=declaration.neighboring,
+        query=QueryPart(
+            name=name,
+            words=query.words,
+            by=tuple(_grouping(axis, plan, declaration) for axis in plan.cells.axes),
+            cells=plan.cells.size,
+            outputs=1,
+            where=None if query.where is None else query.where.text,
+            options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+        ),
+        columns=(_column(plan),),
+        mechanism=MechanismPart(
+            SELECT,
+            "permute-and-flip selection",
+            GEOMETRIC,
+            scales={},
+            groups=(),
+            joined=False,
+            structure=None,
+        ),
+        common_blocks=(),
+        covariance=_COVARIANCE,
+        privacy_loss=LossPart(
+            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
+        ),
+        ledger=None,
+        discovery=None,
+        selection=_selection(plan),
+        steps=(),
+        unstacked=None,
+        content=NOTHING,
+        digest=UNSEALED,
+    )
+
+
+def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> GroupingPart:
+    """Say where the keys of a level were given."""
+    called = axis.column == LEVEL or plan.query.keys is not None
+    source = "call" if called else declaration.column(axis.column).source
+    return GroupingPart(str(axis.column), len(axis), source)
+
+
+def _selection(plan: SelectionPlan) -> SelectionPart:
+    """Say how quantiles are selected."""
+    chosen = plan.selection
+    rows = {
+        step.at: scale / step.b for step, scale in zip(chosen.steps, chosen.scales, strict=True)
+    }
+    return SelectionPart(
+        quantiles=tuple(map(float, plan.query.quantiles)),
+        bins=len(plan.bins.axis),
+        rounds=chosen.levels,
+        scales=tuple(rows[at] for at in sorted(rows)),
+    )
+
+
+def _column(plan: SelectionPlan) -> ColumnPart:
+    """Describe the column of quantiles, which has no noise."""
+    column = plan.column
+    lower, upper = column.bounds or (0, 1)
+    return ColumnPart(
+        name=str(column.name),
+        kind=column.kind,
+        column=str(column.column),
+        where=None,
+        condition=None,
+        bounds=(lower, upper),
+        times=None,
+        integer=False,
+        noise=None,
+        std_error=None,
+        loadings=None,
+        ratio=None,
+        moments=None,
+        rounded=None,
+    )

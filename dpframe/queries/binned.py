@@ -1,0 +1,269 @@
+"""Queries about bins of a column: rows in each of them, or in any range of them."""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import MOST_GROUPS, shown
+from dpframe.errors import QueryError
+from dpframe.queries.bins import check_bins
+from dpframe.queries.kinds import GivenBounds, Query
+from dpframe.queries.outputs import Asked
+from dpframe.queries.tasks import BinAxis
+from dpframe.queries.timescale import Moment, index_of, microseconds
+
+__all__ = [
+    "BINS",
+    "Histogram",
+    "Ranges",
+    "ReadOff",
+    "bins_of",
+    "bounds_of_bins",
+    "check_range_bins",
+    "read_off",
+]
+
+BINS = 1024
+"""How many bins there are, where nothing is said of them."""
+
+_HUGE = 1e290
+_FAR = 2**53  # whole numbers up to here are floats
+_Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Query):
+    """The number of rows per bin of a numeric column, by group."""
+
+    column: Hashable = field(kw_only=True)
+    bins: pd.IntervalIndex = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"histogram of {self.column}"
+
+    @property
+    def bin_axis(self) -> BinAxis:
+        """The bins."""
+        return BinAxis(self.column, self.bins)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOff:
+    """Quantiles that are read off numbers of rows in ranges.
+
+    Parameters
+    ----------
+    what
+        What is computed, in words.
+    quantiles
+        The quantiles, in increasing order.
+    level, simultaneous
+        Confidence level of their intervals, and whether it is that of all at once.
+    """
+
+    what: str
+    quantiles: tuple[float, ...]
+    level: float
+    simultaneous: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Query):
+    """The number of rows per bin of a bounded column, by group, for sums over ranges of bins.
+
+    Parameters
+    ----------
+    column
+        The column.
+    bins
+        Adjacent bins; or how many of equal widths there are to be between the bounds.
+    bounds
+        Bounds that were given in the call.
+    read
+        Quantiles to be read off what is released, in place of it.
+    """
+
+    column: Hashable = field(kw_only=True)
+    bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
+    bounds: GivenBounds = field(default=None, kw_only=True)
+    read: ReadOff | None = field(default=None, kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column."""
+        return (Asked("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"ranges of {self.column}" if self.read is None else self.read.what
+
+    @property
+    def ranges(self) -> bool:
+        """Ranges are what matters."""
+        return True
+
+    @property
+    def binned(self) -> tuple[Hashable, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """The bins, if they were given."""
+        return None if isinstance(self.bins, int) else _clipped(self.column, self.bins)
+
+
+def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
+    """Return bounds of a column in bins that were given in the call, by column."""
+    if not isinstance(query, Ranges) or query.bounds is None:
+        return {}
+    given = query.bounds
+    return given if isinstance(given, Mapping) else {query.column: given}
+
+
+def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
+    """Return the bins of a query; `None` where bounds are needed, and there are none.
+
+    Bins of equal widths are closed on the right. Where a column of integers has no more of them
+    than there would be bins, k is in the bin (k - 1, k]. Edges of ranges are whole numbers only if
+    values are.
+
+    Parameters
+    ----------
+    query
+        A query about bins.
+    bounds, integer
+        The bounds of the column, if they are known, and whether it is declared to hold integers.
+
+    Raises
+    ------
+    QueryError
+        If the bins do not fit the bounds.
+    """
+    if not isinstance(query, Ranges):
+        return query.bin_axis
+    bins = query.bins
+    if not isinstance(bins, int):
+        _check_covered(query.column, bins, bounds)
+        whole = integer and bins.left.dtype.kind in "iu"
+        return _clipped(query.column, bins if whole else _in_floats(bins))
+    if bounds is None:
+        return None
+    return _clipped(query.column, _between(query.column, bounds, bins, integer=integer))
+
+
+def read_off(query: Query) -> ReadOff | None:
+    """Return which quantiles are read off what is released of a query, if any are."""
+    return query.read if isinstance(query, Ranges) else None
+
+
+def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
+    """Validate bins that are to cover all values: their number, edges, or adjacent intervals."""
+    if bins is None:
+        return BINS
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if not 0 < bins <= MOST_GROUPS:
+            raise QueryError(
+                f"bins of {column!r} must be from 1 to {MOST_GROUPS:,}, got bins={bins}."
+            )
+        return int(bins)
+    intervals = check_bins(column, bins)
+    adjacent = bool((intervals.left[1:] == intervals.right[:-1]).all())
+    if not adjacent or intervals.closed not in ("left", "right"):
+        raise QueryError(
+            f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
+            f"value between the bounds is in one of them; got {shown(bins)}."
+        )
+    if (
+        intervals.left.dtype.kind == "f"
+        and not np.isfinite([intervals.left[0], intervals.right[-1]]).all()
+    ):
+        raise QueryError(
+            f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
+            f"in the last bin; got {shown(bins)}."
+        )
+    return intervals
+
+
+def _clipped(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
+    return BinAxis(column, bins.rename(column), clipped=True)
+
+
+def _between(
+    column: Hashable,
+    bounds: tuple[float, float] | tuple[Moment, Moment],
+    number: int,
+    *,
+    integer: bool,
+) -> pd.IntervalIndex:
+    """Divide what lies between two bounds."""
+    lower, upper = bounds
+    if isinstance(lower, pd.Timestamp | pd.Timedelta):
+        edges = _times_between(lower, upper, number)
+    else:
+        edges = _numbers_between(float(lower), float(upper), number, integer=integer)
+    if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
+        raise QueryError(
+            f"bins of {column!r} are between its bounds, which must differ; got "
+            f"({shown(lower)}, {shown(upper)}). Give edges: bins=[...]."
+        )
+    return pd.IntervalIndex.from_breaks(edges)
+
+
+def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) -> np.ndarray:
+    """Return edges: one below each integer and one at the last, or of equal widths."""
+    if integer and -_FAR < lower <= upper < _FAR:
+        first, last = math.ceil(lower), math.floor(upper)
+        if last - first < number:
+            return np.arange(first - 1, last + 1, dtype=np.int64)
+    # products first, so that round numbers stay round; but none beyond the range of floats
+    part = 1.0 if max(abs(lower), abs(upper)) < _HUGE else 1.0 / number
+    steps = np.arange(number + 1)
+    edges = (lower * part * (number - steps) + upper * part * steps) / (number * part)
+    edges[[0, -1]] = lower, upper
+    return np.unique(edges)
+
+
+def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
+    """Return edges of whole microseconds, as equal in width as can be."""
+    first, last = microseconds(lower), microseconds(upper)
+    found = sorted({first + (last - first) * k // number for k in range(number + 1)})
+    step = pd.to_timedelta(np.array(found) - first, unit="us")
+    return index_of([lower + one for one in step])
+
+
+def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds) -> None:
+    """Refuse bins that end inside the bounds, or are of something else."""
+    if bounds is None:
+        return
+    try:
+        covered = bins.left[0] <= bounds[0] and bounds[1] <= bins.right[-1]
+    except TypeError:
+        covered = False
+    if not covered:
+        raise QueryError(
+            f"bins of {column!r} must reach from bound to bound, ({shown(bounds[0])}, "
+            f"{shown(bounds[1])}), got {shown(bins.left[0])} to {shown(bins.right[-1])}. Add "
+            "edges, or give bounds= in the call."
+        )
+
+
+def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
+    """Return bins of numbers with edges that are floats."""
+    if bins.left.dtype.kind not in "iu":
+        return bins
+    return pd.IntervalIndex.from_arrays(
+        bins.left.astype(np.float64), bins.right.astype(np.float64), closed=bins.closed
+    )

@@ -1,0 +1,280 @@
+"""Quantiles of one bounded column per group, as a frozen value."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import TypeAlias, Unpack
+
+import pandas as pd
+
+from dpframe.arguments import check_flag, is_label, shown
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.amounts import as_number, exact
+from dpframe.privacy.selection import SELECT
+from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
+from dpframe.queries.kinds import By, GivenBounds, Keys, Query
+from dpframe.queries.outputs import Asked
+from dpframe.queries.reading import (
+    CapOptions,
+    bounds_of,
+    condition_of,
+    kept,
+    labels_of,
+    limits_of,
+)
+
+__all__ = [
+    "LEVEL",
+    "MOST_BINS",
+    "Quantile",
+    "Quantiles",
+    "check_selectable",
+    "measured",
+    "quantile",
+    "read_quantiles",
+    "selected",
+]
+
+Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
+"""One quantile between 0 and 1, or several in increasing order."""
+
+LEVEL = "quantile"
+"""The level of the index that says which quantile a row is about."""
+
+MOST_BINS = 16_384
+"""Bins between the bounds, where the call does not say how many."""
+
+_LARGEST_BINS = 2**20
+_MOST_QUANTILES = 9
+_MOST_PARTS = 10**6  # quantiles are whole multiples of 1 over this or less, so integers stay small
+
+
+@dataclass(frozen=True, eq=False)
+class Quantile(Query):
+    """Quantiles of one column per group, over the rows where it is present."""
+
+    column: Hashable = field(kw_only=True)
+    quantiles: tuple[Fraction, ...] = field(kw_only=True)
+    bounds: GivenBounds = field(default=None, kw_only=True)
+    bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
+    level: float = field(default=0.95, kw_only=True)
+    simultaneous: bool = field(default=False, kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One column, of all quantiles."""
+        own = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
+        bounds = {} if own is None else {self.column: own}
+        return (Asked(self.column, "quantile", self.column, bounds=bounds),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        several = "quantile" if len(self.quantiles) == 1 else "quantiles"
+        number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
+        bins = "" if number is None else f" in {number:,} bins"
+        return f"{several} {', '.join(map(_shown, self.quantiles))} of {self.column}{bins}"
+
+    @property
+    def levels(self) -> set[Hashable]:
+        """The levels of the index: the last one says which quantile it is."""
+        return {*super().levels, LEVEL}
+
+
+def selected(queries: object, mechanism: str) -> Quantile | None:
+    """Return a query for quantiles that are to be selected, if it is one.
+
+    Examples
+    --------
+    >>> selected(quantile("fare", [0.5]), "select").words, selected("median", "select")
+    ('quantile 0.5 of fare', None)
+    """
+    return queries if isinstance(queries, Quantile) and mechanism == SELECT else None
+
+
+def measured(query: Query) -> Query:
+    """Return what is measured for a query: numbers of rows in ranges, where it is for quantiles.
+
+    Examples
+    --------
+    >>> measured(quantile("fare", [0.5])).outputs[0].name
+    'count'
+    """
+    if not isinstance(query, Quantile):
+        return query
+    quantiles = tuple(map(float, query.quantiles))
+    return Ranges(
+        query.by,
+        query.where,
+        query.keys,
+        column=query.column,
+        bins=BINS if query.bins is None else query.bins,
+        bounds=query.bounds,
+        read=ReadOff(query.what, quantiles, query.level, query.simultaneous),
+        limits=query.limits,
+    )
+
+
+def check_selectable(query: Quantile) -> None:
+    """Refuse what cannot be selected: many quantiles, or others than of few whole parts.
+
+    Raises
+    ------
+    QueryError
+        If it is so.
+    """
+    if len(query.quantiles) > _MOST_QUANTILES:
+        raise QueryError(
+            f"q must be at most {_MOST_QUANTILES} quantiles to be selected, got "
+            f"{len(query.quantiles):,}: leave mechanism out, or release dpf.ranges(...) and read "
+            "them off that."
+        )
+    if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
+        raise QueryError(
+            "q must have at most six decimals to be selected, or be fractions of few parts, got "
+            f"q={shown(list(map(float, query.quantiles)))}."
+        )
+    bins = query.bins
+    if bins is not None and not (isinstance(bins, int) and 2 <= bins <= _LARGEST_BINS):  # noqa: PLR2004
+        raise QueryError(
+            f"bins must be a whole number from 2 to {_LARGEST_BINS:,} to select among, got "
+            f"bins={shown(bins)}: there are so many of equal width between the bounds."
+        )
+
+
+@with_keywords
+def quantile(
+    column: Hashable,
+    q: Quantiles,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    bins: object = None,
+    level: float = 0.95,
+    simultaneous: bool = False,
+    **caps: Unpack[CapOptions],
+) -> Quantile:
+    """Describe quantiles of one bounded column per group.
+
+    The q quantile is where a part q of the rows is below. By default it is read off the number of
+    rows in ranges, with intervals for the noise; see `ranges` and `quantiles`.
+
+    With `mechanism="select"` it is selected exactly among bins between the bounds, by
+    permute-and-flip (McKenna and Sheldon 2020): the bin with the largest `u + G`, u being minus its
+    distance from the quantile in rows and G geometric noise. Several quantiles are selected in
+    rounds, the middle one first, each in the rows on its side of those before (Kaplan, Schnapp and
+    Stemmer 2022): k of them need `log2(k + 1)` rounds, which share epsilon. One alone is far more
+    accurate so, but there are no error bars: no noise is added to what is released.
+
+    Parameters
+    ----------
+    column
+        Column with bounds. Values outside of them count in the first and last bin, missing ones
+        nowhere.
+    q
+        A quantile, or several in increasing order, above 0 and below 1; to be selected, up to nine
+        with at most six decimals.
+    by, where, keys, **caps
+        As in `count`.
+    bounds
+        `(lower, upper)`, where they are not declared.
+    bins
+        As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
+        16,384, or one for each integer of a column of integers if these are fewer; the value
+        released is the middle of a bin.
+    level, simultaneous
+        As in `quantiles`, for the intervals.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    References
+    ----------
+    H. Kaplan, S. Schnapp and U. Stemmer, "Differentially private approximate quantiles", ICML 2022.
+    R. McKenna and D. Sheldon, "Permute-and-flip: a new mechanism for differentially private
+    selection", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> ages = pd.DataFrame({"age": [31, 33, 40, 52, 64] * 100})
+    >>> dpf.declare(ages, bounds={"age": (18, 99)}, privacy_unit=dpf.EACH_ROW)
+    >>> query = quantile("age", [0.1, 0.5])
+    >>> dpf.release(ages, query, epsilon=100, mechanism="select")["age"].round().tolist()
+    [31.0, 40.0]
+    >>> list(dpf.release(ages, query, epsilon=100).columns)
+    ['age', 'age_low', 'age_high']
+    """
+    labels = labels_of("by", by)
+    if not is_label(column):
+        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+    if column in labels:
+        raise QueryError(
+            f"column {column!r} cannot have quantiles and be grouped by at once; drop it from by=."
+        )
+    if LEVEL in labels:
+        raise QueryError(
+            f"by names a column {LEVEL!r}, which is what the level of the index is called that "
+            "says which quantile a row is about. Rename the column in the frame."
+        )
+    taken = {f"{column}_low", f"{column}_high"}.intersection(map(str, labels))
+    if taken:
+        raise QueryError(
+            f"by names a column {min(taken)!r}, which is what the end of an interval is called. "
+            "Rename it in the frame."
+        )
+    check_flag("simultaneous", simultaneous)
+    return Quantile(
+        labels,
+        condition_of(where),
+        kept(keys),
+        column=column,
+        quantiles=read_quantiles(q),
+        bounds=bounds_of((column,), bounds),
+        bins=None if bins is None else check_range_bins(column, bins),
+        level=check_level(level),
+        simultaneous=bool(simultaneous),
+        limits=limits_of(caps),
+    )
+
+
+def read_quantiles(given: object) -> tuple[Fraction, ...]:
+    """Read one quantile or several.
+
+    Raises
+    ------
+    QueryError
+        If they are not between 0 and 1, or do not increase.
+    """
+    # sets have no order, and a column of the frame is private
+    if isinstance(given, pd.Series | pd.DataFrame | set | frozenset | str | bytes | Mapping):
+        raise _wrong(given)
+    listed = list(given) if isinstance(given, Iterable) else [given]
+    try:
+        numbers = tuple(exact(as_number(one)) for one in listed)
+    except (TypeError, ValueError, OverflowError):
+        raise _wrong(given) from None
+    inside = bool(numbers) and all(0 < number < 1 for number in numbers)
+    if not inside or any(low >= high for low, high in pairwise(numbers)):
+        raise _wrong(given)
+    return numbers
+
+
+def _wrong(given: object) -> QueryError:
+    return QueryError(
+        "q must be a number above 0 and below 1, or a list of such in increasing order, got "
+        f"q={shown(given)}: 0.5 is the median, [0.25, 0.5, 0.75] are the quartiles."
+    )
+
+
+def _shown(quantile: Fraction) -> str:
+    return f"{float(quantile):.6g}"

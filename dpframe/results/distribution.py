@@ -1,0 +1,161 @@
+"""Quantiles of numbers of rows in bins: arrays in, arrays out.
+
+A released distribution has noise of known covariance. With c_e the number of rows below edge e, and
+N all rows, a quantile q lies in the bin before edge e only if `c_e - q N` is at least 0, and in the
+bin after it only if that is at most 0.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpframe.strategies.prefixes import prefix_products
+from dpframe.strategies.structure import Structure
+
+__all__ = [
+    "ENDS_OF_ROUNDING",
+    "below_edges",
+    "crossings",
+    "deviations",
+    "least_squares",
+    "limits",
+    "risen",
+]
+
+ENDS_OF_ROUNDING = 0.5
+"""By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
+
+
+def below_edges(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers of rows below each edge, from numbers of rows per bin: one more of them.
+
+    Examples
+    --------
+    >>> below_edges(np.array([[3.0, 1.0]])).tolist()
+    [[0.0, 3.0, 4.0]]
+    """
+    return np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
+
+
+def deviations(known: Structure, bins: int, quantiles: Sequence[float]) -> np.ndarray:
+    """Return the standard deviations of `c_e - q N`: one row per quantile, one column per edge."""
+    edges, last = np.arange(bins + 1), np.full(bins + 1, bins)
+    pairs = ((edges, edges), (edges, last), (last, last))
+    own, both, all_rows = (
+        prefix_products(known.sizes, *pair).variances(known.tau, known.rounding) for pair in pairs
+    )
+    variances = [own - 2 * q * both + q * q * all_rows for q in quantiles]
+    found: np.ndarray = np.sqrt(np.maximum(variances, 0.0))
+    return found
+
+
+def limits(
+    below: np.ndarray, quantiles: Sequence[float], widths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the last edge between which quantiles may lie, by group and quantile.
+
+    The lower one is before the first edge that a one-sided test of `c_e - q N >= 0` does not
+    reject. It is wrong only if the edge after the quantile is rejected, so that the level of a test
+    is that of the interval.
+
+    Parameters
+    ----------
+    below
+        Estimated numbers of rows below the edges: one row per group.
+    quantiles
+        The quantiles.
+    widths
+        How far noise may move `c_e - q N` down, or up: one row per quantile, one column per edge.
+
+    Examples
+    --------
+    >>> below = np.array([[0.0, 1.0, 8.0, 10.0]])
+    >>> limits(below, [0.5], np.full((1, 4), 1.0))
+    (array([[1]]), array([[2]]))
+    """
+    last = below.shape[1] - 1
+    low = np.empty((len(below), len(quantiles)), np.intp)
+    high = np.empty_like(low)
+    for at, (q, width) in enumerate(zip(quantiles, widths, strict=True)):
+        off = below - q * below[:, -1:]
+        after, before = off >= -width, off <= width
+        first = np.where(after.any(axis=1), after.argmax(axis=1), 0)
+        final = np.where(before.any(axis=1), last - before[:, ::-1].argmax(axis=1), last)
+        low[:, at] = np.maximum(first - 1, 0)
+        high[:, at] = np.minimum(final + 1, last)
+    return low, high
+
+
+def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) -> np.ndarray:
+    """Return where distributions cross their quantiles, straight between edges.
+
+    The numbers of rows below each edge are first made increasing, between 0 and all rows, by least
+    squares. Where one is q N all along, the middle of that is returned.
+
+    Parameters
+    ----------
+    below
+        Estimated numbers of rows below the edges: one row per group.
+    quantiles
+        The quantiles.
+    edges
+        Where the edges are, increasing.
+
+    Examples
+    --------
+    >>> crossings(np.array([[0.0, 3.0, 1.0, 8.0]]), [0.25, 0.5], np.array([0.0, 1.0, 2.0, 3.0]))
+    array([[1.5       , 2.33333333]])
+    """
+    lines = risen(below)
+    crossed = [_crossed(line, np.multiply(quantiles, line[-1]), edges) for line in lines]
+    return np.reshape(crossed, (len(below), len(quantiles)))
+
+
+def least_squares() -> Callable[..., Any]:
+    """Return the function that makes numbers increase; nothing is imported after a charge."""
+    # slow to import, and not always needed
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression  # type: ignore[no-any-return]
+
+
+def risen(below: np.ndarray) -> np.ndarray:
+    """Return the nearest numbers of rows that increase from 0 to all rows, by least squares.
+
+    Examples
+    --------
+    >>> risen(np.array([[0.0, 3.0, 1.0, 8.0], [0.0, -1.0, 1.0, -3.0]])).tolist()
+    [[0.0, 2.0, 2.0, 8.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    isotonic_regression = least_squares()
+    found = np.zeros(below.shape)
+    for line, estimated in zip(found, below, strict=True):
+        line[-1] = max(estimated[-1], 0.0)
+        if len(line) > 2:  # noqa: PLR2004 - edges between the ends
+            line[1:-1] = np.clip(isotonic_regression(estimated[1:-1]).x, 0.0, line[-1])
+    return found
+
+
+def _crossed(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the middle of where an increasing line has each of some heights."""
+    last = len(rising) - 1
+    first = np.searchsorted(rising, wanted, "left")  # the first edge with so many rows below
+    final = np.searchsorted(rising, wanted, "right") - 1  # the last one with no more
+    before, after = np.maximum(first - 1, 0), np.minimum(final + 1, last)
+    from_left = _between(rising, wanted, edges, (before, np.minimum(first, last)))
+    from_right = _between(rising, wanted, edges, (np.minimum(final, last), after))
+    middle: np.ndarray = from_left / 2 + from_right / 2
+    return middle
+
+
+def _between(
+    rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return where a line between pairs of edges has some heights."""
+    left, right = ends
+    step = rising[right] - rising[left]
+    part = (wanted - rising[left]) / np.where(step > 0, step, 1.0)
+    part = np.clip(part, 0.0, 1.0)
+    found: np.ndarray = edges[left] * (1 - part) + edges[right] * part
+    return found

@@ -1,0 +1,81 @@
+"""How much selected quantiles tell of one row, from what is released, and what two faults would do.
+
+Each group is a trial of its own. Half of the trials hold a row more, or one at another place. The
+event is that a bin above the median is selected, of which there are few. A bound is false in fewer
+than one run in 10**6 (Clopper-Pearson).
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.auditing import FALSE_ALARM, largest_probability, least_probability
+
+import dpframe as dpf
+from dpframe.plan import selection as planning
+from dpframe.privacy import selection
+
+TRIALS, BINS, MEDIAN = 90_000, 1024, 1002
+LEAST_RATIO = 0.7  # of the claim: the event shows 0.97 of it, less what trials leave open
+GAMES = {
+    "a row more": ("add_remove", [MEDIAN, MEDIAN], [MEDIAN, MEDIAN, BINS - 1]),
+    "a row elsewhere": ("replace", [0, MEDIAN, MEDIAN], [MEDIAN, MEDIAN, BINS - 1]),
+}
+
+
+def above(bins, neighboring):
+    """How often a bin above the median is selected, where each group has rows in some bins."""
+    rows = len(bins)
+    zones = np.repeat(np.arange(TRIALS), rows)
+    frame = pd.DataFrame({"zone": zones, "x": np.tile(np.add(bins, 0.5), TRIALS)})
+    facts = {"privacy_unit": dpf.EACH_ROW, "neighboring": neighboring}
+    dpf.declare(frame, keys={"zone": range(TRIALS)}, bounds={"x": (0, BINS)}, **facts)
+    released = dpf.release(
+        frame, dpf.quantile("x", 0.5, by="zone", bins=BINS), epsilon=1, mechanism="select"
+    )
+    return int((released["x"] > MEDIAN + 1).sum()), released.dp.certificate.privacy_loss.epsilon
+
+
+def loss_at_least(game):
+    """Bound from below the epsilon that a game shows, beside what was claimed."""
+    neighboring, before, after = GAMES[game]
+    few, claim = above(before, neighboring)
+    many, _ = above(after, neighboring)
+    p = least_probability(many, TRIALS, FALSE_ALARM / 2)
+    q = largest_probability(few, TRIALS, FALSE_ALARM / 2)
+    return float(np.log(p / q)), claim
+
+
+def half_the_noise(patch):
+    draw = selection.geometric
+    patch.setattr(selection, "geometric", lambda scale, size: draw(scale / 2, size))
+
+
+def replaced_rows_taken_for_removed_ones(patch):
+    made = planning.selection_of
+
+    def careless(quantiles, epsilon, reach, _):
+        return made(quantiles, epsilon, reach, "add_remove")
+
+    patch.setattr(planning, "selection_of", careless)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("game", GAMES)
+def test_a_row_is_hidden_as_well_as_claimed_and_no_better(game):
+    found, claim = loss_at_least(game)
+    assert LEAST_RATIO * claim < found <= claim
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("game", "fault"),
+    [
+        ("a row more", half_the_noise),
+        ("a row elsewhere", half_the_noise),
+        ("a row elsewhere", replaced_rows_taken_for_removed_ones),
+    ],
+)
+def test_faults_are_caught(game, fault, monkeypatch):
+    fault(monkeypatch)
+    found, claim = loss_at_least(game)
+    assert found > claim

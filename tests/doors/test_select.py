@@ -1,0 +1,347 @@
+"""Selected quantiles: what is released, charged and certified, and what is refused."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import engine_for
+from dpframe.engines.pandas import PandasEngine
+from dpframe.errors import (
+    BudgetExceededError,
+    CalibrationError,
+    DeclarationError,
+    QueryError,
+    ReleaseError,
+)
+from dpframe.plan.selection import plan_selection
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.calibration import pure_of_mu, pure_of_rho
+
+SURE = {"epsilon": 10**7}  # hardly any noise
+QUARTILES = [0.25, 0.5, 0.75]
+
+
+def declared(frame, **facts):
+    given = {"bounds": {"fare": (0, 100)}, "keys": {"zone": ["A", "B", "C"]}}
+    given |= {"privacy_unit": dpf.EACH_ROW}
+    dpf.declare(frame, **given | facts)
+    return frame
+
+
+@pytest.fixture
+def trips():
+    rng = np.random.default_rng(3)
+    zones = rng.choice(["A", "B"], 3001, p=[0.7, 0.3])
+    return declared(pd.DataFrame({"zone": zones, "fare": rng.exponential(20, 3001)}))
+
+
+def plan_of(frame, query, **spend):
+    return plan_selection(frame.dp.declaration, query, Spend.of(**spend))
+
+
+# ---------------------------------------------------------------- what is released
+
+
+def test_quantiles_are_those_of_the_clipped_rows_by_group(trips):
+    released = trips.dp.quantile("fare", QUARTILES, by="zone", mechanism="select", **SURE)
+    assert released.index.names == ["zone", "quantile"]
+    assert list(released.columns) == ["fare"]
+    assert len(released) == 9
+    for (zone, quantile), value in released["fare"].loc[["A", "B"]].items():
+        rows = trips["fare"][trips["zone"] == zone]
+        off = (rows < value).sum() - quantile * len(rows)
+        assert abs(off) < 3  # rows of the median's bin all count on one side of it
+
+
+def test_function_and_accessor_release_the_same(trips):
+    query = dpf.quantile("fare", 0.5, by="zone", keys=["B"])
+    one = dpf.release(trips, query, mechanism="select", **SURE)
+    other = trips.dp.quantile("fare", 0.5, by="zone", keys=["B"], mechanism="select", **SURE)
+    pd.testing.assert_frame_equal(one, other, atol=0.5)
+    third = trips.dp.release(query, mechanism="select", **SURE)
+    pd.testing.assert_frame_equal(one, third, atol=0.5)
+
+
+def test_values_outside_count_at_the_ends_and_missing_ones_nowhere():
+    values = [-50.0] * 9 + [-np.inf] + [120.0] * 9 + [np.nan] * 40 + [np.inf]
+    frame = declared(pd.DataFrame({"fare": values}), keys={})
+    released = frame.dp.quantile("fare", [0.3, 0.8], bins=100, mechanism="select", **SURE)
+    assert released["fare"].round(6).tolist() == [0.5, 99.5]
+    assert released.index.tolist() == [0.3, 0.8]
+    assert released.index.name == "quantile"
+
+
+def test_columns_of_integers_have_a_bin_for_each():
+    schema = pytest.importorskip("pandera.pandas")
+    shape = schema.DataFrameSchema({"age": schema.Column(int, schema.Check.in_range(18, 90))})
+    ages = np.repeat([18, 30, 31, 77, 90], [1, 50, 40, 30, 60])
+    frame = pd.DataFrame({"age": ages})
+    dpf.declare(frame, shape, privacy_unit=dpf.EACH_ROW)
+    released = frame.dp.quantile("age", [0.1, 0.4, 0.6, 0.9], mechanism="select", **SURE)
+    assert released["age"].tolist() == [30, 31, 77, 90]
+    assert released["age"].dtype == np.int64
+    assert released.dp.certificate.selection.bins == 73
+    coarse = frame.dp.quantile("age", 0.5, bins=10, mechanism="select", **SURE)
+    assert coarse["age"].tolist() == [28]  # the middle of 25 to 31, which holds 31
+
+
+def test_conditions_and_keys_of_the_call_hold(trips):
+    released = trips.dp.quantile("fare", 0.5, where="fare > 40", mechanism="select", **SURE)
+    wanted = trips["fare"][trips["fare"] > 40].median()
+    assert released["fare"].iloc[0] == pytest.approx(wanted, abs=0.5)
+    assert released.dp.certificate.query.where == "fare > 40"
+
+
+def test_combinations_of_keys_keep_their_order(trips):
+    keys = pd.DataFrame({"zone": ["B", "A"]})
+    released = trips.dp.quantile(
+        "fare", [0.1, 0.9], by="zone", keys=keys, mechanism="select", **SURE
+    )
+    assert released.index.tolist() == [("B", 0.1), ("B", 0.9), ("A", 0.1), ("A", 0.9)]
+
+
+def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
+    rows = pd.DataFrame({"who": [1] * 50, "zone": ["A"] * 50, "fare": np.linspace(1, 99, 50)})
+    declared(rows, privacy_unit="who", max_groups=1, max_rows_per_group=20)
+    plan = plan_of(rows, dpf.quantile("fare", 0.5, by="zone"), epsilon=1)
+    (totals,) = PandasEngine().totals(rows, [plan.task])
+    assert totals.sum() == 20
+
+
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_other_kinds_of_frames_select_from_the_same_rows(kind, tmp_path):
+    rng = np.random.default_rng(9)
+    fares = rng.normal(40, 60, 2000)
+    fares[::17] = np.nan
+    rows = {"who": np.arange(2000) // 3, "zone": rng.choice(list("ABX"), 2000), "fare": fares}
+    frame = pd.DataFrame(rows)
+    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=300)
+    if kind == "parquet":
+        other = dpf.scan_parquet(tmp_path / "trips.parquet")
+    else:
+        pytest.importorskip("dpframe.dask")
+        other = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    caps = {"privacy_unit": "who", "max_rows": 3}
+    declared(frame, **caps)
+    declared(other, **caps)
+    query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", bins=500)
+    (task, again) = (plan_of(one, query, epsilon=1).task for one in (frame, other))
+    (expected,), (found,) = (
+        engine_for(one).totals(one, [asked]) for one, asked in ((frame, task), (other, again))
+    )
+    assert expected.sum() == (frame["fare"] < 90)[frame["zone"] != "X"].sum()
+    assert np.array_equal(found, expected)
+    pd.testing.assert_frame_equal(
+        dpf.release(other, query, **SURE).loc[["A", "B"]],
+        dpf.release(frame, query, **SURE).loc[["A", "B"]],
+        atol=1,
+    )
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def test_what_is_charged_is_pure_epsilon(trips):
+    budget = dpf.Budget(epsilon=2, delta=1e-6)
+    declared(trips, budget=budget)
+    released = trips.dp.quantile("fare", QUARTILES, mechanism="select", epsilon=0.5, name="fares")
+    (entry,) = trips.dp.ledger.entries
+    assert (entry.loss.epsilon, entry.loss.mu_squared, entry.loss.delta) == (Fraction(1, 2), 0, 0)
+    assert (entry.mechanism, entry.name) == ("select", "fares")
+    assert entry.columns == ("fare",)
+    assert dpf.verify(released, ledger=trips.dp.ledger).state == "released"
+    loss = released.dp.certificate.privacy_loss
+    assert (loss.epsilon, loss.delta, loss.joint) == (0.5, 0.0, False)
+
+
+def test_spends_are_those_of_pure_noise(trips):
+    query = dpf.quantile("fare", 0.5)
+    assert plan_of(trips, query, epsilon=1, delta=1e-6).loss.epsilon == 1
+    assert float(plan_of(trips, query, mu=1).loss.epsilon) == pytest.approx(pure_of_mu(1), abs=1e-9)
+    assert plan_of(trips, query, rho=0.5).loss.epsilon == Fraction(pure_of_rho(Fraction(1, 2)))
+    declared(trips, budget=dpf.Budget(epsilon=2))
+    assert plan_of(trips, query, share=0.25).loss.epsilon == Fraction(1, 2)
+
+
+def test_shares_of_pure_epsilon_fill_a_budget(trips):
+    declared(trips, budget=dpf.Budget(epsilon=1))
+    for _ in range(4):
+        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
+    assert trips.dp.budget.remaining_epsilon == 0
+    with pytest.raises(BudgetExceededError):
+        trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
+
+
+def test_after_a_share_was_selected_others_stay_with_pure_noise(trips):
+    trips["who"] = np.arange(len(trips)) // 60
+    caps = {"privacy_unit": "who", "max_rows_per_group": 1, "max_groups": 60}
+    declared(trips, budget=dpf.Budget(epsilon=1, delta=1e-6), **caps)
+    many = dpf.count(by="zone", keys=[str(k) for k in range(60)])
+    assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] != "laplace"
+    trips.dp.quantile("fare", 0.5, mechanism="select", share=0.5)
+    assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] == "laplace"
+
+
+def test_nothing_is_charged_for_what_is_refused(trips):
+    declared(trips, budget=dpf.Budget(epsilon=1))
+    with pytest.raises(DeclarationError, match="no public bounds"):
+        trips.dp.quantile("zone", 0.5, mechanism="select", epsilon=1)
+    with pytest.raises(CalibrationError, match="epsilon must be > 0"):
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=0, delta=1e-6)
+    with pytest.raises(CalibrationError, match="is for quantiles"):
+        trips.dp.count(epsilon=1, mechanism="select")
+    with pytest.raises(QueryError, match="are for noise"):
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1, denoise="auto")
+    with pytest.raises(CalibrationError, match="is for quantiles"):
+        both = {"a": dpf.quantile("fare", 0.5), "n": dpf.count()}
+        trips.dp.release(both, epsilon=1, mechanism="select")
+    with pytest.raises(QueryError, match="fewer bins"):
+        trips.dp.quantile(
+            "fare", 0.5, by="zone", keys=range(200), bins=2**20, mechanism="select", epsilon=1
+        )
+    with pytest.raises(BudgetExceededError):
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1.5)
+    assert not trips.dp.ledger.entries
+
+
+def test_times_and_units_without_caps_are_refused():
+    frame = pd.DataFrame({"fare": pd.to_timedelta([1, 2], unit="h"), "who": [1, 2]})
+    hours = pd.Timedelta(0), pd.Timedelta("1D")
+    dpf.declare(frame, bounds={"fare": hours}, privacy_unit=dpf.EACH_ROW)
+    with pytest.raises(QueryError, match="quantile is of numbers"):
+        frame.dp.quantile("fare", 0.5, mechanism="select", epsilon=1)
+    other = pd.DataFrame({"fare": [1.0], "zone": ["A"]})
+    declared(other)
+    with pytest.raises(DeclarationError, match="caps in a query"):
+        other.dp.quantile("fare", 0.5, max_rows=2, mechanism="select", epsilon=1)
+
+
+def test_noise_follows_caps_and_relation():
+    frame = pd.DataFrame({"who": [1, 1, 2], "zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
+    query = dpf.quantile("fare", 0.5, by="zone")
+    scales = {}
+    for neighboring in ("add_remove", "replace"):
+        caps = {"max_rows": 7, "max_groups": 3, "max_rows_per_group": 2}
+        declared(frame, privacy_unit="who", neighboring=neighboring, **caps)
+        scales[neighboring] = plan_of(frame, query, epsilon=1).selection.scales
+    assert scales == {"add_remove": (12.0,), "replace": (24.0,)}
+
+
+def test_what_fails_after_the_charge_stays_charged(trips, monkeypatch):
+    declared(trips, budget=dpf.Budget(epsilon=1))
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(PandasEngine, "totals", fail)
+    with pytest.raises(ReleaseError, match="too little memory"):
+        trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=0.25)
+    assert len(trips.dp.ledger.entries) == 1
+
+
+# ---------------------------------------------------------------- what is said of it
+
+
+def test_the_certificate_says_that_values_were_selected(trips):
+    released = trips.dp.quantile("fare", [0.1, 0.5, 0.9], by="zone", mechanism="select", epsilon=1)
+    certificate = dpf.verify(released)
+    part = certificate.selection
+    assert (part.quantiles, part.bins, part.rounds) == ((0.1, 0.5, 0.9), 16_384, 2)
+    assert part.scales == (3.2, 2.0, 3.2)  # in rows: 2 D / b, twice for two rounds
+    assert certificate.mechanism.law == "geometric"
+    assert [one.column for one in certificate.query.by] == ["zone", "quantile"]
+    text = repr(certificate)
+    assert "permute-and-flip selection on exact integers" in text
+    assert "among 16,384 bins in 2 rounds, without error bars" in text
+    assert "standard error not known" in text
+    assert "without error bars" in certificate._repr_html_()
+
+
+ABOUT_NOISE = {
+    "std_error": lambda one: one.dp.std_error,
+    "interval": lambda one: one.dp.interval(),
+    "covariance": lambda one: one.dp.covariance,
+    "combine": lambda one: one.dp.combine({("A", 0.5): 1}),
+    "denoise": lambda one: one.dp.denoise(),
+    "ratio": lambda one: one.dp.ratio("fare", "fare"),
+    "percent": lambda one: one.dp.percent(),
+    "with_intervals": lambda one: one.dp.with_intervals(),
+    "suppress": lambda one: one.dp.suppress(relative_error=0.5),
+}
+
+
+@pytest.mark.parametrize("what", ABOUT_NOISE)
+def test_what_is_about_noise_is_refused_with_a_way_out(trips, what):
+    released = trips.dp.quantile("fare", [0.5], by="zone", mechanism="select", epsilon=1)
+    with pytest.raises(QueryError, match=r"no error bars: no noise was added.*dp\.ranges"):
+        ABOUT_NOISE[what](released)
+
+
+def test_what_is_not_about_noise_works(trips, tmp_path):
+    released = trips.dp.quantile("fare", QUARTILES, by="zone", mechanism="select", epsilon=1)
+    made = released.dp.select(keys={"zone": ["A", "B"]}).dp.sort_values("fare").dp.round(1)
+    wide = made.dp.unstack()
+    assert dpf.verify(wide).state == "post-processed"
+    made.dp.write_csv(tmp_path / "fares.csv")
+    again = dpf.read_csv(tmp_path / "fares.csv")
+    assert dpf.verify(again).selection == released.dp.certificate.selection
+    released.dp.write_parquet(tmp_path / "fares.parquet")
+    assert dpf.verify(pd.read_parquet(tmp_path / "fares.parquet")).state == "released"
+    released.dp.schema().validate(released)
+    released.dp.report(tmp_path / "fares.html")
+    page = (tmp_path / "fares.html").read_text(encoding="utf-8")
+    assert "Selected values, without error bars" in page
+
+
+def test_claims_that_contradict_themselves_cannot_be_read(trips):
+    released = trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1)
+    noisy = trips.dp.count(epsilon=1)
+    for frame, wrong in (
+        (released, {"selection": None}),
+        (noisy, {"selection": released.attrs["dpframe"]["selection"]}),
+        (noisy, {"columns": [noisy.attrs["dpframe"]["columns"][0] | {"loadings": {}}]}),
+    ):
+        changed = frame.copy()
+        changed.attrs["dpframe"] = frame.attrs["dpframe"] | wrong
+        with pytest.raises(dpf.errors.UnreadableCertificateError):
+            dpf.verify(changed)
+
+
+def test_preview_says_by_how_many_rows(trips):
+    table = trips.dp.preview(dpf.quantile("fare", [0.1, 0.5, 0.9]), epsilon=1, mechanism="select")
+    assert table.index.tolist() == [0.1, 0.5, 0.9]
+    assert table["mechanism"].unique().tolist() == ["select"]
+    assert table["epsilon"].unique().tolist() == [1.0]
+    # n bins in L rounds of noise s: s log(n L / 0.05) rows each, the first one for all
+    items = 4 * 16_382 + 2 * 1024
+    log = np.log(items * 2 / 0.05)
+    wanted = [(2 + 3.2) * log, 2 * np.log(items / 0.05), (2 + 3.2) * log]
+    assert table["rank_error_95"].tolist() == pytest.approx(wanted)
+    for wanted in ({"std_error": 1}, {"half_width": 1}):
+        with pytest.raises(CalibrationError, match="rank_error_95"):
+            trips.dp.preview(dpf.quantile("fare", 0.5), mechanism="select", **wanted)
+    for wanted in ({"compare": True}, {"rows": 100}):
+        with pytest.raises(CalibrationError, match="rank_error_95"):
+            trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select", **wanted)
+    found = trips.dp.preview(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select")
+    assert not found["fits"].eq(False).any()
+
+
+def test_ranks_are_as_far_off_as_previewed_at_most():
+    """Fewer than 5 % of the medians of 600 groups; a bound that is met far more often."""
+    rng = np.random.default_rng(11)
+    groups, size, level = 600, 101, 0.95
+    frame = pd.DataFrame(
+        {"zone": np.repeat(np.arange(groups), size), "fare": rng.uniform(0, 100, groups * size)}
+    )
+    declared(frame, keys={"zone": range(groups)})
+    query = dpf.quantile("fare", 0.5, by="zone", bins=2048)
+    bound = frame.dp.preview(query, epsilon=1, mechanism="select")["rank_error_95"].iloc[0]
+    released = dpf.release(frame, query, epsilon=1, mechanism="select")["fare"].to_numpy()
+    values = np.sort(frame["fare"].to_numpy().reshape(groups, size), axis=1)
+    rank = (values < released[:, None]).sum(axis=1)
+    assert (np.abs(rank - size / 2) > bound + 1).mean() < 1 - level
+    assert np.abs(rank - size / 2).mean() > 0.5  # noise there is

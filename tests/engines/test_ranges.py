@@ -1,0 +1,101 @@
+"""All engines count the same rows in the bins of ranges, and caps see groups, not bins."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+
+KEYS = ["A", "B", "C"]
+QUERY = dpf.ranges("fare", 16, "zone", keys=KEYS, bounds=(0, 8))
+HARDLY_ANY = {"epsilon": 1e7, "mechanism": "laplace"}
+
+
+def trips(rows=3000):
+    rng = np.random.default_rng(4)
+    fares = rng.exponential(2, rows)
+    fares[::97], fares[5::101], fares[7::103] = np.nan, -3, np.inf
+    zones = np.array(["A", "B", "C", "D"])[rng.integers(0, 4, rows)]
+    return pd.DataFrame({"zone": zones, "fare": fares, "who": rng.integers(0, 40, rows)})
+
+
+def counted(frame):
+    """What plain pandas counts: clipped, without what is missing."""
+    kept = frame[frame.fare.notna() & frame.zone.isin(KEYS)]
+    edges = np.linspace(0, 8, 17)
+    bins = pd.cut(kept.fare.clip(0, 8), edges, include_lowest=True, labels=False)
+    table = kept.groupby(["zone", bins], observed=True).size()
+    index = pd.MultiIndex.from_product([KEYS, range(16)])
+    return table.reindex(index, fill_value=0).to_numpy()
+
+
+def test_pandas_counts_all_values(tmp_path):
+    frame = trips()
+    released = dpf.release(frame, QUERY, privacy_unit=dpf.EACH_ROW, **HARDLY_ANY)
+    np.testing.assert_allclose(released["count"], counted(frame), atol=1e-6)
+
+
+def test_parquet_files_and_dask_give_the_same(tmp_path):
+    dask = pytest.importorskip("dask.dataframe")
+    import dpframe.dask  # noqa: F401 - registers .dp
+
+    frame = trips()
+    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=400)
+    scan = dpf.scan_parquet(tmp_path / "trips.parquet")
+    parts = dask.from_pandas(frame, npartitions=3)
+    for one in (scan, parts):
+        released = one.dp.release(QUERY, privacy_unit=dpf.EACH_ROW, **HARDLY_ANY)
+        np.testing.assert_allclose(released["count"], counted(frame), atol=1e-6)
+        found = one.dp.quantile(
+            "fare", 0.5, "zone", keys=KEYS, bounds=(0, 8), privacy_unit=dpf.EACH_ROW, **HARDLY_ANY
+        )
+        assert found.shape == (3, 3)
+
+
+def test_bins_are_no_groups_for_the_caps():
+    # one unit with six rows of one zone, all in other bins
+    frame = pd.DataFrame({"zone": "A", "fare": np.arange(6) + 0.2, "who": 1})
+    frame.dp.declare(privacy_unit="who", max_groups=1, max_rows_per_group=4, max_rows=5)
+    released = frame.dp.release(QUERY, **HARDLY_ANY)
+    assert released["count"].sum() == pytest.approx(4, abs=1e-5)
+    frame.dp.declare(privacy_unit="who", max_groups=1, max_rows=5)
+    released = frame.dp.release(QUERY, **HARDLY_ANY)
+    assert released["count"].sum() == pytest.approx(5, abs=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_the_error_follows_the_caps_of_groups(mechanism, neighboring):
+    frame = trips()
+    spend = {"mu": 0.5} if mechanism == "gaussian" else {"epsilon": 0.1}
+
+    def error(**caps):
+        frame.dp.declare(privacy_unit="who", neighboring=neighboring, **caps)
+        table = frame.dp.preview(QUERY, mechanism=mechanism, **spend)
+        return table["std_error"].iloc[0]
+
+    one = error(max_rows=1)
+    assert error(max_rows=4) == pytest.approx(4 * one, rel=0.03)
+    half = 0.5 if mechanism == "gaussian" else 1
+    spread = error(max_groups=3, max_rows_per_group=4)
+    assert spread == pytest.approx(4 * 3**half * one, rel=0.03)
+    assert error(max_rows=4, max_groups=1, max_rows_per_group=9) == error(max_rows=4)
+
+
+def test_a_preview_compares_and_says_what_an_error_needs():
+    frame = trips()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    compared = frame.dp.preview(QUERY, epsilon=1, delta=1e-6, compare=True)
+    assert set(compared.index) == {"laplace", "gaussian"}
+    needed = frame.dp.preview(QUERY, std_error=5, delta=1e-6)
+    assert needed["count"].between(4.9, 5.0001).all()
+    shown = frame.dp.diagnose(QUERY)
+    assert "Not for publication" in repr(shown)
+
+
+@pytest.mark.parametrize("mechanism", ["box", "correlated"])
+def test_other_mechanisms_do_not_apply(mechanism):
+    with pytest.raises(dpf.errors.CalibrationError, match="does not apply"):
+        trips().dp.release(
+            QUERY, epsilon=1, delta=1e-6, mechanism=mechanism, privacy_unit=dpf.EACH_ROW
+        )

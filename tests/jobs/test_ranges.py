@@ -1,0 +1,97 @@
+"""Plan files that ask for distributions and quantiles."""
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import PlanFileError
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+
+PLAN = """
+[data]
+path = "trips.csv"
+
+[declare]
+each_row = true
+keys.zone = ["A", "B"]
+bounds.fare = [0, 40]
+
+[queries.fares]
+kind = "ranges"
+column = "fare"
+bins = 64
+by = "zone"
+
+[queries.half]
+kind = "quantile"
+column = "fare"
+q = [0.25, 0.5]
+by = "zone"
+level = 0.9
+simultaneous = true
+
+[queries.tip]
+kind = "quantile"
+column = "tip"
+q = 0.5
+bounds = [0, 10]
+bins = { from = 0, to = 10, bins = 20 }
+
+[release]
+epsilon = 1
+name = "trips"
+files = ["{query}.csv", "{query}.parquet"]
+
+[ledger]
+path = "trips.ledger"
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    rows = range(400)
+    frame = {"zone": ["AB"[k % 2] for k in rows], "fare": [k % 40 + 0.5 for k in rows]}
+    pd.DataFrame({**frame, "tip": [k % 9 + 0.5 for k in rows]}).to_csv(
+        tmp_path / "trips.csv", index=False
+    )
+    dpf.Ledger.create(tmp_path / "trips.ledger", budget=dpf.Budget(epsilon=3, delta=1e-6))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def test_a_plan_is_previewed_and_released(plan, capsys):
+    assert main(["preview", str(plan)]) == 0
+    assert main(["release", str(plan)]) == 0, capsys.readouterr()
+    folder = plan.parent
+    assert dpf.read_csv(folder / "fares.csv").shape == (128, 1)
+    half = dpf.read_csv(folder / "half.csv")
+    assert list(half.columns) == ["fare", "fare_low", "fare_high"]
+    assert list(half.index.get_level_values("quantile").unique()) == [0.25, 0.5]
+    (step,) = half.dp.certificate.steps
+    assert step.level == 0.9 and step.simultaneous
+    assert dpf.verify(pd.read_parquet(folder / "tip.parquet")).steps
+
+
+def test_queries_are_read_with_their_arguments(plan):
+    queries = read_plan(plan, Overrides()).queries
+    assert queries["fares"].bins == 64
+    assert queries["half"].words == "quantiles 0.25, 0.5 of fare by zone"
+    assert len(queries["tip"].bins) == 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("bins = 64", 'bins = "many"', "bins"),
+        ("bins = 64", "bins = 0", "must be from 1"),
+        ("q = 0.5", "q = 50", "above 0 and below 1"),
+        ("q = 0.5", "", "q is missing"),
+        ("level = 0.9", "level = 9", "level"),
+        ("simultaneous = true", "simultaneous = 1", "simultaneous"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(plan, old, new, words):
+    plan.write_text(PLAN.replace(old, new, 1))
+    with pytest.raises(PlanFileError, match=words):
+        read_plan(plan, Overrides())

@@ -1,0 +1,96 @@
+"""Queries for quantiles: what can be asked, and what is said of the rest."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+from dpframe.queries.quantiles import check_selectable, selected
+
+
+@pytest.mark.parametrize(
+    ("q", "wanted"),
+    [
+        (0.5, [Fraction(1, 2)]),
+        ([0.1, 0.25], [Fraction(1, 10), Fraction(1, 4)]),
+        ((Fraction(1, 3), 2 / 3), [Fraction(1, 3), Fraction(2, 3)]),
+        (np.array([0.2, 0.4]), [Fraction(1, 5), Fraction(2, 5)]),
+        (np.float64(0.999999), [Fraction(999_999, 10**6)]),
+    ],
+)
+def test_quantiles_are_exact_fractions(q, wanted):
+    assert dpf.quantile("fare", q).quantiles == tuple(wanted)
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        0,
+        1,
+        -0.1,
+        50,
+        "0.5",
+        None,
+        True,
+        [0.5, 0.25],
+        [0.5, 0.5],
+        [0.5, "x"],
+        {0.5},
+        {0.5: 1},
+        math.nan,
+    ],
+)
+def test_other_quantiles_are_refused(q):
+    with pytest.raises(QueryError, match=r"q must be a number above 0 and below 1"):
+        dpf.quantile("fare", q)
+    with pytest.raises(QueryError, match=r"got q=a Series"):
+        dpf.quantile("fare", pd.Series([0.5]))
+
+
+def test_too_many_quantiles_and_too_fine_ones_cannot_be_selected():
+    with pytest.raises(QueryError, match=r"at most 9 quantiles to be selected, got 10: .*ranges"):
+        check_selectable(dpf.quantile("fare", [n / 11 for n in range(1, 11)]))
+    with pytest.raises(QueryError, match=r"six decimals"):
+        check_selectable(dpf.quantile("fare", 0.1234567))
+    with pytest.raises(QueryError, match=r"q must be a number above 0"):
+        dpf.quantile("fare", [])
+
+
+@pytest.mark.parametrize("bins", [1, 2**20 + 1, [0, 1]])
+def test_bins_to_select_among_are_a_number(bins):
+    with pytest.raises(QueryError, match=r"bins must be a whole number from 2 to 1,048,576"):
+        check_selectable(dpf.quantile("fare", 0.5, bins=bins))
+
+
+@pytest.mark.parametrize("bins", [0, -5, 2.5, "10", True])
+def test_bins_are_a_number_or_edges(bins):
+    with pytest.raises(QueryError, match=r"bins of 'fare'"):
+        dpf.quantile("fare", 0.5, bins=bins)
+
+
+def test_columns_and_groups_must_not_be_mixed_up():
+    with pytest.raises(QueryError, match="drop it from by"):
+        dpf.quantile("fare", 0.5, by=["zone", "fare"])
+    with pytest.raises(QueryError, match="Rename the column"):
+        dpf.quantile("fare", 0.5, by="quantile")
+    with pytest.raises(QueryError, match="cannot have"):
+        dpf.quantile("quantile", 0.5)
+    with pytest.raises(QueryError, match="label of one column"):
+        dpf.quantile(["fare"], 0.5)
+    with pytest.raises(QueryError, match="not among columns"):
+        dpf.quantile("fare", 0.5, bounds={"tip": (0, 1)})
+
+
+def test_a_query_says_what_is_asked():
+    query = dpf.quantile("fare", [0.25, 0.5], by="zone", where="tip > 0", bins=100, max_rows=3)
+    assert query.words == (
+        "quantiles 0.25, 0.5 of fare in 100 bins by zone, max_rows=3 where tip > 0"
+    )
+    assert query.labels == ("zone", "fare", "tip")
+    assert selected(query, "select") is query
+    assert selected(query, "auto") is None
+    assert selected({"a": query}, "select") is None

@@ -1,0 +1,51 @@
+"""Trees over bins as plain matrices, and every unit there can be under some caps."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.privacy.laws import LAPLACE
+from dpframe.strategies.node_tree import NodeTree
+from dpframe.strategies.tree import ContrastTree
+
+TAU = (3.0, 1.7, 2.3, 1.1, 2.9, 1.3, 0.7)
+SHARES = (0.1, 0.35, 0.05, 0.5)
+
+
+def contrast_tree(sizes, bins=None, groups=1):
+    return ContrastTree(sizes, TAU[: len(sizes) + 1], bins or math.prod(sizes), groups)
+
+
+def node_tree(sizes, bins=None, groups=1, shares=None):
+    own = shares or SHARES[-len(sizes) - 1 :]
+    return NodeTree(sizes, own, bins or math.prod(sizes), groups, LAPLACE)
+
+
+def measuring(tree):
+    """The matrix of what is measured, one column per cell."""
+    cells = tree.bins * tree.groups
+    return np.stack([tree.encode(one) for one in np.eye(cells, dtype=np.int64)], axis=1)
+
+
+def kernel_of(tree, norm, scale=1.0):
+    """What every pair of cells shares, in fractions of the scales that are drawn with."""
+    matrix = measuring(tree)
+    own = np.array([Fraction(one) for one in scale * tree.profile], dtype=object)
+    if norm == 2:
+        whole = matrix.astype(object)
+        return (whole * (1 / own**2)[:, None]).T @ whole
+    assert set(np.unique(matrix)) <= {0, 1}  # counts of disjoint nodes
+    whole = matrix.astype(object)
+    return (whole * (1 / own)[:, None]).T @ whole
+
+
+def units(groups, bins, caps):
+    """All units there are, by cell: at most c rows in each of g groups, and m in all."""
+    rows, most, each = caps
+    for unit in itertools.product(range(each + 1), repeat=groups * bins):
+        by_group = np.reshape(unit, (groups, bins)).sum(axis=1)
+        fits = sum(unit) <= rows and max(by_group) <= each and sum(by_group > 0) <= most
+        if fits:
+            yield np.array(unit, dtype=object)
