@@ -9,9 +9,6 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import CertificateError
-from dpframe.results.digest import _words, digest, fingerprint, pieces_of
-
-
 from dpframe.results.content import content_of
 from dpframe.results.digest import _words, digest, fingerprint, pieces_of
 
