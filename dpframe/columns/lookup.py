@@ -17,7 +17,14 @@ import pandas as pd
 from dpframe.arguments import is_unicode
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
-from dpframe.columns.searching import SMALL_TABLE, SPARSE, AxisKeys, hashed, search_of
+from dpframe.columns.searching import (
+    SMALL_TABLE,
+    SPARSE,
+    AxisKeys,
+    axis_keys,
+    hashed,
+    search_of,
+)
 from dpframe.errors import STOPS
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
@@ -102,7 +109,7 @@ def finder(axis: Axis, column: pd.Series) -> Finder:
     """Prepare the search of a column's rows on an axis; used on blocks of that column."""
     if isinstance(axis, BinAxis):
         return _bin_finder(axis.keys, clipped=axis.clipped)
-    find = _key_finder(AxisKeys(axis.keys), values.dense(column.iloc[:0]))
+    find = _key_finder(axis_keys(axis.keys), values.dense(column.iloc[:0]))
     if axis.rest:
         find = _with_rest(find, len(axis) - 1)
     if isinstance(column.dtype, pd.SparseDtype):
@@ -197,11 +204,19 @@ def _key_finder(keys: AxisKeys, column: pd.Series) -> Finder:
     """Choose the quickest search for the dtype of a column."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _category_finder(keys, pd.Series(dtype.categories))
+        return _category_finder(keys, dtype.categories)
     if values.is_dictionary(dtype):
         return _dictionary_finder(keys, column.iloc[:0])
+    if dtype not in keys.finders:
+        keys.finders[dtype] = _plain_finder(keys, column.iloc[:0])
+    return keys.finders[dtype]
+
+
+def _plain_finder(keys: AxisKeys, column: pd.Series) -> Finder:
+    """Choose the quickest search for a dtype that holds no values itself."""
+    dtype, size = column.dtype, len(keys)
     if is_arrow_text(dtype) and len(keys) <= _MOST_TEXTS:
-        return _text_finder(keys.boxed, column.iloc[:0])
+        return _text_finder(keys.boxed, column)
     kept = native_dtype(dtype)
     if kept is None:
         return _object_finder(keys.boxed)
@@ -211,7 +226,7 @@ def _key_finder(keys: AxisKeys, column: pd.Series) -> Finder:
         numbers, missing = native(block, kept)
         found = search(numbers)
         if missing is not None:
-            found[missing] = len(keys)
+            found[missing] = size
         return found
 
     return find
@@ -223,9 +238,13 @@ def _object_finder(keys: list[Any]) -> Finder:
     return lambda block: _apply_to_items(places.get, boxed(block), len(keys), len(keys))
 
 
-def _category_finder(keys: AxisKeys, categories: pd.Series) -> Finder:
+def _category_finder(keys: AxisKeys, categories: pd.Index) -> Finder:
     """Search the categories once, then read codes; code -1, missing, is the last place."""
-    table = np.append(_key_finder(keys, categories)(categories), len(keys))
+
+    def look_up() -> np.ndarray:
+        return np.append(_key_finder(keys, pd.Series(categories))(pd.Series(categories)), len(keys))
+
+    table = keys.tables.of(categories, look_up)
     return lambda block: table.take(block.array.codes)
 
 
@@ -252,7 +271,9 @@ def is_arrow_text(dtype: object) -> bool:
 
 def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
     """Search Arrow strings in C++."""
-    places = {key: place for place, key in enumerate(keys) if _is_text(key)}
+    places = {key: place for place, key in enumerate(keys) if isinstance(key, str)}
+    if not is_unicode("".join(places)):  # a lone surrogate cannot be in an Arrow column
+        places = {key: place for key, place in places.items() if is_unicode(key)}
     wanted = pa.array(list(places), sample.array.__arrow_array__().type)
     table = np.append(np.fromiter(places.values(), np.int64), len(keys))
 
@@ -262,11 +283,6 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
         return table.take(positions)
 
     return find
-
-
-def _is_text(key: object) -> bool:
-    """Whether a key is text that UTF-8 can hold: a lone surrogate cannot be in an Arrow column."""
-    return isinstance(key, str) and is_unicode(key)
 
 
 def _bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:

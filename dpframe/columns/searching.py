@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "hashed", "search_of"]
+from dpframe.columns.remembered import Remembered
+
+__all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "axis_keys", "hashed", "search_of"]
 
 Search = Callable[[np.ndarray], np.ndarray]
 """From an array to the int64 positions of its values among the keys; `len(keys)`: not a key."""
@@ -27,15 +29,27 @@ SPARSE = 8
 _Places = tuple[np.ndarray, np.ndarray]
 """Keys, unique, in the dtype of a search, and their places."""
 
+_FEW_LISTS = 16  # of keys, that searches are kept of
+_FEW_CATEGORIES = 4  # lists of them that positions are kept of, for one list of keys
 _TIMES = frozenset((np.datetime64, np.timedelta64))
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
 
 
 class AxisKeys:
-    """The keys of an axis; as Python objects only where these are needed."""
+    """The keys of an axis, with the searches for them that were prepared.
+
+    Parameters
+    ----------
+    index
+        The keys; as Python objects only where these are needed.
+    """
 
     def __init__(self, index: pd.Index) -> None:
         self._index = index
+        self.finders: dict[Any, Callable[[pd.Series], np.ndarray]] = {}
+        """Searches of columns, by dtype."""
+        self.tables: Remembered[pd.Index, np.ndarray] = Remembered(_FEW_CATEGORIES)
+        """The positions of categories."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -54,6 +68,17 @@ class AxisKeys:
         if isinstance(dtype, np.dtype) and dtype.kind in kinds and dtype.itemsize <= _WORD:
             return np.asarray(self._index)
         return None
+
+
+_KNOWN: Remembered[pd.Index, AxisKeys] = Remembered(_FEW_LISTS)
+
+
+def axis_keys(index: pd.Index) -> AxisKeys:
+    """Return the keys of an index; the same for the same index, so that searches are kept.
+
+    Keys are public and never change. What is kept goes with the index: it holds a view of it.
+    """
+    return _KNOWN.of(index, lambda: AxisKeys(index.view()))
 
 
 def _standard(key: Any) -> Any:

@@ -13,6 +13,7 @@ from dpframe.privacy.neighbors import Caps
 
 __all__ = ["binding", "in_order", "index_dtype", "kept_rows", "ordered", "pair_bounds"]
 
+_MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
 
 
@@ -39,19 +40,42 @@ def kept_rows(
     """
     kept: np.ndarray = (units != unit_count) & (cells != cell_count)
     caps = binding(caps, cell_count)
-    if caps == Caps() or not kept.any():
+    if caps == Caps():
         return kept
-    units = np.where(kept, units, unit_count)
+    if not kept.all():
+        units = np.where(kept, units, unit_count)
+    large = _in_large_units(units, unit_count, caps)
+    found = np.count_nonzero(large)
+    if found > len(units) * _MOST_LARGE:
+        kept[_dropped(units, unit_count, cells, cell_count, caps)] = False
+    elif found:
+        rows = np.flatnonzero(large)
+        dropped = _dropped(units.take(rows), unit_count, cells.take(rows), cell_count, caps)
+        kept[rows[dropped]] = False
+    return kept
+
+
+def _in_large_units(units: np.ndarray, unit_count: int, caps: Caps) -> np.ndarray:
+    """Mask the rows of the units that have enough of them to exceed a cap."""
+    least = min(cap for cap in (caps.rows, caps.groups, caps.rows_per_group) if cap is not None)
+    large = np.bincount(units, minlength=unit_count + 1) > least
+    large[unit_count] = False
+    return large.take(units)
+
+
+def _dropped(
+    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
+) -> np.ndarray:
+    """Choose the rows of units that are beyond a cap."""
     by_cell = caps.groups is not None or caps.rows_per_group is not None
     order, bounds = in_order(units, unit_count, cells if by_cell else None, cell_count)
-    del units  # large, and not needed any more
-    if by_cell:
-        order, bounds = _cap_groups(order, bounds, cells, caps)
+    if caps.rows is not None and not by_cell:
+        return order.compress(~_sample(bounds, caps.rows))
+    kept = _in_groups(order, bounds, cells, caps)
     if caps.rows is not None:
-        order = order[_sample(bounds, caps.rows)]
-    kept[:] = False
-    kept[order] = True
-    return kept
+        left = np.flatnonzero(kept)
+        kept[left] = _sample(np.searchsorted(left, bounds), caps.rows)
+    return order.compress(~kept)  # quicker than a mask as an index
 
 
 def binding(caps: Caps, cell_count: int) -> Caps:
@@ -77,49 +101,51 @@ def in_order(
         order, bounds, _ = ordered(units, unit_count + 1)
     else:
         by_cell, _, along = ordered(cells, cell_count + 1, units)
-        order, bounds, _ = ordered(along, unit_count + 1)
-        order = by_cell[order]
+        _, bounds, order = ordered(along, unit_count + 1, by_cell)
     bounds = bounds[:-1]  # the last group is of rows to drop
     return order[: bounds[-1]], bounds
 
 
-def _cap_groups(
-    order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: Caps
-) -> tuple[np.ndarray, np.ndarray]:
+def _in_groups(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: Caps) -> np.ndarray:
     """Apply the caps on groups and on rows in a group to rows in order of unit and cell."""
-    pairs = pair_bounds(order, bounds, cells)
+    pairs, ends, pair = pair_bounds(order, bounds, cells)
     kept = np.ones(len(order), bool)
     if caps.rows_per_group is not None:
         kept = _sample(pairs, caps.rows_per_group)
     if caps.groups is not None:
-        chosen = _sample(np.searchsorted(pairs, bounds), caps.groups)
-        single = len(chosen) == len(kept)  # one row per pair
-        kept &= chosen if single else np.repeat(chosen, np.diff(pairs))
-    before = np.zeros(len(order) + 1, bounds.dtype)
-    np.cumsum(kept, out=before[1:])
-    return order[kept], before[bounds]
+        kept &= _sample(ends, caps.groups).take(pair)
+    return kept
 
 
-def pair_bounds(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Return the bounds of the units' rows in a cell, for rows in order of unit and cell."""
-    ordered = cells[order]
+def pair_bounds(
+    order: np.ndarray, bounds: np.ndarray, cells: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find pairs of a unit and a cell, for rows in order of unit and cell.
+
+    Returns
+    -------
+    pairs, ends, pair
+        The bounds of the rows of a pair, those of the pairs of a unit, and the pair of every row.
+    """
+    ordered = cells.take(order)
     first = np.ones(len(order) + 1, bool)  # the end counts as one
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:-1])
     first[bounds] = True
-    return np.flatnonzero(first).astype(bounds.dtype)
+    pair = np.cumsum(first, dtype=bounds.dtype)
+    pair -= 1
+    return np.flatnonzero(first).astype(bounds.dtype), pair[bounds], pair[:-1]
 
 
 def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
     """Keep at most some random places per segment [bounds[i], bounds[i + 1]), as a mask."""
     sizes = np.diff(bounds)
-    kept = np.ones(bounds[-1], bool)
-    over = (sizes > most).nonzero()[0]
-    if len(over):
-        starts, sizes = bounds[over].astype(np.int64), sizes[over]
-        before = np.cumsum(sizes) - sizes
-        kept[np.repeat(starts - before, sizes) + np.arange(sizes.sum())] = False
-        draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
-        draw(kept, starts, sizes.astype(np.uint64), most)
+    under = sizes <= most
+    if under.all():
+        return np.ones(bounds[-1], bool)
+    kept = np.repeat(under, sizes)
+    over = np.flatnonzero(~under)
+    draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
+    draw(kept, bounds[over].astype(np.int64), sizes[over].astype(np.uint64), most)
     return kept
 
 
@@ -165,7 +191,9 @@ def ordered(
     from scipy import sparse  # slow to import, and not always needed
 
     n = len(labels)
-    bounds = np.arange(n + 1, dtype=index_dtype(n))
+    dtype = index_dtype(max(n, label_count))
+    labels = labels.astype(dtype, copy=False)  # SciPy would first look for the largest one
+    bounds = np.arange(n + 1, dtype=dtype)
     entries = np.zeros(n, np.int8) if along is None else along
     columns = sparse.csr_array((entries, labels, bounds), shape=(n, label_count)).tocsc()
     return columns.indices, columns.indptr, columns.data

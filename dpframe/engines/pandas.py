@@ -137,7 +137,8 @@ class _Pass:
             for task in tasks
             for axis in task.groups.axes
         )
-        self._size = min(_LARGE_BLOCK if large else _BLOCK, 1 + _FEW_AMOUNTS // max(most, 1))
+        size = min(_LARGE_BLOCK, max(_BLOCK, -(-self._rows // threads))) if large else _BLOCK
+        self._size = min(size, 1 + _FEW_AMOUNTS // max(most, 1))
         self._tasks = [Prepared(task, find) for task, find in zip(tasks, lookups, strict=True)]
 
     def totals(self) -> list[np.ndarray]:

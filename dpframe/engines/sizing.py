@@ -38,8 +38,7 @@ def unit_sizes(
         rows = np.bincount(units[counted], minlength=unit_count)
         return np.minimum(rows, 1) if kind == "groups" else rows
     order, bounds = in_order(np.where(counted, units, unit_count), unit_count, groups, group_count)
-    pairs = pair_bounds(order, bounds, groups)
-    ends = np.searchsorted(pairs, bounds)
+    pairs, ends, _ = pair_bounds(order, bounds, groups)
     if kind == "groups":
         return np.diff(ends).astype(np.int64)
     found = np.zeros(unit_count, np.int64)

@@ -27,6 +27,7 @@ __all__ = ["Units", "unit_codes"]
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 18  # rows of a group, about
+_FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
 _WORD = 64
@@ -53,7 +54,7 @@ class Units:
         if len(column) <= 2 * _GROUP:
             self._codes = [unit_codes(column)]
             return
-        labels, marks, codes_of = _labeled(column, len(column) // _GROUP)
+        labels, marks, codes_of = _labeled(column, max(len(column) // _GROUP, _FEWEST))
         order, bounds, marks = ordered(labels, int(labels.max()) + 1, marks)
         del labels  # large, and not needed any more
         groups = [slice(a, b) for a, b in pairwise(bounds.tolist()) if a < b]

@@ -8,12 +8,13 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 
 import hashlib
 import json
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+
+from dpframe.arguments import is_unicode
 
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
@@ -118,8 +119,11 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
         words = data.view(f"u{size}").astype(np.uint64)
         return words if words.ndim == 1 else words[:, 0] ^ _stirred(words[:, 1])
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
-    numbers = {row: zlib.crc32(row.encode("utf-8", "surrogatepass")) for row in set(rows)}
-    return np.fromiter(map(numbers.__getitem__, rows), np.uint64, len(rows))
+    items = np.array(rows, object)
+    if not is_unicode("".join(rows)):  # pandas encodes no lone surrogates; bytes count as texts
+        items = np.array([row.encode("utf-8", "surrogatepass") for row in rows], object)
+    words: np.ndarray = pd.util.hash_array(items, categorize=False)
+    return words
 
 
 def _sum_of(words: np.ndarray) -> int:

@@ -160,6 +160,34 @@ def test_stages_that_cannot_bind_are_skipped(caps, cells, expected):
     assert capping.binding(caps, cells) == expected
 
 
+@given(rows=rows_drawn, caps=caps_drawn)
+def test_units_under_every_cap_are_left_alone_and_the_others_keep_the_same(rows, caps):
+    """With the same word for everyone, it does not matter which units are put in order."""
+    units, cells = [u for u, _ in rows], [c for _, c in rows]
+    masks = []
+    for part in (0, 1):
+        with (
+            mock.patch.object(noise, "random_words", WORDS["some"]),
+            mock.patch.object(capping, "_MOST_LARGE", part),
+        ):
+            masks.append(keep(units, cells, 4, caps).tolist())
+    assert masks[0] == masks[1]
+
+
+def test_nothing_is_put_in_order_where_no_unit_has_enough_rows(monkeypatch):
+    units, cells = np.repeat(np.arange(10), 3), np.arange(30) % 4
+    ordered = mock.Mock(wraps=capping.in_order)
+    monkeypatch.setattr(capping, "in_order", ordered)
+    assert kept_rows(pd.Series(units), cells, 4, Caps(5, 3, 4)).all()
+    ordered.assert_not_called()
+    more = np.append(units, [3] * 4)
+    mask = kept_rows(pd.Series(more), np.append(cells, range(4)), 4, Caps(5, 3, 4))
+    assert mask[more != 3].all()
+    assert mask[more == 3].sum() <= 5
+    ((of_large, *_), _) = ordered.call_args
+    assert of_large.tolist() == [3] * 7
+
+
 def test_many_rows_of_one_unit():
     n = 50_000
     cells = np.arange(n) % 10

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.errors import CertificateError
 from dpframe.results.content import content_of
-from dpframe.results.digest import digest, fingerprint, pieces_of
+from dpframe.results.digest import _words, digest, fingerprint, pieces_of
 
 DAY = datetime(2020, 1, 1)
 PAIRS = {
@@ -166,6 +166,17 @@ def test_names_count():
 
 def test_a_number_may_be_of_any_length():
     assert digest(with_keys(10**5000), "") != digest(with_keys(10**5000 + 1), "")
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "é\0b", ""])
+def test_order_is_told_apart_from_other_keys_whatever_the_text(odd):
+    frames = (with_keys("a", odd), with_keys(odd, "a"), with_keys("b", odd))
+    (_, one, bare), (_, turned, bare_turned), (_, _, other) = (
+        fingerprint(*pieces_of(frame)[0]) for frame in frames
+    )
+    assert one != turned
+    assert bare == bare_turned != other
+    assert _words(b'["a", "b"]')[0] == _words(b'["a", "\\ud800"]')[0]
 
 
 KEYS = {
