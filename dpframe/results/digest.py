@@ -116,8 +116,8 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
     """Return a number for each value, the same for the same values."""
     if isinstance(data, np.ndarray):
         size = min(data.dtype.itemsize, 8)  # longer ones count in parts
-        words = data.view(f"u{size}").astype(np.uint64)
-        return words if words.ndim == 1 else words[:, 0] ^ _stirred(words[:, 1])
+        parts = data.view(f"u{size}").astype(np.uint64)
+        return parts if parts.ndim == 1 else parts[:, 0] ^ _stirred(parts[:, 1])
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
     items = np.array(rows, object)
     if not is_unicode("".join(rows)):  # pandas encodes no lone surrogates; bytes count as texts
