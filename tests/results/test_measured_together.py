@@ -69,9 +69,9 @@ def test_realized_errors_of_combinations_are_those_that_are_stated(people, mecha
     assert found["std_error"].nunique() == 1
     ratio = found["estimate"].std() / found["std_error"].iloc[0]
     assert abs(ratio - 1) < TOLERANCE
-    # what follows from independent cells is far off, and is told apart
-    cell = margins(people, mechanism)["sex", "age"].dp.std_error["count"].iloc[0]
-    assert found["estimate"].std() < (1 - TOLERANCE) * cell * math.sqrt(6 + 1.25)
+    if mechanism == "gaussian":  # what follows from independent cells is far off
+        cell = margins(people, mechanism)["sex", "age"].dp.std_error["count"].iloc[0]
+        assert found["estimate"].std() < (1 - TOLERANCE) * cell * math.sqrt(6 + 1.25)
 
 
 def test_tables_that_say_the_same_cancel(people):
