@@ -80,7 +80,7 @@ def margins(
         A dict from column to bins, as in `histogram`, for columns of numbers.
     other
         The key of rows that have none of the other keys, missing ones too: one for all columns with
-        keys, or a dict by column. It comes last, whether it is declared or not.
+        keys, or a dict by column. It comes last, and must not equal one of the keys.
     weights
         How important the error of a cell is, by table, 1 where it is not given:
         `{("sex", "age"): 4, "region": 2, (): 10}`. The weighted sum of the variances is then the

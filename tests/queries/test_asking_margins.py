@@ -124,11 +124,19 @@ def test_the_groups_of_a_column_are_bins_or_keys_with_one_for_the_rest():
     plain = query.axis("sex", pd.Index(["f", "m"], name="sex"))
     assert isinstance(plain, KeyAxis)
     assert not plain.rest
-    for given in (["a", "b"], ["a", "z", "b"]):
-        axis = query.axis("region", pd.Index(given, name="region"))
-        assert axis.rest
-        assert list(axis.keys) == ["a", "b", "z"]
-        assert axis.keys.name == "region"
+    axis = query.axis("region", pd.Index(["a", "b"], name="region"))
+    assert axis.rest
+    assert list(axis.keys) == ["a", "b", "z"]
+    assert axis.keys.name == "region"
+
+
+@pytest.mark.parametrize(("keys", "rest"), [(["a", "z"], "z"), ([1, 2], 1.0), ([0, 1], True)])
+def test_the_key_for_the_rest_is_none_of_the_others(keys, rest):
+    with pytest.raises(QueryError, match=r"equals a key of 'region'.* choose another one, other="):
+        dpf.margins(["region"], other=rest).axis("region", pd.Index(keys, name="region"))
+    frame = pd.DataFrame({"region": keys})
+    with pytest.raises(QueryError, match="equals a key"):
+        frame.dp.margins(["region"], other=rest, keys={"region": keys}, epsilon=1)
 
 
 def test_one_key_for_the_rest_of_all_columns_leaves_out_those_with_bins():
