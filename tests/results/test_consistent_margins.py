@@ -58,6 +58,18 @@ def test_what_was_released_stays_as_it_was():
     assert made["sex", "age"].dp.denoising.empty
 
 
+def test_replay_says_that_several_tables_were_made_whole_together():
+    tables = people().dp.margins(COLUMNS, ways=2, **ENOUGH)
+    made = dpf.consistent(tables)
+    whole, released = made["sex", "age"], tables["sex", "age"]
+    for published in (whole, whole.dp.head(2)):
+        with pytest.raises(QueryError, match=r"from several tables together: dpframe\.consistent"):
+            dpf.replay(published, released)
+        assert dpf.replay(published, whole).equals(published)
+    with pytest.raises(CertificateError, match="do not lead from this release"):
+        dpf.replay(whole, tables["sex", "edu"])
+
+
 def test_margins_named_in_any_order():
     sets = [["age", "edu"], ["edu", "sex"], ["age", "sex"], ["sex"], ["edu"], ["age"], []]
     made = people().dp.margins(sets, denoise="consistent", **ENOUGH)
