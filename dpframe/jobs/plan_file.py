@@ -296,6 +296,8 @@ def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
                 f"{given!r:.200}.",
                 key,
             )
+        if tuple(table) in found:
+            raise section.error(f"must not name a table twice, got {table!r:.200} again.", key)
         found[tuple(table)] = given["weight"]
     return found
 

@@ -98,6 +98,8 @@ def test_every_table_has_files_of_its_own(plan, capsys):
     [
         (("{query}-{table}.csv", "{query}.csv"), r"put \{table\} in its name"),
         (("weight = 4", "wait = 4"), "weights: must be a list such as"),
+        (("table = []", 'table = ["sex", "age"]'), "weights: .*must not name a table twice"),
+        (("table = []", 'table = ["age", "sex"]'), "weights: must not name a table twice"),
         (("ways = 2", "ways = 5"), "ways must be a whole number"),
         (('other.region = "z"', "max_groups = 2"), "max_groups= has no meaning"),
         (('"total.csv"', '"{table}.csv"'), r"\{table\} has no value"),
