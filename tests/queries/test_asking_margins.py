@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import CallError, QueryError
+from dpframe.errors import CallError, QueryError, UnknownColumnError
 from dpframe.queries.tasks import BinAxis, KeyAxis
 
 COLUMNS = ["sex", "age", "region"]
@@ -22,11 +22,25 @@ def test_all_sets_of_columns_are_listed_with_the_smallest_first():
     )
     assert len(dpf.margins(COLUMNS, 3).tables) == 8
     assert dpf.margins(["sex"]).tables == ((), ("sex",))
-    assert dpf.margins([("a", "b"), ("a", "c")], ways=1).tables[1] == (("a", "b"),)
+
+
+def test_a_tuple_is_one_label():
+    one, other = labels = ("a", "b"), ("a", "c")
+    assert dpf.margins(labels).tables == ((), (one,), (other,), (one, other))
+    assert dpf.margins(labels, ways=1).tables == ((), (one,), (other,))
+    query = dpf.margins([[one, other], [one]], weights={one: 2, (other, one): 3})
+    assert query.tables == ((one, other), (one,))
+    assert query.weights == (3, 2)
+    frame = pd.DataFrame({one: [1, 2], other: [3, 4]})
+    tables = frame.dp.margins(labels, keys={one: [1, 2], other: [3, 4]}, epsilon=1)
+    assert tables[one, other].index.nlevels == 2
+    flat = pd.DataFrame({"a": [1], "b": [2]})
+    with pytest.raises(UnknownColumnError, match=r"are given as a list: \['a', 'b'\]"):
+        flat.dp.margins([one], epsilon=1)
 
 
 def test_tables_may_be_listed():
-    query = dpf.margins([["region", "sex"], ("sex", "age"), []])
+    query = dpf.margins([["region", "sex"], ["sex", "age"], []])
     assert query.by == ("region", "sex", "age")
     assert query.tables == (("region", "sex"), ("sex", "age"), ())
     assert query.words == "count in 3 margins by region, sex, age"
@@ -43,6 +57,15 @@ def test_tables_may_be_listed():
         ("sex", {}, r"a list of column labels.*dpf\.count\(by=\.\.\.\)"),
         ([], {}, "at least one column"),
         ({"sex"}, {}, "a list of column labels, .* got a set"),
+        ({"sex": 1}, {}, "a list of column labels, .* got a dict"),
+        ([["sex", "age"]], {"ways": 2}, "ways=2 and lists of columns exclude each other"),
+        ([["sex"], ("sex", "age")], {}, "got both.* a tuple is one label"),
+        (
+            COLUMNS,
+            {"weights": {("age", "sex"): 2, ("sex", "age"): 3}},
+            "must not name a table twice",
+        ),
+        (COLUMNS, {"weights": {"age": 2, ("age",): 3}}, "must not name a table twice"),
         (["sex", "sex"], {}, "twice"),
         (["sex", ["age"]], {}, r"got both.*\['region'\]"),
         ([["sex", "age"], ["age", "sex"]], {}, "name a table twice"),
