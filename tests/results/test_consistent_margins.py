@@ -82,7 +82,8 @@ def test_beside_other_queries_and_outputs():
         "survey": dpf.margins(COLUMNS, keys=KEYS, n=dpf.count(), young=dpf.count(where="age == 1")),
         "edu": dpf.count(by="edu", keys=KEYS["edu"]),
     }
-    with pytest.raises(QueryError, match="parents"):  # what the name means for a single table
+    words = r"'edu' is released beside them.*dpf\.consistent\(tables\['survey'\]\) afterwards"
+    with pytest.raises(QueryError, match=words):
         dpf.release(frame, queries, epsilon=1, denoise="consistent")
     made = dpf.release(frame, queries["survey"], epsilon=1, denoise="consistent")
     for column in ("n_denoised", "young_denoised"):
@@ -101,6 +102,8 @@ def test_nothing_is_charged_where_it_cannot_be():
     for query, message in ((three, "at most two"), (means, "for counts"), (taken, "are taken")):
         with pytest.raises(QueryError, match=message):
             dpf.release(frame, query, epsilon=0.5, denoise="consistent")
+    with pytest.raises(QueryError, match="graph= has no meaning"):
+        frame.dp.margins(COLUMNS, epsilon=0.5, denoise="consistent", graph="ordered")
     assert frame.dp.budget.used == 0
 
 
