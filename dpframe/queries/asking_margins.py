@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeAlias
 
 import pandas as pd
@@ -16,6 +15,7 @@ from dpframe.queries.kinds import Columns, Count, Keys, Mean, Rate, Sum
 from dpframe.queries.margins import Margins
 from dpframe.queries.reading import condition_of, kept, labels_of, limits_of
 from dpframe.queries.together import check_part
+from dpframe.queries.views import View
 
 __all__ = ["MarginBins", "MarginOther", "MarginPart", "MarginWeights", "margins"]
 
@@ -116,11 +116,11 @@ def margins(
         by,
         condition_of(where),
         _keys(by, keys, own_bins),
-        MappingProxyType(outputs),
+        View(outputs),
         tables=tables,
         weights=_weights(by, tables, weights),
-        bins=MappingProxyType(own_bins),
-        other=MappingProxyType(_other(by, own_bins, other)),
+        bins=View(own_bins),
+        other=View(_other(by, own_bins, other)),
         limits=limits_of({"max_rows": max_rows}),
     )
 

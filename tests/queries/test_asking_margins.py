@@ -1,5 +1,8 @@
 """Margins, as they are asked for: which tables, what is refused, and why."""
 
+import copy
+import pickle
+
 import pandas as pd
 import pytest
 
@@ -95,9 +98,10 @@ def test_tables_may_be_listed():
         (COLUMNS, {"v": dpf.var("age")}, r"counts, sums, means and rates.*dpf\.aggregate\("),
         (COLUMNS, {"v": dpf.std("age")}, "of a kind that margins do not have"),
         (COLUMNS, {"v": dpf.units()}, "counts units"),
-        (COLUMNS, {"v": dpf.count("sex")}, "has groups of its own; in margins"),
-        (COLUMNS, {"v": dpf.count(max_rows=2)}, "has caps of its own; in margins"),
-        (COLUMNS, {"v": dpf.sum("x", n_weight=2)}, "has options"),
+        (COLUMNS, {"v": 3}, r"or dpf\.mean\(column\), got int"),
+        (COLUMNS, {"v": dpf.count("sex")}, "groups of its own; in margins, columns= and keys= are"),
+        (COLUMNS, {"v": dpf.count(max_rows=2)}, "caps of its own; in margins, max_rows= is given"),
+        (COLUMNS, {"v": dpf.sum("x", n_weight=2)}, "has options .*; margins have weights= of"),
         (COLUMNS, {"v": dpf.sum(["x", "y"])}, "of a single column"),
         (COLUMNS, {"epsilon": dpf.count()}, "cannot name an output of margins"),
         (COLUMNS, {"sex": dpf.count()}, "level 'sex' of the index"),
@@ -125,6 +129,23 @@ def test_weights_are_by_columns_in_any_order():
         ("age", "region"): 1,
     }
     assert dpf.margins(COLUMNS).margin_weights == ()
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda query: pickle.loads(pickle.dumps(query))],  # noqa: S301
+)
+def test_queries_of_several_outputs_can_be_copied(copied):
+    query = dpf.margins(COLUMNS, bins={"age": [0, 9]}, other={"sex": "x"}, n=dpf.count())
+    assert len(query.margins) == 7  # what was computed from a query is not copied
+    other = copied(query)
+    assert (other.words, other.tables) == (query.words, query.tables)
+    assert other.bins["age"].equals(query.bins["age"]) and dict(other.other) == {"sex": "x"}
+    plain = copied(dpf.aggregate("sex", n=dpf.count(), keys={"sex": [1, 2]}))
+    assert plain.words == "n: count by sex" and plain.keys == {"sex": [1, 2]}
+    for one in (other, plain):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            one.queries["m"] = dpf.count()
 
 
 def test_outputs_are_counts_unless_they_are_named():
