@@ -184,13 +184,21 @@ def test_certificates_say_what_was_asked_and_where_groups_come_from(people):
     tables = people.dp.release(asked(other={"region": "z"}), epsilon=1)
     query = tables["region", "age"].dp.certificate.query
     assert query.words == "count in 7 margins by sex, region, age"
-    assert [(part.column, part.groups, part.source) for part in query.by] == [
-        ("region", 4, "declared"),
-        ("age", 3, "call"),
+    assert [(part.column, part.groups, part.source, part.rest) for part in query.by] == [
+        ("region", 4, "declared", "z"),
+        ("age", 3, "call", None),
     ]
     ids = {frame.dp.certificate.release_id for frame in tables.values()}
     assert len(ids) == 1
     assert all(dpf.verify(frame) for frame in tables.values())
+
+
+def test_a_report_says_that_no_row_is_left_out_where_a_group_holds_the_rest(people):
+    tables = people.dp.release(asked(other={"region": "z"}), epsilon=1)
+    page = str(dpf.report(tables["sex", "region"]))
+    assert "sex is none of the groups" in page
+    assert "region is none of the groups" not in page
+    assert "also holds all that is none of them, or missing" in page
 
 
 def test_the_ledger_is_charged_once_and_says_what_for(people):

@@ -1,6 +1,6 @@
 """How the tables of a release are to be denoised: checked before anything is charged."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -71,7 +71,8 @@ def denoisings_of(
             'together. Margins of at most two columns take denoise="consistent"; leave it out '
             "elsewhere."
         )
-    if margins and not alone:
+    if margins:
+        _check_margins_alone(list(margins), list(alone), graph)
         return Denoisings(margins=margins)
     tables = {
         name: check_denoising(method, indexes[name], columns, graph=graph)
@@ -79,7 +80,24 @@ def denoisings_of(
         # a table of means that the method is not for stays as it is beside others
         if len(alone) == 1 or method == "auto" or any(col.is_total for col in columns)
     }
-    return Denoisings(tables, margins)
+    return Denoisings(tables)
+
+
+def _check_margins_alone(
+    margins: Sequence[Hashable], others: Sequence[Hashable], graph: object
+) -> None:
+    """Refuse what has no meaning where margins are made whole."""
+    if others:
+        raise QueryError(
+            f'denoise="consistent" is for margins, and {others[0]!r} is released beside them. '
+            "Release margins on their own, or leave denoise= out and call "
+            f"dpf.consistent(tables[{margins[0]!r}]) afterwards."
+        )
+    if graph is not None:
+        raise QueryError(
+            'graph= has no meaning for denoise="consistent" of margins: no groups are neighbors '
+            "there. Leave it out."
+        )
 
 
 def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:

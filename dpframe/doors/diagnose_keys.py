@@ -27,9 +27,9 @@ def not_found(kind: str, axis: Axis) -> str:
 
 def key_hint(found: Followed, step: Step) -> str:
     """Say which keys are not declared, and as what they count if they do."""
-    if step.kind == "missing key" or step.axis is None or not step.rows.any():
+    if step.kind == "missing key" or step.axis is None:
         return ""
-    seen = _seen_instead(found, step, step.axis)
+    seen = _seen_instead(found, step, step.axis) if step.rows.any() else ""
     if step.kind != "moved key":
         return seen
     counted = f"counted {_instead(step.axis)}"

@@ -12,7 +12,7 @@ from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
 from dpframe.jobs.schemas import schema_at
-from dpframe.jobs.tables import table_names
+from dpframe.jobs.tables import called_alike, table_names
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import asking
@@ -296,6 +296,8 @@ def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
                 f"{given!r:.200}.",
                 key,
             )
+        if tuple(table) in found:
+            raise section.error(f"must not name a table twice, got {table!r:.200} again.", key)
         found[tuple(table)] = given["weight"]
     return found
 
@@ -323,6 +325,12 @@ def _files(
     plan: Section, queries: Mapping[str, Query], release: str
 ) -> dict[str, tuple[Path, ...]]:
     """Read where releases are written to: the files of a query, or those of all."""
+    for table, name in called_alike(queries):
+        raise plan.section("queries").error(
+            f"two tables would be called {table!r}: give the query another name, or ask for one of "
+            "the tables in a query of its own.",
+            name,
+        )
     found: dict[str, tuple[Path, ...]] = {}
     taken: dict[Path, str] = {}
     for name, query in queries.items():
@@ -337,13 +345,21 @@ def _files(
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
             paths = [plan.source.folder / section.filled("files", text, **more) for text in texts]
             for path in paths:
-                if taken.setdefault(path.resolve(), table) != table or paths.count(path) > 1:
-                    which = "{table}" if columns else "{query}"
-                    raise section.error(
-                        f"{path} would be written twice: put {which} in its name.", "files"
-                    )
+                first = taken.setdefault(path.resolve(), table)
+                if first != table or paths.count(path) > 1:
+                    raise section.error(_twice(path, first, table, columns), "files")
             found[table] = tuple(paths)
     return found
+
+
+def _twice(path: Path, first: str, second: str, columns: str | None) -> str:
+    """Say which tables would be written to one file, and what to do."""
+    if columns is not None and columns in path.name:
+        way = "ask for one of them in a query of its own, with files of its own"
+    else:
+        way = f"put {'{query}' if columns is None else '{table}'} in its name"
+    by = "" if first == second else f", for {first!r} and {second!r}"
+    return f"{path} would be written twice{by}: {way}."
 
 
 def _ledger(section: Section) -> Path:

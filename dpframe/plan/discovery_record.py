@@ -53,7 +53,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
         query=QueryPart(
             name=None,
             words=plan.words,
-            by=tuple(GroupingPart(str(axis.column), 0, "discovered") for axis in axes),
+            by=tuple(GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes),
             cells=0,
             outputs=1,
             where=None if plan.wanted.where is None else plan.wanted.where.text,

@@ -19,6 +19,7 @@ from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
+from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
@@ -151,7 +152,12 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> Quer
         name=None if asked is None else str(asked),
         words=table.asked.words,
         by=tuple(
-            GroupingPart(str(axis.column), len(axis), _source(axis.column, table, declaration))
+            GroupingPart(
+                str(axis.column),
+                len(axis),
+                _source(axis.column, table, declaration),
+                _rest(axis),
+            )
             for axis in table.cells.axes
         ),
         cells=table.cells.size,
@@ -224,6 +230,11 @@ def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
     if made or given or table.sizes is not None:
         return "call"
     return declaration.column(label).source
+
+
+def _rest(axis: Axis) -> str | None:
+    """Name the key of all rows that have none of the others."""
+    return str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
 
 
 def _text(where: Condition | None) -> str | None:

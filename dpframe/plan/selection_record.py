@@ -76,7 +76,7 @@ def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> Grou
     """Say where the keys of a level were given."""
     called = axis.column == LEVEL or plan.query.keys is not None
     source = "call" if called else declaration.column(axis.column).source
-    return GroupingPart(str(axis.column), len(axis), source)
+    return GroupingPart(str(axis.column), len(axis), source, rest=None)
 
 
 def _selection(plan: SelectionPlan) -> SelectionPart:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeAlias
 
 import pandas as pd
@@ -16,6 +15,7 @@ from dpframe.queries.kinds import Columns, Count, Keys, Mean, Rate, Sum
 from dpframe.queries.margins import Margins
 from dpframe.queries.reading import condition_of, kept, labels_of, limits_of
 from dpframe.queries.together import check_part
+from dpframe.queries.views import View
 
 __all__ = ["MarginBins", "MarginOther", "MarginPart", "MarginWeights", "margins"]
 
@@ -68,10 +68,10 @@ def margins(
     ----------
     columns
         Columns of which all sets of at most `ways` make a table, the empty one too: all rows. Or a
-        list of such sets, each a list of columns; the columns of a table are in the order in which
-        `columns` names them first.
+        list of such sets, each a list of columns (a tuple is one label); the columns of a table are
+        in the order in which `columns` names them first.
     ways
-        How many columns a table has at most; 2 unless it is given.
+        How many columns a table has at most; 2 unless it is given. Not for lists of sets.
     where
         As in `count`.
     keys
@@ -80,7 +80,7 @@ def margins(
         A dict from column to bins, as in `histogram`, for columns of numbers.
     other
         The key of rows that have none of the other keys, missing ones too: one for all columns with
-        keys, or a dict by column. It comes last, whether it is declared or not.
+        keys, or a dict by column. It comes last, and must not equal one of the keys.
     weights
         How important the error of a cell is, by table, 1 where it is not given:
         `{("sex", "age"): 4, "region": 2, (): 10}`. The weighted sum of the variances is then the
@@ -116,11 +116,11 @@ def margins(
         by,
         condition_of(where),
         _keys(by, keys, own_bins),
-        MappingProxyType(outputs),
+        View(outputs),
         tables=tables,
         weights=_weights(by, tables, weights),
-        bins=MappingProxyType(own_bins),
-        other=MappingProxyType(_other(by, own_bins, other)),
+        bins=View(own_bins),
+        other=View(_other(by, own_bins, other)),
         limits=limits_of({"max_rows": max_rows}),
     )
 
@@ -128,14 +128,19 @@ def margins(
 def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
     given = _listed(columns)
-    sets = [one for one in given if isinstance(one, list | tuple)]
-    if ways is not None or not sets:
+    sets = [one for one in given if isinstance(one, list)]
+    if not sets:
         by = labels_of("columns", given)
         return by, _all_sets(by, ways)
+    if ways is not None:
+        raise QueryError(
+            f"ways={shown(ways)} and lists of columns exclude each other: columns=[...] with ways= "
+            "makes all tables by so many columns at most, and lists name the tables one by one."
+        )
     if len(sets) < len(given):
         raise QueryError(
             "columns must be labels, or lists of labels, one for each table; got both. A table by "
-            "one column is written ['region']."
+            "one column is written ['region']; a tuple is one label."
         )
     chosen = [labels_of("columns", list(one)) for one in sets]
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
@@ -148,7 +153,7 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
 
 def _listed(columns: object) -> list[object]:
     """Read a list of labels or sets; a label alone is refused, since a set is."""
-    wrong = isinstance(columns, str | bytes | set | frozenset | pd.Series | pd.DataFrame)
+    wrong = isinstance(columns, str | bytes | set | frozenset | Mapping | pd.Series | pd.DataFrame)
     if wrong or not isinstance(columns, Iterable):
         raise QueryError(
             "columns must be a list of column labels, or a list of lists of them, got "
@@ -253,17 +258,21 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple
         raise QueryError(
             f"weights must be a dict from the columns of a table to a number, got {shown(given)}."
         )
-    found = dict.fromkeys(tables, 1.0)
+    found: dict[ColumnSet, float] = {}
     for columns, weight in given.items():
-        found[_named_table(by, tables, columns)] = _weight(columns, weight)
-    return tuple(found.values())
+        table = _named_table(by, tables, columns)
+        if table in found:
+            raise QueryError(f"weights must not name a table twice, got {columns!r} again.")
+        found[table] = _weight(columns, weight)
+    return tuple(found.get(table, 1.0) for table in tables)
 
 
 def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) -> ColumnSet:
     """Find a table by its columns, in any order."""
-    table = columns if isinstance(columns, tuple | frozenset) else (columns,)
-    if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
-        return found
+    sets = [columns] if isinstance(columns, tuple | frozenset) else []
+    for table in (*sets, (columns,)):  # a tuple names several columns, or is the label of one
+        if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
+            return found
     raise QueryError(
         f"weights names {columns!r}, which is none of the {len(tables)} tables, such as "
         f"{tables[-1]!r}."

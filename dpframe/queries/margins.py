@@ -6,6 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from dpframe.arguments import is_one_of
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.kinds import Aggregate, Query
@@ -59,7 +60,7 @@ class Margins(Aggregate):
             return BinAxis(column, self.bins[column])
         if keys is None or column not in self.other:
             return super().axis(column, keys)
-        return KeyAxis(column, _with_rest(keys, self.other[column]), rest=True)
+        return KeyAxis(column, _with_rest(column, keys, self.other[column]), rest=True)
 
     def caps(self, declared: Caps) -> Caps:
         """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
@@ -94,10 +95,15 @@ def _outputs(query: Aggregate) -> str:
     )
 
 
-def _with_rest(keys: pd.Index, rest: Hashable) -> pd.Index:
-    """Put a key behind all others, whether it is one of them or not."""
-    others = [key for key in keys if key != rest]
-    return pd.Index([*others, rest], name=keys.name, tupleize_cols=False)
+def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
+    """Put a key behind all others, of which it must be none: it would not say what it counts."""
+    if is_one_of(rest, keys):
+        raise QueryError(
+            f"other={rest!r} equals a key of {column!r}, and rows with that key would be counted "
+            f"together with all that have none: choose another one, other={{{column!r}: ...}}, or "
+            f"leave {rest!r} out of the keys, so that its rows count as such, too."
+        )
+    return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
 
 
 def _rows_alone(own: Caps, declared: Caps) -> Caps:

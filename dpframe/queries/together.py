@@ -1,7 +1,6 @@
 """Several outputs by the same groups, checked to fit together."""
 
 from collections.abc import Hashable
-from types import MappingProxyType
 from typing import TypeAlias
 
 from dpframe.arguments import is_unicode
@@ -24,6 +23,7 @@ from dpframe.queries.kinds import (
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
+from dpframe.queries.views import View
 
 __all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate", "check_part"]
 
@@ -52,6 +52,21 @@ NOT_OUTPUTS = (
     "objective",
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
+
+_MARGIN_KINDS = "dpf.count(), dpf.rate(condition), dpf.sum(column)"
+_KINDS = {
+    "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column) or dpf.std(column)",
+    "margins": f"{_MARGIN_KINDS} or dpf.mean(column)",
+}
+_COLUMNS = {"aggregate": "by", "margins": "columns"}
+_CAPS = {
+    "aggregate": "max_rows=, max_groups= and max_rows_per_group= are",
+    "margins": "max_rows= is",
+}
+_OPTIONS = {
+    "aggregate": "in aggregate, n_weight= and objective= are given once for all",
+    "margins": "margins have weights= of tables in place of n_weight= and objective=",
+}
 
 _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
@@ -104,7 +119,7 @@ def aggregate(
         "max_groups": max_groups,
         "max_rows_per_group": max_rows_per_group,
     }
-    given = labels, condition_of(where), kept(keys), MappingProxyType(dict(queries))
+    given = labels, condition_of(where), kept(keys), View(queries)
     options = read_options(None, None, n_weight, objective)
     return Aggregate(*given, options, limits=limits_of(caps))
 
@@ -136,24 +151,23 @@ def check_part(
         )
     if not isinstance(query, AggregatePart):
         raise QueryError(
-            f"{name}= must be dpf.count(), dpf.rate(condition), dpf.sum(column), "
-            f"dpf.mean(column), dpf.var(column) or dpf.std(column), got {type(query).__name__}. "
-            "Several queries by different groups go through release({...})."
+            f"{name}= must be {_KINDS[called]}, got {type(query).__name__}. Several queries by "
+            "different groups go through release({...})."
         )
     if query.by not in ((), by) or query.keys is not None:
         raise QueryError(
-            f"{name}= has groups of its own; in {called}, by= and keys= are given once for all."
+            f"{name}= has groups of its own; in {called}, {_COLUMNS[called]}= and keys= are given "
+            "once for all."
         )
     if query.limits != NO_CAPS:
         raise QueryError(
-            f"{name}= has caps of its own; in {called}, max_rows=, max_groups= and "
-            "max_rows_per_group= are given once for all. Queries with other caps go through "
-            "release({...})."
+            f"{name}= has caps of its own; in {called}, {_CAPS[called]} given once for all. "
+            "Queries with other caps go through release({...})."
         )
     if query.options.given:
         raise QueryError(
-            f"{name}= has options for several outputs; in aggregate, n_weight= and objective= are "
-            "given once for all, and max_true= and n= belong to dpf.sum([...]) on its own."
+            f"{name}= has options for several outputs; {_OPTIONS[called]}, and max_true= and n= "
+            "belong to dpf.sum([...]) on its own."
         )
     if len(query.outputs) != 1:
         columns = [asked.column for asked in query.outputs]

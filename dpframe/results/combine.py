@@ -50,7 +50,8 @@ def combine(
         A released frame; or a dict of margins that were released together.
     weights
         A frame of weights by row and column; or, for a single released column, a series or a dict
-        by row. Cells that are not named have weight 0. For margins, a dict of these by table.
+        by row. Cells that are not named have weight 0. For margins, a dict of these by table, named
+        by its columns in any order; that of all rows, `()`, has one row, 0.
     level
         Confidence level of the interval, in (0, 1).
 
@@ -102,12 +103,14 @@ def _of_tables(
     released: Mapping[Any, pd.DataFrame], weights: Any, level: float
 ) -> tuple[_Row, Certificate]:
     """Combine the cells of tables that were measured together."""
-    if not _names_tables(weights, released):
-        raise QueryError(
-            f"weights must be a dict by table, as the tables released, {list(released)[:5]!r}; got "
-            f"{shown(weights)}."
-        )
-    weighed = [_weighed(released[name], own) for name, own in weights.items()]
+    if not isinstance(weights, Mapping) or not weights:
+        raise _no_tables(released, weights)
+    names = [_table_named(released, name) for name in weights]
+    if len(set(names)) < len(names):
+        raise QueryError(f"weights must not name a table twice, got {list(weights)!r:.500}.")
+    weighed = [
+        _weighed(released[name], own) for name, own in zip(names, weights.values(), strict=True)
+    ]
     parts = errors_over_tables([(certificate, numbers) for certificate, numbers, _ in weighed])
     estimate = sum(estimate for _, _, estimate in weighed)
     errors = {block: float(part[0]) for block, part in parts.items()}
@@ -115,10 +118,21 @@ def _of_tables(
     return _row(certificate, estimate, parts, errors, level), certificate
 
 
-def _names_tables(weights: object, released: Mapping[Any, pd.DataFrame]) -> bool:
-    """Whether weights are given by table, for some of those released."""
-    return (
-        isinstance(weights, Mapping) and bool(weights) and all(map(released.__contains__, weights))
+def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
+    """Find a table by its name, or by its columns in any order."""
+    if given in released:
+        return given
+    columns = frozenset(given if isinstance(given, tuple) else (given,))
+    for name in released:
+        if isinstance(name, tuple) and frozenset(name) == columns:
+            return name
+    raise _no_tables(released, given)
+
+
+def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
+    return QueryError(
+        f"weights must be a dict by table, as the tables released, {list(released)[:5]!r}; got "
+        f"{shown(given)}. A table is named by its columns, in any order."
     )
 
 

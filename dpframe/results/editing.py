@@ -22,6 +22,7 @@ from dpframe.results.record_steps import (
     ConcatStep,
     DenoiseStep,
     RoundStep,
+    StepPart,
     SuppressStep,
     UnstackStep,
 )
@@ -229,7 +230,8 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     published
         A table that was made from the release by steps of this library.
     released
-        The release, or a table between the two.
+        The release, or a table between the two. Of margins made whole, it is the one that
+        `dpframe.consistent` makes of all released tables: a single one does not say how.
 
     Returns
     -------
@@ -241,6 +243,8 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     CertificateError
         If one of them is not what its certificate was given for, or the steps make another table of
         the release.
+    QueryError
+        If the table was made from several released ones together.
 
     Examples
     --------
@@ -254,6 +258,7 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     wanted, frame = verify(published), released
     certificate = verify(frame)
     for step in wanted.steps[len(certificate.steps) :]:
+        _check_of_one(step, certificate)
         if isinstance(step, DenoiseStep | ConcatStep) or step.of != certificate.digest:
             break
         frame = after(frame, certificate, step)
@@ -264,6 +269,18 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
             "release that it was made from, with its denoised columns if there are any."
         )
     return frame
+
+
+def _check_of_one(step: StepPart, certificate: Certified) -> None:
+    """Refuse to do again what was done with several tables."""
+    structure = first_of(certificate).mechanism.structure
+    together = structure is not None and structure.kind == "margins"
+    if together and isinstance(step, DenoiseStep) and step.of == certificate.digest:
+        raise QueryError(
+            "replay does the steps of one table, and the whole numbers in this one were made from "
+            "several tables together: dpframe.consistent(tables) of all of them does it again. "
+            "Give the table that it returns as the release, and later steps are done again."
+        )
 
 
 def _check_alone(released: pd.DataFrame, certificate: Certified, place: int) -> None:

@@ -94,11 +94,15 @@ class GroupingPart(Part):
         Where the groups were written down: in the call, by keyword when the frame was declared, or
         in a schema. Unknown groups are a leak that SP 800-226 warns of: none of these is the data.
         Discovered: they were not known, and found under this guarantee.
+    rest
+        The group that also holds all rows with none of the other keys, missing ones too; null: such
+        rows were left out.
     """
 
     column: str
     groups: AtLeastNone
     source: Annotated[str, OneOf(["call", "declared", "schema", "discovered"])]
+    rest: str | None
 
     def __post_init__(self) -> None:
         require(self.groups > 0 or self.source == "discovered", "known groups are one or more")

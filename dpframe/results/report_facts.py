@@ -12,6 +12,7 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     query, caps = certificate.query, certificate.privacy_unit.caps
     groups = [
         f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
+        f"{_about_rest(grouping.rest)}"
         for grouping in query.by
     ]
     limits = [
@@ -38,10 +39,17 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     facts.append(("clipped values", list(dict.fromkeys(clipped))))
     if certificate.discovery is not None:
         facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
-    left_out = [f"{grouping.column} is none of the groups" for grouping in query.by]
+    left_out = [
+        f"{grouping.column} is none of the groups" for grouping in query.by if grouping.rest is None
+    ]
     if certificate.privacy_unit.column is not None:
         left_out.append(f"{certificate.privacy_unit.column} is missing")
     facts.append(("rows left out where", left_out))
     afterwards = [words.about_step(step) for step in certificate.steps]
     facts.append(("computed afterwards", afterwards))
     return [(name, lines) for name, lines in facts if lines]
+
+
+def _about_rest(rest: str | None) -> str:
+    """Say which group holds the rows that are none of the others."""
+    return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"

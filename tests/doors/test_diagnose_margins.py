@@ -212,6 +212,10 @@ def test_a_query_of_margins_moves_what_is_other_and_loses_what_is_in_no_bin(trip
     others = rows["zone"].isna() | (rows["zone"] == "Z")
     assert tables["zone",].loc["rest", "rows"] == others.sum() > 0
     assert {table["counted"].sum() for table in tables.values()} == {said["counted"]}
+    known = pd.DataFrame(trips[trips["zone"].isin(["A", "B"])].to_dict("series"))
+    known.dp.declare(keys=KEYS, privacy_unit="rider", max_rows=3)
+    hints = known.dp.diagnose(query)["hint"]
+    assert hints["rows", "zone is missing, or not a declared key"] == "counted as 'rest'"
     trips.to_parquet(tmp_path / "trips.parquet", index=False)
     files = dpf.scan_parquet(tmp_path)
     with pytest.raises(dpf.errors.DeclarationError, match="derived"):

@@ -98,6 +98,8 @@ def test_every_table_has_files_of_its_own(plan, capsys):
     [
         (("{query}-{table}.csv", "{query}.csv"), r"put \{table\} in its name"),
         (("weight = 4", "wait = 4"), "weights: must be a list such as"),
+        (("table = []", 'table = ["sex", "age"]'), "weights: .*must not name a table twice"),
+        (("table = []", 'table = ["age", "sex"]'), "weights: must not name a table twice"),
         (("ways = 2", "ways = 5"), "ways must be a whole number"),
         (('other.region = "z"', "max_groups = 2"), "max_groups= has no meaning"),
         (('"total.csv"', '"{table}.csv"'), r"\{table\} has no value"),
@@ -106,4 +108,40 @@ def test_every_table_has_files_of_its_own(plan, capsys):
 def test_what_is_wrong_is_said_with_its_place(plan, change, words):
     plan.write_text(PLAN.replace(*change))
     with pytest.raises(PlanFileError, match=words):
+        read_plan(plan, Overrides())
+
+
+def test_tables_with_odd_columns_have_files_of_their_own(plan):
+    odd = PLAN.replace("sex", "All").replace('"region"', '"in/out."').replace("region", '"in/out."')
+    plan.write_text(odd)
+    job = read_plan(plan, Overrides())
+    assert {name: paths[0].name for name, paths in job.files.items()} == {
+        "people: all_": "people-all_.csv",
+        "people: All": "people-All.csv",
+        "people: in/out.": "people-in_out_.csv",
+        "people: age": "people-age.csv",
+        "people: All, in/out.": "people-All-in_out_.csv",
+        "people: All, age": "people-All-age.csv",
+        "people: in/out., age": "people-in_out_-age.csv",
+        "total": "total.csv",
+    }
+    assert {path.parent for paths in job.files.values() for path in paths} == {plan.parent}
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("sex, age", "two tables would be called 'people: sex, age': give the query another name"),
+        ("sex-age", "written twice, for 'people: sex-age' and 'people: sex, age': ask for one of"),
+    ],
+)
+def test_tables_of_one_name_are_refused(plan, column, words):
+    plan.write_text(PLAN.replace('"region"', f'"{column}"').replace(".region", f'."{column}"'))
+    with pytest.raises(PlanFileError, match=words):
+        read_plan(plan, Overrides())
+
+
+def test_a_query_called_as_a_table_of_another_is_refused(plan):
+    plan.write_text(PLAN.replace("queries.total", 'queries."people: sex"'))
+    with pytest.raises(PlanFileError, match="two tables would be called 'people: sex'"):
         read_plan(plan, Overrides())

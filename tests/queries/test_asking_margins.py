@@ -1,10 +1,13 @@
 """Margins, as they are asked for: which tables, what is refused, and why."""
 
+import copy
+import pickle
+
 import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import CallError, QueryError
+from dpframe.errors import CallError, QueryError, UnknownColumnError
 from dpframe.queries.tasks import BinAxis, KeyAxis
 
 COLUMNS = ["sex", "age", "region"]
@@ -22,11 +25,25 @@ def test_all_sets_of_columns_are_listed_with_the_smallest_first():
     )
     assert len(dpf.margins(COLUMNS, 3).tables) == 8
     assert dpf.margins(["sex"]).tables == ((), ("sex",))
-    assert dpf.margins([("a", "b"), ("a", "c")], ways=1).tables[1] == (("a", "b"),)
+
+
+def test_a_tuple_is_one_label():
+    one, other = labels = ("a", "b"), ("a", "c")
+    assert dpf.margins(labels).tables == ((), (one,), (other,), (one, other))
+    assert dpf.margins(labels, ways=1).tables == ((), (one,), (other,))
+    query = dpf.margins([[one, other], [one]], weights={one: 2, (other, one): 3})
+    assert query.tables == ((one, other), (one,))
+    assert query.weights == (3, 2)
+    frame = pd.DataFrame({one: [1, 2], other: [3, 4]})
+    tables = frame.dp.margins(labels, keys={one: [1, 2], other: [3, 4]}, epsilon=1)
+    assert tables[one, other].index.nlevels == 2
+    flat = pd.DataFrame({"a": [1], "b": [2]})
+    with pytest.raises(UnknownColumnError, match=r"are given as a list: \['a', 'b'\]"):
+        flat.dp.margins([one], epsilon=1)
 
 
 def test_tables_may_be_listed():
-    query = dpf.margins([["region", "sex"], ("sex", "age"), []])
+    query = dpf.margins([["region", "sex"], ["sex", "age"], []])
     assert query.by == ("region", "sex", "age")
     assert query.tables == (("region", "sex"), ("sex", "age"), ())
     assert query.words == "count in 3 margins by region, sex, age"
@@ -43,6 +60,15 @@ def test_tables_may_be_listed():
         ("sex", {}, r"a list of column labels.*dpf\.count\(by=\.\.\.\)"),
         ([], {}, "at least one column"),
         ({"sex"}, {}, "a list of column labels, .* got a set"),
+        ({"sex": 1}, {}, "a list of column labels, .* got a dict"),
+        ([["sex", "age"]], {"ways": 2}, "ways=2 and lists of columns exclude each other"),
+        ([["sex"], ("sex", "age")], {}, "got both.* a tuple is one label"),
+        (
+            COLUMNS,
+            {"weights": {("age", "sex"): 2, ("sex", "age"): 3}},
+            "must not name a table twice",
+        ),
+        (COLUMNS, {"weights": {"age": 2, ("age",): 3}}, "must not name a table twice"),
         (["sex", "sex"], {}, "twice"),
         (["sex", ["age"]], {}, r"got both.*\['region'\]"),
         ([["sex", "age"], ["age", "sex"]], {}, "name a table twice"),
@@ -72,9 +98,10 @@ def test_tables_may_be_listed():
         (COLUMNS, {"v": dpf.var("age")}, r"counts, sums, means and rates.*dpf\.aggregate\("),
         (COLUMNS, {"v": dpf.std("age")}, "of a kind that margins do not have"),
         (COLUMNS, {"v": dpf.units()}, "counts units"),
-        (COLUMNS, {"v": dpf.count("sex")}, "has groups of its own; in margins"),
-        (COLUMNS, {"v": dpf.count(max_rows=2)}, "has caps of its own; in margins"),
-        (COLUMNS, {"v": dpf.sum("x", n_weight=2)}, "has options"),
+        (COLUMNS, {"v": 3}, r"or dpf\.mean\(column\), got int"),
+        (COLUMNS, {"v": dpf.count("sex")}, "groups of its own; in margins, columns= and keys= are"),
+        (COLUMNS, {"v": dpf.count(max_rows=2)}, "caps of its own; in margins, max_rows= is given"),
+        (COLUMNS, {"v": dpf.sum("x", n_weight=2)}, "has options .*; margins have weights= of"),
         (COLUMNS, {"v": dpf.sum(["x", "y"])}, "of a single column"),
         (COLUMNS, {"epsilon": dpf.count()}, "cannot name an output of margins"),
         (COLUMNS, {"sex": dpf.count()}, "level 'sex' of the index"),
@@ -104,6 +131,23 @@ def test_weights_are_by_columns_in_any_order():
     assert dpf.margins(COLUMNS).margin_weights == ()
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda query: pickle.loads(pickle.dumps(query))],  # noqa: S301
+)
+def test_queries_of_several_outputs_can_be_copied(copied):
+    query = dpf.margins(COLUMNS, bins={"age": [0, 9]}, other={"sex": "x"}, n=dpf.count())
+    assert len(query.margins) == 7  # what was computed from a query is not copied
+    other = copied(query)
+    assert (other.words, other.tables) == (query.words, query.tables)
+    assert other.bins["age"].equals(query.bins["age"]) and dict(other.other) == {"sex": "x"}
+    plain = copied(dpf.aggregate("sex", n=dpf.count(), keys={"sex": [1, 2]}))
+    assert plain.words == "n: count by sex" and plain.keys == {"sex": [1, 2]}
+    for one in (other, plain):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            one.queries["m"] = dpf.count()
+
+
 def test_outputs_are_counts_unless_they_are_named():
     assert [asked.name for asked in dpf.margins(COLUMNS).outputs] == ["count"]
     query = dpf.margins(
@@ -124,11 +168,19 @@ def test_the_groups_of_a_column_are_bins_or_keys_with_one_for_the_rest():
     plain = query.axis("sex", pd.Index(["f", "m"], name="sex"))
     assert isinstance(plain, KeyAxis)
     assert not plain.rest
-    for given in (["a", "b"], ["a", "z", "b"]):
-        axis = query.axis("region", pd.Index(given, name="region"))
-        assert axis.rest
-        assert list(axis.keys) == ["a", "b", "z"]
-        assert axis.keys.name == "region"
+    axis = query.axis("region", pd.Index(["a", "b"], name="region"))
+    assert axis.rest
+    assert list(axis.keys) == ["a", "b", "z"]
+    assert axis.keys.name == "region"
+
+
+@pytest.mark.parametrize(("keys", "rest"), [(["a", "z"], "z"), ([1, 2], 1.0), ([0, 1], True)])
+def test_the_key_for_the_rest_is_none_of_the_others(keys, rest):
+    with pytest.raises(QueryError, match=r"equals a key of 'region'.* choose another one, other="):
+        dpf.margins(["region"], other=rest).axis("region", pd.Index(keys, name="region"))
+    frame = pd.DataFrame({"region": keys})
+    with pytest.raises(QueryError, match="equals a key"):
+        frame.dp.margins(["region"], other=rest, keys={"region": keys}, epsilon=1)
 
 
 def test_one_key_for_the_rest_of_all_columns_leaves_out_those_with_bins():

@@ -235,7 +235,8 @@ def test_a_certificate_answers_what_was_promised():
     assert record["privacy_unit"] == {"column": "who", "caps": caps}
     assert record["neighboring"] == "replace"
     assert record["query"]["words"] == "sum of fare by zone where fare > 1"
-    assert record["query"]["by"] == [{"column": "zone", "groups": 2, "source": "declared"}]
+    (by,) = record["query"]["by"]
+    assert by == {"column": "zone", "groups": 2, "source": "declared", "rest": None}
     assert record["mechanism"]["law"] == "gaussian"
     loss = record["privacy_loss"]
     assert loss["mu"] == entry.loss.mu

@@ -58,6 +58,18 @@ def test_what_was_released_stays_as_it_was():
     assert made["sex", "age"].dp.denoising.empty
 
 
+def test_replay_says_that_several_tables_were_made_whole_together():
+    tables = people().dp.margins(COLUMNS, ways=2, **ENOUGH)
+    made = dpf.consistent(tables)
+    whole, released = made["sex", "age"], tables["sex", "age"]
+    for published in (whole, whole.dp.head(2)):
+        with pytest.raises(QueryError, match=r"from several tables together: dpframe\.consistent"):
+            dpf.replay(published, released)
+        assert dpf.replay(published, whole).equals(published)
+    with pytest.raises(CertificateError, match="do not lead from this release"):
+        dpf.replay(whole, tables["sex", "edu"])
+
+
 def test_margins_named_in_any_order():
     sets = [["age", "edu"], ["edu", "sex"], ["age", "sex"], ["sex"], ["edu"], ["age"], []]
     made = people().dp.margins(sets, denoise="consistent", **ENOUGH)
@@ -70,7 +82,8 @@ def test_beside_other_queries_and_outputs():
         "survey": dpf.margins(COLUMNS, keys=KEYS, n=dpf.count(), young=dpf.count(where="age == 1")),
         "edu": dpf.count(by="edu", keys=KEYS["edu"]),
     }
-    with pytest.raises(QueryError, match="parents"):  # what the name means for a single table
+    words = r"'edu' is released beside them.*dpf\.consistent\(tables\['survey'\]\) afterwards"
+    with pytest.raises(QueryError, match=words):
         dpf.release(frame, queries, epsilon=1, denoise="consistent")
     made = dpf.release(frame, queries["survey"], epsilon=1, denoise="consistent")
     for column in ("n_denoised", "young_denoised"):
@@ -89,6 +102,8 @@ def test_nothing_is_charged_where_it_cannot_be():
     for query, message in ((three, "at most two"), (means, "for counts"), (taken, "are taken")):
         with pytest.raises(QueryError, match=message):
             dpf.release(frame, query, epsilon=0.5, denoise="consistent")
+    with pytest.raises(QueryError, match="graph= has no meaning"):
+        frame.dp.margins(COLUMNS, epsilon=0.5, denoise="consistent", graph="ordered")
     assert frame.dp.budget.used == 0
 
 

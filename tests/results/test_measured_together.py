@@ -84,6 +84,17 @@ def test_tables_that_say_the_same_cancel(people):
     assert combined["std_error"] < 1e-9 and abs(combined["estimate"]) < 1e-9
 
 
+def test_tables_are_named_by_their_columns_in_any_order(people):
+    tables = margins(people)
+    cells = dict.fromkeys(tables["sex", "edu"].index[:4], 1.0)
+    expected = dpf.combine(tables, {("sex", "edu"): cells, ("sex",): {"f": -2.0}, (): {0: 1}})
+    for both, one in ((("edu", "sex"), "sex"), (("sex", "edu"), ("sex",))):
+        found = dpf.combine(tables, {one: {"f": -2.0}, (): {0: 1}, both: cells})
+        np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), rtol=1e-9, atol=1e-9)
+    with pytest.raises(QueryError, match="must not name a table twice"):
+        dpf.combine(tables, {("sex", "edu"): cells, ("edu", "sex"): cells})
+
+
 def test_covariances_are_those_of_a_dense_computation(people):
     structure = margins(people)["age", "edu"].dp.certificate.mechanism.structure
     described = structure.described["0"]
