@@ -68,10 +68,11 @@ def margins(
     ----------
     columns
         Columns of which all sets of at most `ways` make a table, the empty one too: all rows. Or a
-        list of such sets, each a list of columns (a tuple is one label); the columns of a table are
-        in the order in which `columns` names them first.
+        list of such sets, each a list of columns, or a tuple where `ways` is not given; the columns
+        of a table are in the order in which `columns` names them first.
     ways
-        How many columns a table has at most; 2 unless it is given. Not for lists of sets.
+        How many columns a table has at most; 2 unless it is given. Not for lists of sets. With it,
+        a tuple is the label of one column.
     where
         As in `count`.
     keys
@@ -128,7 +129,8 @@ def margins(
 def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
     given = _listed(columns)
-    sets = [one for one in given if isinstance(one, list)]
+    kinds = list | tuple if ways is None else list
+    sets = [one for one in given if isinstance(one, kinds)]
     if not sets:
         by = labels_of("columns", given)
         return by, _all_sets(by, ways)
@@ -140,7 +142,7 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
     if len(sets) < len(given):
         raise QueryError(
             "columns must be labels, or lists of labels, one for each table; got both. A table by "
-            "one column is written ['region']; a tuple is one label."
+            "one column is written ['region']. Labels that are tuples are told apart by ways=."
         )
     chosen = [labels_of("columns", list(one)) for one in sets]
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))

@@ -27,19 +27,20 @@ def test_all_sets_of_columns_are_listed_with_the_smallest_first():
     assert dpf.margins(["sex"]).tables == ((), ("sex",))
 
 
-def test_a_tuple_is_one_label():
+def test_a_tuple_is_a_set_or_one_label_where_ways_is_given():
+    assert dpf.margins([("sex", "age"), ("age",), ()]).tables == (("sex", "age"), ("age",), ())
     one, other = labels = ("a", "b"), ("a", "c")
-    assert dpf.margins(labels).tables == ((), (one,), (other,), (one, other))
+    assert dpf.margins(labels, ways=2).tables == ((), (one,), (other,), (one, other))
     assert dpf.margins(labels, ways=1).tables == ((), (one,), (other,))
     query = dpf.margins([[one, other], [one]], weights={one: 2, (other, one): 3})
     assert query.tables == ((one, other), (one,))
     assert query.weights == (3, 2)
     frame = pd.DataFrame({one: [1, 2], other: [3, 4]})
-    tables = frame.dp.margins(labels, keys={one: [1, 2], other: [3, 4]}, epsilon=1)
+    tables = frame.dp.margins(labels, 2, keys={one: [1, 2], other: [3, 4]}, epsilon=1)
     assert tables[one, other].index.nlevels == 2
     flat = pd.DataFrame({"a": [1], "b": [2]})
     with pytest.raises(UnknownColumnError, match=r"are given as a list: \['a', 'b'\]"):
-        flat.dp.margins([one], epsilon=1)
+        flat.dp.margins([one], ways=1, epsilon=1)
 
 
 def test_tables_may_be_listed():
@@ -62,7 +63,7 @@ def test_tables_may_be_listed():
         ({"sex"}, {}, "a list of column labels, .* got a set"),
         ({"sex": 1}, {}, "a list of column labels, .* got a dict"),
         ([["sex", "age"]], {"ways": 2}, "ways=2 and lists of columns exclude each other"),
-        ([["sex"], ("sex", "age")], {}, "got both.* a tuple is one label"),
+        ([["sex"], "age"], {}, "got both.* tuples are told apart by ways="),
         (
             COLUMNS,
             {"weights": {("age", "sex"): 2, ("sex", "age"): 3}},
