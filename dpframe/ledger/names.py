@@ -9,6 +9,8 @@ from dpframe.errors import LedgerError
 
 __all__ = ["check_names", "flush_folder"]
 
+_SHORT_FILE = 1 << 12
+
 
 def check_names(path: Path, place: Path, handle: int) -> None:
     """Refuse a file that others may find by another name: they would not see its journal.
@@ -67,11 +69,19 @@ def _mounted_alone(place: Path, handle: int) -> bool:
 def _mount_of(handle: int) -> str:
     """Give the number of the mount that an open file was reached through, if it is told."""
     try:
-        with open(f"/proc/self/fdinfo/{handle}", "rb", buffering=0) as file:
-            told = file.readall()
+        told = _read(f"/proc/self/fdinfo/{handle}")
     except OSError:
         return ""
     return next((line.decode() for line in told.splitlines() if line.startswith(b"mnt_id:")), "")
+
+
+def _read(path: str) -> bytes:
+    """Read the start of a short file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(handle, _SHORT_FILE)
+    finally:
+        os.close(handle)
 
 
 def flush_folder(folder: Path) -> None:
