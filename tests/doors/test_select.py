@@ -231,6 +231,10 @@ def test_nothing_is_charged_for_what_is_refused(trips):
         trips.dp.count(epsilon=1, mechanism="select")
     with pytest.raises(QueryError, match="are for noise"):
         trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1, denoise="auto")
+    with pytest.raises(CalibrationError, match=r"on their own, .* not in a dict or a plan"):
+        trips.dp.release({"a": dpf.quantile("fare", 0.5)}, epsilon=1, mechanism="select")
+    with pytest.raises(CalibrationError, match=r'"select" .of quantiles alone.*Did you mean'):
+        trips.dp.quantile("fare", 0.5, epsilon=1, mechanism="selct")
     with pytest.raises(CalibrationError, match="is for quantiles"):
         both = {"a": dpf.quantile("fare", 0.5), "n": dpf.count()}
         trips.dp.release(both, epsilon=1, mechanism="select")
