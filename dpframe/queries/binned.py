@@ -102,8 +102,11 @@ class Ranges(Query):
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
-        """One column."""
-        return (Asked("count", "count"),)
+        """One column; where quantiles are read off it, previews alone show its name."""
+        name = "count"
+        while self.read is not None and name in self.levels:
+            name = f"{name}_"
+        return (Asked(name, "count"),)
 
     @property
     def what(self) -> str:
