@@ -215,14 +215,15 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     """
     if is_one_of(mechanism, (SELECT,)):
         raise CalibrationError(
-            f'mechanism="{SELECT}" is for quantiles, .dp.quantile(...): other numbers have noise '
-            'added to them. Use mechanism="auto".'
+            f'mechanism="{SELECT}" is for quantiles that are released on their own, in a call of '
+            ".dp.quantile(...), not in a dict or a plan; other numbers have noise added to them. "
+            'Use mechanism="auto", with which quantiles are read off numbers of rows.'
         )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
-        known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS))
+        known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
         raise CalibrationError(
-            f"mechanism must be one of {known}, got mechanism={shown(mechanism)}."
-            f"{did_you_mean(mechanism, MECHANISMS)}"
+            f"mechanism must be one of {known} (of quantiles alone), got "
+            f"mechanism={shown(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}"
         )
     if mechanism != "auto":
         return [mechanism]

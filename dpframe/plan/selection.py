@@ -20,6 +20,7 @@ from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import SELECT, Selection, selection_of
+from dpframe.queries.binned import intervals_between
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
@@ -28,6 +29,9 @@ __all__ = ["SelectionPlan", "plan_selection"]
 
 _PARTS = 2**16
 """Into how many parts all bins are cut, where several quantiles are selected."""
+
+_BITS_OF_INTEGERS = 51
+"""How large bounds of integers may be for bins of whole numbers: floats lie between these."""
 
 _PARTS_OF_ENDS = 1024  # values outside of the bounds are in the first and last bin
 
@@ -163,7 +167,8 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     reach = reach_in(declaration, query, groups, query.condition, caps)
     epsilon = _allowed(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
-    bins = _bins(column, query)
+    facts = declaration.column(query.column)
+    bins = _bins(column, query, integer=facts.integer)
     _check_size(groups.size, len(bins.axis))
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)
@@ -195,30 +200,39 @@ def _check_size(groups: int, bins: int) -> None:
         )
 
 
-def _bins(column: OutputColumn, query: Quantile) -> Bins:
-    """Cut what is between the bounds into bins of equal width, of whole numbers of the grid."""
-    grid = column.grid
-    if grid is None or grid.ticks is not None:
+def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
+    """Cut what is between the bounds into bins of equal width; of integers, of whole numbers."""
+    if column.grid is None or column.bounds is None or column.ticks is not None:
         raise QueryError(
             f"quantile is of numbers, and {column.column!r} has bounds that are times. Make it a "
             "column of numbers, such as hours, with bounds that are numbers."
         )
-    size = grid.upper - grid.lower + 1
-    wanted = min(query.bins if isinstance(query.bins, int) else MOST_BINS, size)
-    firsts = [grid.lower + size * k // wanted for k in range(wanted + 1)]
-    edges = [math.ldexp(2 * k - 1, grid.exponent - 1) for k in firsts]  # between whole numbers
-    intervals = pd.IntervalIndex.from_breaks(edges, name=column.column)
-    axis = BinAxis(column.column, intervals, clipped=True)
+    wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
+    grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)
+    if integer and grid.exponent == 0:
+        intervals, values = _of_integers(grid, wanted)
+    else:
+        intervals = intervals_between(column.column, column.bounds, wanted, integer=False)
+        values = np.array(list(map(_middle, intervals.left, intervals.right)))
+    axis = BinAxis(column.column, intervals.rename(column.column), clipped=True)
     several = len(query.quantiles) > 1
-    parts = np.full(wanted, max(_PARTS // wanted, 1) if several else 1, np.int64)
+    number = len(values)
+    parts = np.full(number, max(_PARTS // number, 1) if several else 1, np.int64)
     if several:
         parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
-    return Bins(axis, _middles(grid, firsts), parts)
+    return Bins(axis, values, parts)
 
 
-def _middles(grid: Grid, firsts: list[int]) -> np.ndarray:
-    """Return the middle of each bin, from where it and the next one begin; of integers, whole."""
-    sums = [low + high - 1 for low, high in pairwise(firsts)]
-    if grid.exponent == 0:
-        return np.array([total // 2 for total in sums], np.int64)
-    return np.array([math.ldexp(total, grid.exponent - 1) for total in sums])
+def _of_integers(grid: Grid, wanted: int) -> tuple[pd.IntervalIndex, np.ndarray]:
+    """Return bins with edges between integers, and the integer in the middle of each."""
+    size = grid.upper - grid.lower + 1
+    number = min(wanted, size)
+    firsts = [grid.lower + size * k // number for k in range(number + 1)]
+    edges = [math.ldexp(2 * k - 1, -1) for k in firsts]
+    middles = [(low + high - 1) // 2 for low, high in pairwise(firsts)]
+    return pd.IntervalIndex.from_breaks(edges), np.array(middles, np.int64)
+
+
+def _middle(left: float, right: float) -> float:
+    """Return the float nearest to the middle, which is never outside of the two."""
+    return float((Fraction(left) + Fraction(right)) / 2)

@@ -24,6 +24,7 @@ __all__ = [
     "bins_of",
     "bounds_of_bins",
     "check_range_bins",
+    "intervals_between",
     "read_off",
 ]
 
@@ -101,8 +102,11 @@ class Ranges(Query):
 
     @property
     def outputs(self) -> tuple[Asked, ...]:
-        """One column."""
-        return (Asked("count", "count"),)
+        """One column; where quantiles are read off it, previews alone show its name."""
+        name = "count"
+        while self.read is not None and name in self.levels:
+            name = f"{name}_"
+        return (Asked(name, "count"),)
 
     @property
     def what(self) -> str:
@@ -161,7 +165,7 @@ def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
         return _clipped(query.column, bins if whole else _in_floats(bins))
     if bounds is None:
         return None
-    return _clipped(query.column, _between(query.column, bounds, bins, integer=integer))
+    return _clipped(query.column, intervals_between(query.column, bounds, bins, integer=integer))
 
 
 def read_off(query: Query) -> ReadOff | None:
@@ -201,23 +205,35 @@ def _clipped(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
     return BinAxis(column, bins.rename(column), clipped=True)
 
 
-def _between(
+def intervals_between(
     column: Hashable,
     bounds: tuple[float, float] | tuple[Moment, Moment],
     number: int,
     *,
     integer: bool,
 ) -> pd.IntervalIndex:
-    """Divide what lies between two bounds."""
+    """Divide what lies between two bounds; there are fewer bins where floats are fewer.
+
+    Raises
+    ------
+    QueryError
+        If the bounds are equal, or floats cannot tell them apart.
+    """
     lower, upper = bounds
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
         edges = _times_between(lower, upper, number)
     else:
         edges = _numbers_between(float(lower), float(upper), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
+        ends = f"({shown(lower)}, {shown(upper)})"
+        if lower == upper:
+            raise QueryError(
+                f"bins of {column!r} are between its bounds, which must differ; got {ends}. Give "
+                "wider ones: bounds=(lower, upper)."
+            )
         raise QueryError(
-            f"bins of {column!r} are between its bounds, which must differ; got "
-            f"({shown(lower)}, {shown(upper)}). Give edges: bins=[...]."
+            f"bins of {column!r} are between its bounds, {ends}, which are the same float. "
+            "Subtract a number from the column, so that bounds are smaller, before it is declared."
         )
     return pd.IntervalIndex.from_breaks(edges)
 

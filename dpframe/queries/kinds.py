@@ -51,10 +51,10 @@ class Query(ABC):
     def __post_init__(self) -> None:
         taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
+            naming = "" if self.binned else "name outputs with dpf.aggregate(by=..., name=...), or "
             raise QueryError(
                 f"the groups are in a level {taken[0]!r} of the index, and an output cannot have "
-                "that name, too. Name outputs with dpf.aggregate(by=..., name=...), or rename the "
-                "column in the frame."
+                f"that name, too: {naming}rename the column in the frame before it is declared."
             )
 
     @property

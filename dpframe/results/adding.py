@@ -12,6 +12,7 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.results.actions import after
+from dpframe.results.beside import check_no_intervals_beside
 from dpframe.results.certificate import verify
 from dpframe.results.quotients import column_of_shares, levels_of
 from dpframe.results.record_added import IntervalsStep, PercentStep
@@ -67,6 +68,7 @@ def with_intervals(
     check_flag("simultaneous", simultaneous)
     check_flag("sampling", sampling)
     certificate = verify(released)
+    check_no_intervals_beside(certificate, "with_intervals")
     if is_wide(certificate):
         raise QueryError(
             "with_intervals takes the table as it was before unstack: call it on that one, or use "

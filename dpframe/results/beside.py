@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.results.promise import Certificate, Certified, first_of
+from dpframe.results.promise import Certificate, Certified, first_of, parts_of
 from dpframe.results.record_quantiles import QuantilesStep
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "ENDS",
     "PERCENT",
     "SUFFIXES",
+    "check_no_intervals_beside",
     "ends_of",
     "followers",
     "put_beside",
@@ -88,6 +89,23 @@ def quantile_intervals(
         )
     ends = frame.iloc[:, places]
     return pd.DataFrame(ends.set_axis([f"{frame.columns[0]}{end}" for end in ENDS], axis=1))
+
+
+def check_no_intervals_beside(certificate: Certified, what: str) -> None:
+    """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
+
+    Raises
+    ------
+    QueryError
+        If they were.
+    """
+    for part in parts_of(certificate):
+        if any(isinstance(step, QuantilesStep) for step in part.steps):
+            low, high = (f"{part.columns[0].name}{end}" for end in ENDS)
+            raise QueryError(
+                f"{what} is not for quantiles that were read off a distribution: they have no "
+                f"standard error, and their intervals are beside them, {low!r} to {high!r}."
+            )
 
 
 def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from dpframe.declaration.careless import warn
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.results.actions import after, place_of
-from dpframe.results.beside import DENOISED, ends_of, followers
+from dpframe.results.beside import DENOISED, check_no_intervals_beside, ends_of, followers
 from dpframe.results.certificate import verify
 from dpframe.results.promise import Certified, first_of
 from dpframe.results.record_noise import MOST_DECIMALS
@@ -145,6 +145,8 @@ def suppress(
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
         raise QueryError("suppress needs below= or relative_error=, and got none of them.")
+    if most is not None:
+        check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
         raise QueryError(f"relative_error must be 0 or more, got {shown(relative_error)}.")
     if most is not None and most > 1:

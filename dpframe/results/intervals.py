@@ -13,7 +13,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
-from dpframe.results.beside import ENDS, quantile_intervals
+from dpframe.results.beside import ENDS, check_no_intervals_beside, quantile_intervals
 from dpframe.results.certificate import verify
 from dpframe.results.computed import noted
 from dpframe.results.dispersions import dispersion_interval
@@ -62,6 +62,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     [2.799, 2.799]
     """
     certificate = verify(released)
+    check_no_intervals_beside(certificate, "std_error")
     errors = by_release(stacked(released, certificate), certificate, _errors)
     return noted(spread(errors, released, certificate), certificate, "std_error")
 

@@ -211,9 +211,10 @@ def _place(found: Distribution, given: object, name: str, beside: int) -> float:
     try:
         wanted = value + beside if beside else value
         place = int(edges.searchsorted(wanted))
-        if place < len(edges) and edges[place] == wanted:
+        known = not isinstance(given, bool | np.bool_)  # which would count as 1
+        if known and place < len(edges) and edges[place] == wanted:
             return place
-        if 0 < place < len(edges) and not found.whole:
+        if known and 0 < place < len(edges) and not found.whole:
             below, above = edges[place - 1], edges[place]
             return place - 1 + float((wanted - below) / (above - below))
     except (TypeError, ValueError):  # another kind than the edges

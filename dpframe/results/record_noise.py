@@ -217,8 +217,7 @@ def _no_errors() -> QueryError:
         "quantiles that were selected have no error bars: no noise was added to them, and how far "
         "off they are depends on rows that are not released. For intervals, release the "
         "distribution, .dp.ranges(...), and read quantiles off that; .dp.preview says by how "
-        "many rows selected ones may be off. Those read off have no standard error, but intervals "
-        "beside them."
+        "many rows selected ones may be off."
     )
 
 

@@ -69,7 +69,7 @@ def test_values_outside_count_at_the_ends_and_missing_ones_nowhere():
     values = [-50.0] * 9 + [-np.inf] + [120.0] * 9 + [np.nan] * 40 + [np.inf]
     frame = declared(pd.DataFrame({"fare": values}), keys={})
     released = frame.dp.quantile("fare", [0.3, 0.8], bins=100, mechanism="select", **SURE)
-    assert released["fare"].round(6).tolist() == [0.5, 99.5]
+    assert released["fare"].tolist() == [0.5, 99.5]
     assert released.index.tolist() == [0.3, 0.8]
     assert released.index.name == "quantile"
 
@@ -86,6 +86,42 @@ def test_columns_of_integers_have_a_bin_for_each():
     assert released.dp.certificate.selection.bins == 73
     coarse = frame.dp.quantile("age", 0.5, bins=10, mechanism="select", **SURE)
     assert coarse["age"].tolist() == [28]  # the middle of 25 to 31, which holds 31
+
+
+@pytest.mark.parametrize(
+    ("bounds", "bins"),
+    [((1e12, 1e12 + 1), 8192), ((1e16, 1e16 + 2), 1), ((-3e9, 3e9), 16_384), ((0.1, 0.3), 16_384)],
+)
+def test_values_stay_between_the_bounds_where_floats_are_few(bounds, bins):
+    low, high = bounds
+    wanted = np.linspace(low, high, 2001)
+    frame = declared(pd.DataFrame({"fare": wanted}), bounds={"fare": bounds}, keys={})
+    released = frame.dp.quantile("fare", [0.1, 0.5, 0.9], mechanism="select", **SURE)
+    assert released["fare"].between(low, high).all()
+    assert released.dp.certificate.selection.bins == bins
+    assert released["fare"].dtype == np.float64
+    exact = np.quantile(wanted, [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(
+        released["fare"] - low, exact - low, atol=(high - low) / min(bins, 200)
+    )
+
+
+def test_middles_of_bins_are_as_round_as_can_be():
+    frame = declared(pd.DataFrame({"fare": [10.0, 20, 80, 90]}), keys={})
+    released = frame.dp.quantile("fare", [0.25, 0.75], bins=2, mechanism="select", **SURE)
+    assert released["fare"].tolist() == [25.0, 75.0]
+
+
+def test_large_integers_have_a_bin_each():
+    shape = pytest.importorskip("pandera.pandas")
+    first = 2**40
+    check = shape.Check.in_range(first, first + 10)
+    frame = pd.DataFrame({"id": first + np.arange(11)})
+    dpf.declare(
+        frame, shape.DataFrameSchema({"id": shape.Column(int, check)}), privacy_unit=dpf.EACH_ROW
+    )
+    released = frame.dp.quantile("id", [0.05, 0.5, 0.95], mechanism="select", **SURE)
+    assert released["id"].tolist() == [first, first + 5, first + 10]
 
 
 def test_conditions_and_keys_of_the_call_hold(trips):
@@ -195,6 +231,10 @@ def test_nothing_is_charged_for_what_is_refused(trips):
         trips.dp.count(epsilon=1, mechanism="select")
     with pytest.raises(QueryError, match="are for noise"):
         trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1, denoise="auto")
+    with pytest.raises(CalibrationError, match=r"on their own, .* not in a dict or a plan"):
+        trips.dp.release({"a": dpf.quantile("fare", 0.5)}, epsilon=1, mechanism="select")
+    with pytest.raises(CalibrationError, match=r'"select" .of quantiles alone.*Did you mean'):
+        trips.dp.quantile("fare", 0.5, epsilon=1, mechanism="selct")
     with pytest.raises(CalibrationError, match="is for quantiles"):
         both = {"a": dpf.quantile("fare", 0.5), "n": dpf.count()}
         trips.dp.release(both, epsilon=1, mechanism="select")

@@ -105,6 +105,8 @@ def test_bounds_are_needed_where_there_are_no_edges():
         cells_of(dpf.ranges("fare"), Declaration())
     with pytest.raises(QueryError, match="must differ"):
         cells_of(dpf.ranges("fare", bounds=(2, 2)), Declaration())
+    with pytest.raises(QueryError, match="which are the same float"):
+        cells_of(dpf.ranges("fare", bounds=(2**62, 2**62 + 100)), Declaration())
     declared = Declaration({"fare": Column(bounds=(0.0, 1.0))})
     assert cells_of(dpf.ranges("fare", 3, bounds=(5, 8)), declared).index[0].left == 5
 

@@ -94,3 +94,21 @@ def test_a_query_says_what_is_asked():
     assert selected(query, "select") is query
     assert selected(query, "auto") is None
     assert selected({"a": query}, "select") is None
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "select"])
+def test_columns_and_groups_called_count_have_quantiles(mechanism):
+    how = {"mechanism": mechanism, "epsilon": 1e6, "privacy_unit": dpf.EACH_ROW}
+    values = np.arange(400) % 40 + 0.5
+    frame = pd.DataFrame({"count": values, "fare": values, "count_": values})
+    found = dpf.release(frame, dpf.quantile("count", 0.5, bounds=(0, 40), bins=40), **how)
+    assert found["count"].item() == pytest.approx(20, abs=1)
+    assert dpf.verify(found).state == ("released" if mechanism == "select" else "post-processed")
+    keys = {"count": [0.5], "count_": [0.5]}
+    by = dpf.quantile("fare", 0.5, list(keys), keys=keys, bounds=(0, 40))
+    assert dpf.release(frame, by, **how).index.names == ["count", "count_", "quantile"]
+
+
+def test_ranges_of_a_column_called_count_are_refused_with_a_way_out():
+    with pytest.raises(QueryError, match="have that name, too: rename the column in the frame"):
+        dpf.ranges("count", bounds=(0, 40))

@@ -151,10 +151,15 @@ def test_intervals_are_those_beside_the_values():
         found.dp.interval(0.95)
     with pytest.raises(QueryError, match="simultaneous=True"):
         found.dp.interval(0.9, simultaneous=True)
-    for call in ("std_error", "covariance"):
-        with pytest.raises(QueryError):
-            getattr(found.dp, call)
-    for call in (found.dp.percent, found.dp.with_intervals, found.dp.denoise, found.dp.quantiles):
+    with pytest.raises(QueryError, match="are beside them, 'fare_low' to 'fare_high'"):
+        _ = found.dp.std_error
+    with pytest.raises(QueryError, match="before quantiles"):
+        _ = found.dp.covariance
+    with pytest.raises(QueryError, match="are beside them"):
+        found.dp.suppress(relative_error=0.1)
+    with pytest.raises(QueryError, match="are beside them"):
+        found.dp.with_intervals()
+    for call in (found.dp.percent, found.dp.denoise, found.dp.quantiles):
         with pytest.raises(QueryError):
             call()
 
@@ -227,7 +232,16 @@ def test_parts_of_bins_of_whole_numbers_are_refused():
 
 
 @pytest.mark.parametrize(
-    "ends", [(-3.3, 7), (7, 3), (5, 5), ("a", 3), (None, 99), (pd.Timestamp("2024-01-01"), None)]
+    "ends",
+    [
+        (-3.3, 7),
+        (7, 3),
+        (5, 5),
+        ("a", 3),
+        (None, 99),
+        (pd.Timestamp("2024-01-01"), None),
+        (True, 9),
+    ],
 )
 def test_other_ends_are_refused(ends):
     with pytest.raises(QueryError, match=r"low|high"):
