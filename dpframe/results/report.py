@@ -125,6 +125,7 @@ def report(
         sound=sound,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables),
+        how=_how(tables),
         guarantees=_guarantees(tables, status),
         priors=_PRIORS,
         false_positives=_FALSE_POSITIVES,
@@ -303,6 +304,14 @@ def _steps(used: Sequence[float]) -> str:
     return " ".join(f"{left:.2f},{top:.2f}" for left, top in corners)
 
 
+def _how(tables: Sequence[TableView]) -> str:
+    """Say what was done to exact numbers."""
+    selects = {table.certificate.mechanism.selects for table in tables}
+    noise = ["Noise was added to exact totals before anybody saw them."] * (False in selects)
+    chosen = ["Quantiles were selected at random, those near the exact ones being the likelier."]
+    return " ".join([*noise, *chosen * (True in selects)])
+
+
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
     units = {table.certificate.privacy_unit.column for table in tables}
@@ -327,9 +336,12 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
+    if not all(table.certificate.mechanism.selects for table in tables):
+        checks.append("The numbers are used with their intervals, which are about noise alone.")
+    if any(table.certificate.mechanism.selects for table in tables):
+        checks.append("Selected values are used as such: they have no intervals.")
     return [
         *checks,
-        "The numbers are used with their intervals, which are about noise alone.",
         "What is left out and cut off, as listed with each table, is acceptable for this use.",
         "The exact data, and who may see them, are kept as safely as before.",
         "A harm that does not depend on any one person is acceptable: what the tables show of "

@@ -3,6 +3,7 @@
 from dpframe.html import bounds_text
 from dpframe.results import certificate_words as words
 from dpframe.results.promise import Certificate
+from dpframe.results.record import GroupingPart
 
 __all__ = ["facts_of"]
 
@@ -10,11 +11,14 @@ __all__ = ["facts_of"]
 def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = certificate.query, certificate.privacy_unit.caps
+    named, inner = _split(certificate)
     groups = [
         f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
         f"{_about_rest(grouping.rest)}"
-        for grouping in query.by
+        for grouping in named
     ]
+    if inner is not None:
+        groups.append(_about_inner(certificate, inner))
     limits = [
         (caps.max_rows, "row", " in all"),
         (caps.max_groups, "group", ""),
@@ -40,14 +44,36 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     if certificate.discovery is not None:
         facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
     left_out = [
-        f"{grouping.column} is none of the groups" for grouping in query.by if grouping.rest is None
+        f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
     ]
+    if inner is not None:
+        selects = certificate.mechanism.selects
+        binned = certificate.columns[0].column if selects else inner.column
+        left_out.append(f"{binned} is missing")
     if certificate.privacy_unit.column is not None:
         left_out.append(f"{certificate.privacy_unit.column} is missing")
     facts.append(("rows left out where", left_out))
     afterwards = [words.about_step(step) for step in certificate.steps]
     facts.append(("computed afterwards", afterwards))
     return [(name, lines) for name, lines in facts if lines]
+
+
+def _split(
+    certificate: Certificate,
+) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
+    """Tell groups from what is inside of each: bins of ranges, or quantiles that were selected."""
+    by, structure = certificate.query.by, certificate.mechanism.structure
+    in_bins = structure is not None and structure.kind == "tree"
+    if certificate.mechanism.selects or in_bins:
+        return by[:-1], by[-1]
+    return by, None
+
+
+def _about_inner(certificate: Certificate, inner: GroupingPart) -> str:
+    """Say what is inside of each group."""
+    if certificate.mechanism.selects:
+        return f"{inner.column}: {inner.groups:,} in each group, as asked for"
+    return f"{inner.column}: {inner.groups:,} bins; what lies beyond is in the first and the last"
 
 
 def _about_rest(rest: str | None) -> str:

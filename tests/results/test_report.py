@@ -352,3 +352,24 @@ def test_each_of_several_releases_is_shown_with_its_promise():
     spoiled = both + 0.5
     spoiled.attrs = both.attrs
     assert "is not what its certificate was given for" in dpf.report(spoiled)
+
+
+def test_ranges_and_selected_quantiles_are_described_as_such():
+    fares = pd.DataFrame({"zone": ["A", "B"] * 50, "fare": np.arange(100.0)})
+    how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    given = {"by": "zone", "keys": ["A", "B"], "bounds": (0, 100)}
+    ranges = dpf.release(fares, dpf.ranges("fare", 10, **given), **how)
+    median = dpf.release(fares, dpf.quantile("fare", 0.5, **given), mechanism="select", **how)
+    binned, selected, both = dpf.report(ranges), dpf.report(median), dpf.report([ranges, median])
+    for page in (binned, selected):
+        assert "zone: 2 groups, written down in the call" in page
+        assert "zone is none of the groups" in page
+        assert "fare is missing" in page
+        assert "fare is none of the groups" not in page
+        assert "quantile is none of the groups" not in page
+    assert "fare: 10 bins; what lies beyond is in the first and the last" in binned
+    assert "quantile: 1 in each group, as asked for" in selected
+    for words in ("Noise was added", "used with their intervals"):
+        assert [words in page for page in (binned, selected, both)] == [True, False, True]
+    for words in ("Quantiles were selected at random", "they have no intervals"):
+        assert [words in page for page in (binned, selected, both)] == [False, True, True]
