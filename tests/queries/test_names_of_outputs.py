@@ -16,13 +16,24 @@ TAKEN = {
     "combinations": lambda: dpf.aggregate(["zone", "day"], keys=KEYS, day=dpf.count()),
     "a count": lambda: dpf.count("count"),
     "units": lambda: dpf.units(["zone", "units"]),
-    "a histogram in groups": lambda: dpf.histogram("fare", BINS, by="count"),
-    "bins": lambda: dpf.histogram("count", BINS),
     "a sum of keys": lambda: dpf.sum("day", by="day"),
     "a sum of several": lambda: dpf.sum(["fare", "day"], by=["zone", "day"]),
     "a mean of keys": lambda: dpf.mean("day", by="day"),
     "a label that is equal": lambda: dpf.sum(1.0, by=1),
 }
+
+
+OF_BINS = {
+    "a histogram in groups": lambda: dpf.histogram("fare", BINS, by="count"),
+    "bins": lambda: dpf.histogram("count", BINS),
+    "ranges": lambda: dpf.ranges("count", BINS),
+}
+
+
+@pytest.mark.parametrize("name", OF_BINS)
+def test_names_of_numbers_of_rows_in_bins_cannot_be_given(name):
+    with pytest.raises(QueryError, match=r"level 'count' of the index.*too: rename the column"):
+        OF_BINS[name]()
 
 
 @pytest.mark.parametrize("name", TAKEN)
