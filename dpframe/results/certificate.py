@@ -94,7 +94,8 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
 
 def attach(frame: pd.DataFrame, certificate: C) -> C:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
-    sealed = _sealed(frame, certificate)
+    # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
+    sealed = _sealed(frame.copy(deep=False), certificate)
     frame.attrs[ATTRIBUTE] = sealed.to_dict()
     return cast(C, sealed)
 
