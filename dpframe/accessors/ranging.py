@@ -85,15 +85,9 @@ class RangesAccessor:
         that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
         """
         if self._is_released:
-            given = {
-                "by": by,
-                "bins": bins,
-                "where": where,
-                "keys": keys,
-                "bounds": bounds,
-                **spend,
-            }
-            return self._read_off(column, q, {"level": level, "simultaneous": simultaneous}, given)
+            groups = {"by": by, "bins": bins, "where": where, "keys": keys, "bounds": bounds}
+            how = {"level": level, "simultaneous": simultaneous}
+            return self._read_off(column, q, how, {**groups, **spend})
         query = asking.quantile(
             cast(Hashable, column),  # a list is refused
             q,
@@ -122,18 +116,7 @@ class RangesAccessor:
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        if self._is_released:
-            given = {
-                "by": by,
-                "bins": bins,
-                "where": where,
-                "keys": keys,
-                "bounds": bounds,
-                **spend,
-            }
-            how = {"level": level, "simultaneous": simultaneous}
-            return self._read_off(column or _MEDIAN, _MEDIAN, how, given)
-        query = asking.quantile(
+        return self.quantile(
             column,
             _MEDIAN,
             by,
@@ -143,6 +126,5 @@ class RangesAccessor:
             bounds=bounds,
             level=level,
             simultaneous=simultaneous,
-            **caps_of(spend),
+            **spend,
         )
-        return self._released(query, spend)
