@@ -6,10 +6,9 @@ from fractions import Fraction
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.discovery import DiscoveryPlan
-from dpframe.plan.record import LIBRARY, Cost, cost, unit_of
+from dpframe.plan.record import Cost, before_values, cost
 from dpframe.privacy.rounding import round_up
-from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
-from dpframe.results.content import NOTHING
+from dpframe.results.certificate import Certificate
 from dpframe.results.record import (
     DiscoveryPart,
     GroupingPart,
@@ -44,12 +43,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     threshold = plan.threshold
     axes = plan.wanted.axes
     return Certificate(
-        format=FORMAT,
-        library=LIBRARY,
-        release_id=entry.release_id,
-        released_at=entry.released_at,
-        privacy_unit=unit_of(declaration.unit_column, plan.caps),
-        neighboring=declaration.neighboring,
+        **before_values(declaration, plan.caps, entry),
         query=QueryPart(
             name=None,
             words=plan.words,
@@ -77,7 +71,6 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             extra_delta=float(plan.loss.delta),
             joint=False,
         ),
-        ledger=None,
         discovery=DiscoveryPart(
             threshold.least,
             threshold.labels,
@@ -85,10 +78,6 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             axes[0].longest,
         ),
         selection=None,
-        steps=(),
-        unstacked=None,
-        content=NOTHING,
-        digest=UNSEALED,
     )
 
 

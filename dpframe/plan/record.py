@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import pandas as pd
 
@@ -16,14 +16,14 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
-from dpframe.results.content import NOTHING
+from dpframe.results.content import NOTHING, ContentPart
 from dpframe.results.packed import pack
 from dpframe.results.record import (
     BudgetPart,
@@ -42,15 +42,15 @@ from dpframe.strategies import Prediction, Workload
 from dpframe.strategies.noise import members_of
 
 __all__ = [
-    "LIBRARY",
     "VERSION",
+    "BeforeValues",
     "Cost",
+    "before_values",
     "cost",
     "ledger_of",
     "mechanism_of",
     "noise_of_column",
     "record_of",
-    "unit_of",
 ]
 
 try:  # once, at import: nothing may fail between charge and release
@@ -108,12 +108,7 @@ def record_of(
     before.
     """
     return Certificate(
-        format=FORMAT,
-        library=LIBRARY,
-        release_id=entry.release_id,
-        released_at=entry.released_at,
-        privacy_unit=unit_of(declaration.unit_column, planned.table.caps),
-        neighboring=declaration.neighboring,
+        **before_values(declaration, planned.table.caps, entry),
         query=_query(name, planned, declaration),
         columns=tuple(
             _column(column, prediction, planned)
@@ -128,20 +123,44 @@ def record_of(
             extra_delta=0.0,
             joint=len(plan.tables) > 1,
         ),
-        ledger=None,
         discovery=None,
         selection=None,
-        steps=(),
-        unstacked=None,
-        content=NOTHING,
-        digest=UNSEALED,
     )
 
 
-def unit_of(unit: Hashable | None, caps: Caps) -> UnitPart:
-    """Say whose data are protected."""
+class BeforeValues(TypedDict):
+    """What certificates of all kinds say alike before there are values."""
+
+    format: Literal[4]
+    library: str
+    release_id: str
+    released_at: str
+    privacy_unit: UnitPart
+    neighboring: Neighboring
+    ledger: None
+    steps: tuple[()]
+    unstacked: None
+    content: ContentPart
+    digest: str
+
+
+def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeValues:
+    """Say which release it is and whose data are protected; the rest is not known yet."""
     limits = CapsPart(caps.rows, caps.groups, caps.rows_per_group)
-    return UnitPart(None if unit is None else str(unit), limits)
+    unit = declaration.unit_column
+    return {
+        "format": FORMAT,
+        "library": LIBRARY,
+        "release_id": entry.release_id,
+        "released_at": entry.released_at,
+        "privacy_unit": UnitPart(None if unit is None else str(unit), limits),
+        "neighboring": declaration.neighboring,
+        "ledger": None,
+        "steps": (),
+        "unstacked": None,
+        "content": NOTHING,
+        "digest": UNSEALED,
+    }
 
 
 def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> QueryPart:

@@ -2,13 +2,12 @@
 
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry
-from dpframe.plan.record import LIBRARY, cost, unit_of
+from dpframe.plan.record import before_values, cost
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.tasks import Axis
-from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
-from dpframe.results.content import NOTHING
+from dpframe.results.certificate import Certificate
 from dpframe.results.record import (
     GroupingPart,
     LossPart,
@@ -32,12 +31,7 @@ def record_of_selection(
     """Write the certificate of quantiles to be selected, all but ledger and digest."""
     query = plan.query
     return Certificate(
-        format=FORMAT,
-        library=LIBRARY,
-        release_id=entry.release_id,
-        released_at=entry.released_at,
-        privacy_unit=unit_of(declaration.unit_column, plan.caps),
-        neighboring=declaration.neighboring,
+        **before_values(declaration, plan.caps, entry),
         query=QueryPart(
             name=name,
             words=query.words,
@@ -62,13 +56,8 @@ def record_of_selection(
         privacy_loss=LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
         ),
-        ledger=None,
         discovery=None,
         selection=_selection(plan),
-        steps=(),
-        unstacked=None,
-        content=NOTHING,
-        digest=UNSEALED,
     )
 
 
