@@ -7,14 +7,20 @@ from typing import TypeVar
 from uuid import uuid4
 
 from dpframe.arguments import check_note, check_release_name, visible
+from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
+from dpframe.doors.log import log_charge, log_release
+from dpframe.engines import Frame
 from dpframe.errors import STOPS, DeclarationError, ReleaseError
 from dpframe.ledger.ledger import Entry, Ledger
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.plan import Plan
+from dpframe.plan.record import ledger_of
 from dpframe.plan.selection import SelectionPlan
+from dpframe.privacy.amounts import Spend
+from dpframe.results.record import LedgerPart
 
-__all__ = ["after_charge", "check_recorded", "entry_of"]
+__all__ = ["after_charge", "charged", "check_recorded", "entry_of"]
 
 Made = TypeVar("Made")
 """What is made after a charge."""
@@ -36,6 +42,32 @@ def after_charge(measure: Callable[[], Made]) -> Made:
         "shown, because it may quote private values: read the frame by itself to see it, fix it, "
         "and release again."
     ) from None
+
+
+def charged(
+    frame: Frame,
+    declaration: Declaration,
+    spend: Spend,
+    entry: Entry,
+    measure: Callable[[LedgerPart | None], Made],
+) -> Made:
+    """Warn, charge the ledger, and then make the release; both are logged.
+
+    Parameters
+    ----------
+    frame, declaration, spend, entry
+        What is released, and what it costs; all of it was checked.
+    measure
+        Makes the release, from what the charge took of the budget.
+    """
+    ledger = declaration.ledger
+    warn_of_release(frame, declaration, spend)
+    if ledger is not None:
+        ledger.charge(entry)
+        log_charge(entry, ledger)
+    made = after_charge(lambda: measure(ledger_of(ledger, entry)))
+    log_release(entry)
+    return made
 
 
 def _reason(error: BaseException) -> str:

@@ -12,16 +12,13 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
-from dpframe.doors.charging import after_charge, check_recorded, entry_of
-from dpframe.doors.log import log_charge, log_release
+from dpframe.doors.charging import charged, check_recorded, entry_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.discovery_record import cost_of_discovery, record_of_discovery
-from dpframe.plan.record import ledger_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
@@ -29,6 +26,7 @@ from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis
 from dpframe.results.certificate import Certificate, attach
+from dpframe.results.record import LedgerPart
 
 __all__ = ["DiscoverOptions", "LookOptions", "discover", "preview_discover"]
 
@@ -153,19 +151,12 @@ def discover(
     )
     entry = entry_of(plan.words, plan, declaration, name=name, note=note)
     record = record_of_discovery(plan, declaration, entry)
-    warn_of_release(frame, declaration, spend)
-    if declaration.ledger is not None:
-        declaration.ledger.charge(entry)
-        log_charge(entry, declaration.ledger)
 
-    def measure() -> pd.DataFrame:
-        ledger = ledger_of(declaration.ledger, entry)
+    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
         published = _published(engine.labels(frame, plan.task), plan.threshold)
         return _released(published, plan.wanted.axes, replace(record, ledger=ledger))
 
-    found = after_charge(measure)
-    log_release(entry)
-    return found
+    return charged(frame, declaration, spend, entry, measure)
 
 
 @with_keywords

@@ -13,12 +13,10 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.calls import with_keywords
-from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
-from dpframe.doors.charging import after_charge, check_recorded, entry_of
+from dpframe.doors.charging import charged, check_recorded, entry_of
 from dpframe.doors.denoising import Denoisings, denoisings_of
-from dpframe.doors.log import log_charge, log_release
 from dpframe.doors.options import ReleaseOptions
 from dpframe.doors.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.engines import Engine, Frame
@@ -27,7 +25,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
-from dpframe.plan.record import ledger_of, record_of
+from dpframe.plan.record import record_of
 from dpframe.plan.tables import TableName
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import Law
@@ -45,6 +43,7 @@ from dpframe.results.distribution import least_squares
 from dpframe.results.packed import packed_loadings
 from dpframe.results.quantiles import quantiles
 from dpframe.results.read_off import moments_part, ratio_part
+from dpframe.results.record import LedgerPart
 from dpframe.strategies import Estimate, MechanismName
 from dpframe.strategies.noise import noise_of
 
@@ -172,15 +171,10 @@ def release(
         key: record_of(key, planned, plan, declaration, entry)
         for key, planned in plan.tables.items()
     }
-    warn_of_release(frame, declaration, spend)
     if any(read_off(planned.table.query) for planned in plan.tables.values()):
         least_squares()
-    if declaration.ledger is not None:
-        declaration.ledger.charge(entry)
-        log_charge(entry, declaration.ledger)
 
-    def measure() -> dict[Hashable, Any]:
-        ledger = ledger_of(declaration.ledger, entry)
+    def measure(ledger: LedgerPart | None) -> dict[Hashable, Any]:
         exact = _exact(frame, engine, plan)
         estimates = {
             measurement: _estimates(one, measurement, plan.how.law)
@@ -198,8 +192,7 @@ def release(
         }
         return _by_query(frames, denoisings)
 
-    frames = after_charge(measure)
-    log_release(entry)
+    frames = charged(frame, declaration, spend, entry, measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 

@@ -8,20 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration.careless import warn_of_release
 from dpframe.declaration.facts import Declaration
-from dpframe.doors.charging import after_charge, entry_of
-from dpframe.doors.log import log_charge, log_release
+from dpframe.doors.charging import charged, entry_of
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import checked
 from dpframe.errors import CalibrationError, QueryError
-from dpframe.plan.record import cost, ledger_of
+from dpframe.plan.record import cost
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.selection_record import record_of_selection
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.selection import select
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.results.certificate import Certificate, attach
+from dpframe.results.record import LedgerPart
 
 __all__ = [
     "check_denoising_of_quantiles",
@@ -64,21 +63,14 @@ def release_quantiles(
     entry = entry_of(query.words, plan, declaration, name=name, note=note)
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
-    warn_of_release(frame, declaration, spend)
-    if declaration.ledger is not None:
-        declaration.ledger.charge(entry)
-        log_charge(entry, declaration.ledger)
 
-    def measure() -> pd.DataFrame:
-        ledger = ledger_of(declaration.ledger, entry)
+    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
         (totals,) = engine.totals(frame, [plan.task])
         rows = totals[0].reshape(plan.groups.size, len(plan.bins.axis))
         chosen = select(rows, plan.selection, plan.bins.parts)
         return _released(plan, chosen, index, replace(record, ledger=ledger))
 
-    released = after_charge(measure)
-    log_release(entry)
-    return released
+    return charged(frame, declaration, spend, entry, measure)
 
 
 def preview_quantiles(
