@@ -19,6 +19,7 @@ from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
+from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
@@ -51,6 +52,7 @@ __all__ = [
     "mechanism_of",
     "noise_of_column",
     "record_of",
+    "source_of",
 ]
 
 try:  # once, at import: nothing may fail between charge and release
@@ -242,13 +244,15 @@ def noise_of_column(
 
 
 def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
+    """Say where the keys of a level were given; sizes of units are named in the call."""
+    return "call" if table.sizes is not None else source_of(label, table.asked, declaration)
+
+
+def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
-    query = table.asked
     made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
     given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    if made or given or table.sizes is not None:
-        return "call"
-    return declaration.column(label).source
+    return "call" if made or given else declaration.column(label).source
 
 
 def _rest(axis: Axis) -> str | None:

@@ -2,7 +2,7 @@
 
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry
-from dpframe.plan.record import before_values, cost
+from dpframe.plan.record import before_values, cost, source_of
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.quantiles import LEVEL
@@ -63,9 +63,9 @@ def record_of_selection(
 
 def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> GroupingPart:
     """Say where the keys of a level were given."""
-    called = axis.column == LEVEL or plan.query.keys is not None
-    source = "call" if called else declaration.column(axis.column).source
-    return GroupingPart(str(axis.column), len(axis), source, rest=None)
+    label = axis.column
+    source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
+    return GroupingPart(str(label), len(axis), source, rest=None)
 
 
 def _selection(plan: SelectionPlan) -> SelectionPart:
