@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["adjoint", "contrasts", "restored", "squared_lengths"]
+__all__ = ["adjoint", "contrasts", "restored", "squared_lengths", "sums_and_contrasts"]
 
 
 def squared_lengths(n: int) -> np.ndarray:
@@ -35,7 +35,7 @@ def contrasts(totals: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     """
     found: np.ndarray = np.asarray(totals, np.int64)
     for axis in axes:
-        found = _forward(found, axis)
+        found = sums_and_contrasts(found, axis)
     return found
 
 
@@ -63,11 +63,18 @@ def adjoint(weights: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     """
     found: np.ndarray = np.asarray(weights, np.float64)
     for axis in axes:
-        found = _over_lengths(_forward(found, axis), axis)
+        found = _over_lengths(sums_and_contrasts(found, axis), axis)
     return found
 
 
-def _forward(totals: np.ndarray, axis: int) -> np.ndarray:
+def sums_and_contrasts(totals: np.ndarray, axis: int) -> np.ndarray:
+    """Return sums and contrasts along one axis, in the dtype of the totals.
+
+    Examples
+    --------
+    >>> sums_and_contrasts(np.array([0.5, 2.0, 4.0]), 0)
+    array([ 6.5, -1.5, -5.5])
+    """
     last = np.moveaxis(totals, axis, -1)
     sums = np.cumsum(last, axis=-1)
     steps = np.arange(1, last.shape[-1], dtype=last.dtype)

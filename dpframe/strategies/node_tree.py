@@ -18,7 +18,7 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.laws import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
-from dpframe.strategies.contrasts import restored
+from dpframe.strategies.contrasts import restored, sums_and_contrasts
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
@@ -95,15 +95,15 @@ class NodeTree:
         down, children are moved to add up to their parent.
         """
         noisy, known = self._levels(measured), self._precisions(scale)
-        sums, precision, along = noisy[-1], known[-1], []
+        sums, precision, found = noisy[-1], known[-1], []
         for level in range(len(self.sizes), 0, -1):
             size = self.sizes[level - 1]
-            both = contrasts_of(sums.reshape(self.groups, -1, size))
-            along.append(both)
+            both = sums_and_contrasts(sums.reshape(self.groups, -1, size), 2)
+            found.append(both)
             below, here = precision / size, known[level - 1]
             sums = (below * both[:, :, 0] + here * noisy[level - 1]) / (below + here)
             precision = below + here
-        for both in reversed(along):
+        for both in reversed(found):
             both[:, :, 0] = sums
             sums = restored(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
@@ -148,13 +148,6 @@ class NodeTree:
             own = self.law.standard_deviation(scale / self.shares[level] * ABOVE)
             found[level] = max(own, _LEAST_DEVIATION) ** -2.0
         return found
-
-
-def contrasts_of(counts: np.ndarray) -> np.ndarray:
-    """Return sums and contrasts along the last axis, in floats."""
-    sums = np.cumsum(counts, axis=2)
-    steps = np.arange(1, counts.shape[2])
-    return np.concatenate([sums[:, :, -1:], sums[:, :, :-1] - steps * counts[:, :, 1:]], axis=2)
 
 
 def _of_layers(sizes: Sequence[int]) -> np.ndarray:
