@@ -14,7 +14,7 @@ from dpframe.errors import QueryError
 from dpframe.results.certificate import attach, certificate_of, verify
 from dpframe.results.denoise_checks import Described, described, label_of
 from dpframe.results.measured_together import of_one_query
-from dpframe.results.promise import Certificate
+from dpframe.results.promise import Certificate, Certified
 from dpframe.results.record_steps import DenoiseStep
 from dpframe.results.taken import check_before
 
@@ -68,17 +68,16 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         raise QueryError(
             f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
         )
-    certificates = [
-        check_before(verify(table), "consistent", allowed={"denoise"}) for table in tables.values()
-    ]
-    first = certificates[0]
-    if any(not of_one_query(one, first) for one in certificates):
+    certificates = {columns: _unchanged(verify(table)) for columns, table in tables.items()}
+    first = next(iter(certificates.values()))
+    if any(not of_one_query(one, first) for one in certificates.values()):
         raise QueryError(
             "tables must be margins of one query, as a release of dpframe.margins returned them."
         )
     names = next(iter(tables.values())).columns
-    check_margins([_columns(one) for one in certificates], described(first.columns, names))
-    return made_consistent(tables)
+    sets = [_columns(one) for one in certificates.values()]
+    check_margins(sets, described(first.columns, names))
+    return _made(tables, certificates)
 
 
 def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described]) -> None:
@@ -119,8 +118,15 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
 
 
 def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
-    """Add the columns to tables that were checked, and the steps to their certificates."""
-    certificates = {columns: _certificate(table) for columns, table in tables.items()}
+    """Add the columns to tables that were just released, and the steps to their certificates."""
+    certificates = {columns: _unchanged(certificate_of(table)) for columns, table in tables.items()}
+    return _made(tables, certificates)
+
+
+def _made(
+    tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate]
+) -> dict[tuple[Hashable, ...], pd.DataFrame]:
+    """Add the columns and the steps."""
     made = {columns: table.copy() for columns, table in tables.items()}
     steps: dict[tuple[Hashable, ...], dict[str, DenoiseStep]] = {name: {} for name in tables}
     first, labels = next(iter(certificates.values())), next(iter(tables.values())).columns
@@ -166,9 +172,9 @@ def _cells(column: pd.Series, certificate: Certificate, axes: Sequence[int]) -> 
     return cells.transpose(np.argsort(axes))
 
 
-def _certificate(table: pd.DataFrame) -> Certificate:
-    """Return the certificate of a table that was checked, or just released."""
-    return check_before(certificate_of(table), "consistent", allowed={"denoise"})
+def _unchanged(certificate: Certified) -> Certificate:
+    """Return the certificate of a table as it was released, denoised or not."""
+    return check_before(certificate, "consistent", allowed={"denoise"})
 
 
 def _columns(certificate: Certificate) -> tuple[str, ...]:
