@@ -85,20 +85,4 @@ def _selection(plan: SelectionPlan) -> SelectionPart:
 def _column(plan: SelectionPlan) -> ColumnPart:
     """Describe the column of quantiles, which has no noise."""
     column = plan.column
-    lower, upper = column.bounds or (0, 1)
-    return ColumnPart(
-        name=str(column.name),
-        kind=column.kind,
-        column=str(column.column),
-        where=None,
-        condition=None,
-        bounds=(lower, upper),
-        times=None,
-        integer=False,
-        noise=None,
-        std_error=None,
-        loadings=None,
-        ratio=None,
-        moments=None,
-        rounded=None,
-    )
+    return ColumnPart.of_quantiles(str(column.name), str(column.column), column.bounds or (0, 1))

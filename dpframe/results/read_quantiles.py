@@ -160,23 +160,10 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
 def _described(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[0], found.edges[-1]
-    times = isinstance(first, pd.Timestamp | pd.Timedelta)
-    return ColumnPart(
-        name=label,
-        kind="quantile",
-        column=label,
-        where=None,
-        condition=None,
-        bounds=(str(first), str(last)) if times else (first.item(), last.item()),
-        times=_times(first, last) if times else None,
-        integer=False,
-        noise=None,
-        std_error=None,
-        loadings=None,
-        ratio=None,
-        moments=None,
-        rounded=None,
-    )
+    if isinstance(first, pd.Timestamp | pd.Timedelta):
+        ends = str(first), str(last)
+        return ColumnPart.of_quantiles(label, label, ends, _times(first, last))
+    return ColumnPart.of_quantiles(label, label, (first.item(), last.item()))
 
 
 def _times(first: Moment, last: Moment) -> TimesPart:

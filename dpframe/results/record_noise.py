@@ -174,6 +174,28 @@ class ColumnPart(Part):
         require(quantile == (self.loadings is None), "quantiles alone have no loadings")
         require(not (spread and self.times), "variances are not times")
 
+    @classmethod
+    def of_quantiles(
+        cls, name: str, column: str, bounds: tuple[Bound, Bound], times: TimesPart | None = None
+    ) -> "ColumnPart":
+        """Describe a column of quantiles: no noise of its own is known of it."""
+        return cls(
+            name=name,
+            kind="quantile",
+            column=column,
+            where=None,
+            condition=None,
+            bounds=bounds,
+            times=times,
+            integer=False,
+            noise=None,
+            std_error=None,
+            loadings=None,
+            ratio=None,
+            moments=None,
+            rounded=None,
+        )
+
     @property
     def is_mean(self) -> bool:
         """Whether it is a ratio, whose error differs from row to row: a rate is a mean, too."""
