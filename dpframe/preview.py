@@ -143,7 +143,7 @@ def preview(
         return _compared(plan, cell, several=several)
     expected = _previewed(plan, cell, several=several)
     table = pd.DataFrame(list(expected.values()))
-    table = table.assign(**cost(plan, declaration), fits=_fits(plan, declaration))
+    table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
     names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
     if len(names) > 1:
         table.index = pd.MultiIndex.from_tuples(list(expected), names=names)
@@ -175,7 +175,7 @@ def _needed(
 ) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
     rows: list[dict[Hashable, Any]] = [
-        {**cost(plan, declaration), "fits": _fits(plan, declaration)}
+        {**cost(plan, declaration), "fits": declaration.allows(plan.loss)}
         | _errors(plan, measure, cell, several=several)
         for plan in plans
     ]
@@ -317,9 +317,3 @@ def _output(
         "half_width_95": width,
         "per": per,
     }
-
-
-def _fits(plan: Plan, declaration: Declaration) -> bool:
-    if declaration.ledger is None:
-        return True
-    return declaration.ledger.allows(plan.loss)

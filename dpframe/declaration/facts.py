@@ -12,6 +12,7 @@ from dpframe.declaration.words import declaration_text
 from dpframe.errors import DeclarationError
 from dpframe.html import declaration_html
 from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
 from dpframe.queries.timescale import Moment
 
@@ -79,6 +80,10 @@ class Declaration:
     def unit_column(self) -> Hashable | None:
         """The column that says whom a row belongs to; `None`: every row is a unit."""
         return None if self.privacy_unit is EACH_ROW else self.privacy_unit
+
+    def allows(self, loss: PrivacyLoss) -> bool:
+        """Whether a loss fits beside what is spent of the budget, if there is one."""
+        return self.ledger is None or self.ledger.allows(loss)
 
     def column(self, label: Hashable) -> Column:
         """Return what is declared about a column, which may be nothing."""

@@ -242,7 +242,7 @@ def _planned(
 
 def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
     """Say what to expect of one mechanism."""
-    threshold, ledger = plan.threshold, declaration.ledger
+    threshold = plan.threshold
     return {
         "threshold": threshold.least,
         "sigma": threshold.scale,
@@ -250,7 +250,7 @@ def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
         **{f"found_{chance:.0%}"[:-1]: threshold.size_published(chance) for chance in _CHANCES},
         **cost_of_discovery(plan, declaration),
         "extra_delta": float(plan.loss.delta),
-        "fits": ledger is None or ledger.allows(plan.loss),
+        "fits": declaration.allows(plan.loss),
     }
 
 

@@ -81,14 +81,13 @@ def preview_quantiles(
 ) -> pd.DataFrame:
     """Show how far off selected quantiles may be; see `dpframe.preview`."""
     _, plan = _planned(frame, declaration, query, spend)
-    ledger = declaration.ledger
     quantiles = pd.Index([float(one) for one in query.quantiles], name=LEVEL)
     return pd.DataFrame(
         {
             "mechanism": plan.mechanism,
             "rank_error_95": plan.rank_errors(),
             **cost(plan, declaration),
-            "fits": ledger is None or ledger.allows(plan.loss),
+            "fits": declaration.allows(plan.loss),
         },
         index=quantiles,
     )
