@@ -1,8 +1,8 @@
 """Print the oldest supported version of every dependency and extra, as requirements for pip.
 
 The floors are read from ``pyproject.toml``: ``numpy>=2.0`` becomes ``numpy==2.0``. Tools that only
-check the code are left out: their newest versions judge all environments alike. With ``--python``,
-print the name of the oldest Python instead.
+check the code or build the site are left out: their newest versions judge all environments alike.
+With ``--python``, print the name of the oldest Python instead.
 """
 
 import re
@@ -15,11 +15,16 @@ TOOLS = {
     "hypothesis",
     "import-linter",
     "mypy",
+    "myst-nb",
     "pandas-stubs",
+    "pydata-sphinx-theme",
     "pyright",
     "pytest",
     "pytest-xdist",
     "ruff",
+    "sphinx",
+    "sphinx-copybutton",
+    "sphinx-design",
 }
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,.-]+\])?>=(?P<floor>[\w.]+)")
 

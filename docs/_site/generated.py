@@ -1,0 +1,169 @@
+"""Parts of pages that are made from the package while the site is built.
+
+A page has a comment where the part stands: `<!-- made: commands -->`, or with arguments,
+`<!-- made: pages start install -->`.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from sphinx.application import Sphinx
+
+import dpframe as dpf
+from dpframe.jobs.commands import COMMANDS, main
+
+_OUTSIDE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md")
+
+Schema = Mapping[str, Any]
+
+DOCS = Path(__file__).parents[1]
+
+_WIDTH = "88"
+_PLACE = re.compile(r"^<!-- made: (\w+)(?: ([^>]*))? -->$", re.MULTILINE)
+
+
+def commands() -> str:
+    """Show the help of `dpframe`, and of each of its commands."""
+    asked = [[], *([name] for name in COMMANDS)]
+    titles = (" ".join(["dpframe", *words]) for words in asked)
+    return "\n\n".join(
+        f"## `{title}`\n\n```text\n{_help_of(words)}\n```"
+        for title, words in zip(titles, asked, strict=True)
+    )
+
+
+def _help_of(words: list[str]) -> str:
+    shown = io.StringIO()
+    plain = {"COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHON_COLORS": "0"}
+    with (
+        mock.patch.dict(os.environ, plain),
+        contextlib.redirect_stdout(shown),
+        contextlib.suppress(SystemExit),
+    ):
+        main([*words, "--help"])
+    return shown.getvalue().strip()
+
+
+def certificate_schema() -> str:
+    """Show the JSON Schema of certificates as a table for each of its parts, and as it is."""
+    schema = dpf.certificate_schema()
+    several = dpf.certificate_schema(several=True)
+    parts = {"Certificate": schema, "Concatenation": several}
+    parts |= dict(sorted({**schema["$defs"], **several["$defs"]}.items()))
+    parts = {name: one for name, one in parts.items() if "properties" in one}
+    tables = [_part(name, one) for name, one in parts.items()]
+    code = f"```json\n{json.dumps(schema, indent=1)}\n```"
+    return "\n\n".join([*tables, "## All of it", f"`````{{dropdown}} The schema\n{code}\n`````"])
+
+
+def _part(name: str, part: Schema) -> str:
+    rows = (
+        f"| `{field}` | {_kind(one)} | {_cell(one.get('description', ''))} |"
+        for field, one in part["properties"].items()
+    )
+    words = part.get("description", "")
+    table = "\n".join(["| field | kind | meaning |", "|---|---|---|", *rows])
+    return f"## {name}\n\n{words}\n\n{table}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _kind(one: Schema) -> str:
+    """Say in words what a field holds."""
+    return " or ".join(dict.fromkeys(_kinds(one)))
+
+
+def _kinds(one: Schema) -> Iterator[str]:
+    if "$ref" in one:
+        name = one["$ref"].rpartition("/")[2]
+        yield f"[{name}](#{name.lower()})"
+    elif "anyOf" in one or "oneOf" in one:
+        for choice in one.get("anyOf") or one["oneOf"]:
+            yield from _kinds(choice)
+    elif "const" in one:
+        yield f"`{json.dumps(one['const'])}`"
+    elif "enum" in one:
+        yield from (f"`{json.dumps(value)}`" for value in one["enum"])
+    elif one.get("type") == "array":
+        inner = one.get("items") or {"anyOf": one.get("prefixItems", [])}
+        yield f"list of {_kind(inner)}" if inner else "list"
+    elif one.get("type") == "object":
+        yield "object"
+    else:
+        yield {"number": "number", "integer": "whole number", "string": "text", "null": "null"}.get(
+            one.get("type", ""), str(one.get("type", "any"))
+        )
+
+
+SECTIONS = {
+    "start": ("Start", "Install it, release a first table, choose unit, caps, bounds and epsilon."),
+    "gallery": ("Gallery", "Tables of real data, from the question to the publication."),
+    "how-to": (
+        "How-to",
+        "A question a page: margins, quantiles, jobs, data larger than memory.",
+    ),
+    "understanding": ("Understanding", "What is promised, what is not, and why it holds."),
+    "reference": ("Reference", "Every call with every keyword, the command line, errors."),
+    "reviewers": ("For reviewers", "NIST SP 800-226, audit, certificates, security, benchmarks."),
+}
+
+
+def cards() -> str:
+    """Show a card for each section that there is."""
+    made = [
+        f":::{{grid-item-card}} {title}\n:link: {name}/index\n:link-type: doc\n\n{about}\n:::"
+        for name, (title, about) in SECTIONS.items()
+        if _is_there(name)
+    ]
+    return "\n\n".join(["::::{grid} 1 2 2 3\n:gutter: 3", *made, "::::"])
+
+
+def sections() -> str:
+    """List the sections that there are, for the bar above all pages."""
+    found = [f"{name}/index" for name in SECTIONS if _is_there(name)]
+    return _toctree([*found, "glossary", "changelog", "contributing"], ":hidden:")
+
+
+def _is_there(section: str) -> bool:
+    return (DOCS / section / "index.md").exists()
+
+
+def pages(folder: str, *first: str) -> str:
+    """List the pages of a folder but its index: some first, and the others by name."""
+    there = sorted(page.stem for page in (DOCS / folder).glob("*.md") if page.stem != "index")
+    names = [*(name for name in first if name in there), *(n for n in there if n not in first)]
+    return _toctree([f"/{folder}/{name}" for name in names], ":maxdepth: 1") if names else ""
+
+
+def _toctree(entries: Iterable[str], option: str) -> str:
+    return "\n".join(["```{toctree}", option, "", *entries, "```"])
+
+
+PARTS: dict[str, Callable[..., str]] = {
+    "cards": cards,
+    "sections": sections,
+    "pages": pages,
+    "commands": commands,
+    "certificate_schema": certificate_schema,
+}
+
+
+def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put parts in their places, and lead links out of `docs` to the pages that include them."""
+    linked = _OUTSIDE.sub(lambda found: f"](/{found[1].lower()}.md", source[0])
+    source[0] = _PLACE.sub(lambda found: PARTS[found[1]](*(found[2] or "").split()), linked)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the parts with Sphinx."""
+    app.connect("source-read", _fill)
+    return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,71 @@
+"""How Sphinx makes the site: `sphinx-build -W docs site` from the root of a checkout."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_site"))  # what writes parts of pages
+
+project = "dpframe"
+author = "The dpframe developers"
+copyright = author
+version = release = metadata.version("dpframe")
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "generated",
+]
+exclude_patterns = ["_site"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE.parent / ".jupyter_cache")
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+default_role = "py:obj"  # `dpframe.count` in a docstring is a link, and other code is code
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say what the signature cannot
+autodoc_preserve_defaults = False
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+add_module_names = True
+
+intersphinx_mapping = {  # the files are for builds without a network
+    "pandas": ("https://pandas.pydata.org/docs", (None, "inventories/pandas.inv")),
+    "pandera": ("https://pandera.readthedocs.io/en/stable", (None, "inventories/pandera.inv")),
+}
+intersphinx_timeout = 5
+
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "dpframe"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "dpframe"},
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_persistent": [],
+    "navbar_end": ["search-button", "theme-switcher"],
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
