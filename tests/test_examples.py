@@ -199,7 +199,8 @@ def test_a_failed_check_is_an_exit_code(tmp_path):
 def test_flights_are_published(tmp_path):
     done = run(ROOT / "examples" / "flights.py", "--output", "made", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "made").glob("*.parquet"))) == 3
+    assert len(list((tmp_path / "made").glob("*.parquet"))) == 4
+    assert "Not to be published" not in (tmp_path / "made" / "flights.html").read_text("utf-8")
 
 
 @pytest.mark.full
