@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
-    "generated",
+    "dpframe_site",
 ]
 exclude_patterns = ["_site"]
 
@@ -31,11 +31,11 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 
-default_role = "py:obj"  # `dpframe.count` in a docstring is a link, and other code is code
+default_role = "code_or_link"  # of `dpframe_site`
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say what the signature cannot
-autodoc_preserve_defaults = False
 napoleon_google_docstring = False
+napoleon_attr_annotations = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True

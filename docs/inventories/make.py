@@ -43,6 +43,12 @@ def inventory(project: str) -> bytes:
     return HEAD.format(project=project).encode() + zlib.compress("".join(lines).encode())
 
 
+def names_in(kept: bytes) -> list[str]:
+    """List the names in an inventory."""
+    *_, packed = kept.split(b"\n", HEAD.count("\n"))
+    return [line.split()[0] for line in zlib.decompress(packed).decode().splitlines()]
+
+
 def main() -> None:
     """Write all inventories."""
     for project in NAMES:

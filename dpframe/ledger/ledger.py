@@ -140,7 +140,7 @@ class Ledger:
 
     @property
     def protected(self) -> Protected | None:
-        """Whom the ledger protects; `None`: no frame was declared with it yet."""
+        """Whom the ledger protects, or `None` if no frame was declared with it yet."""
         return self._seen.protected
 
     @property
@@ -150,7 +150,7 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """Hash of the last entry, which covers all before: SHA-256 in hexadecimal."""
+        """SHA-256 of the last entry, in hexadecimal, which covers all before."""
         return self._look().log.head
 
     def allows(self, loss: PrivacyLoss) -> bool:

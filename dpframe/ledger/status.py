@@ -61,7 +61,7 @@ class BudgetStatus:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """Sums of what was spent: pure epsilons, squares of mu, extra deltas.
+        """Sums of what was spent, as pure epsilons, squares of mu, and extra deltas.
 
         Where amounts were chosen after seeing answers, these sums promise nothing; the budget
         does.
@@ -70,7 +70,7 @@ class BudgetStatus:
 
     @property
     def used(self) -> float:
-        """Part of the budget that is used, in [0, 1]: that of the pot with most left."""
+        """Part of the budget that is used, in [0, 1], by the pot with most left."""
         return float(self.pots.used)
 
     @property
@@ -95,7 +95,7 @@ class BudgetStatus:
 
     @property
     def remaining_share(self) -> float:
-        """Part of the budget that is left, in [0, 1]: below 1 after any spend.
+        """Part of the budget that is left, in [0, 1], and below 1 after any spend.
 
         It is what the pot with most left has left of its limit, and no more than shares so far
         leave of 1. A share of this size fits; `largest_share` takes all that is left.
@@ -104,7 +104,7 @@ class BudgetStatus:
 
     @property
     def largest_share(self) -> float:
-        """Largest share of a further release, 1 less the shares so far: all that is left.
+        """Largest share of a further release, 1 less the shares so far; it takes all that is left.
 
         A share is a part of what is left, so it is not made smaller by spends in other ways; what
         it costs is. It is of the kinds of noise of which something fits: `remaining_mu` or
@@ -173,7 +173,7 @@ class BudgetStatus:
 
     @property
     def releases(self) -> pd.DataFrame:
-        """One row per release: when, what, by whom, and at what cost."""
+        """One row per release, with when, what, by whom, and at what cost."""
         rows = [
             {
                 "released_at": entry.released_at,
@@ -194,7 +194,7 @@ class BudgetStatus:
 
     @property
     def limits(self) -> pd.DataFrame:
-        """One row per pot: its part of delta, what is in it, its limit, and whether it is live."""
+        """One row per pot, with its part of delta, what is in it, its limit, whether it is live."""
         rows = [
             {
                 "part_of_delta": float(getattr(pot, "part", 0)),

@@ -165,7 +165,7 @@ class Budget:
 
     @property
     def noise_delta(self) -> Fraction:
-        """The delta that noise may use: all but what is kept for discovery."""
+        """The delta that noise may use, all but what is kept for discovery."""
         return exact(self.delta) - exact(self.discovery)
 
     def __repr__(self) -> str:

@@ -149,7 +149,7 @@ def sum(
     ----------
     columns
         Column or list of columns to add up.
-    by, where, keys, **caps
+    by, where, keys
         As in `count`.
     bounds
         `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not

@@ -82,7 +82,7 @@ def denoised(
         "rows": the rows of a column are denoised together; "columns": the columns of a row, which
         must have noise of the same size. By default rows, if there are several; else the largest
         set of columns that are alike.
-    options
+    **options
         Options of the method, such as `order=1` for "trend_filter" or `total=...` for "simplex".
 
     Returns

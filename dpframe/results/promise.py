@@ -150,7 +150,7 @@ class Certificate(Part):
 
     @property
     def state(self) -> str:
-        """What a verified frame is: "released", or "post-processed" by steps that are listed."""
+        """What a verified frame is, "released" or "post-processed" by steps that are listed."""
         return "post-processed" if self.steps else "released"
 
     def __repr__(self) -> str:
@@ -264,7 +264,7 @@ class Concatenation(Part):
 
     @property
     def state(self) -> str:
-        """What a verified frame is: "post-processed"."""
+        """What a verified frame is, "post-processed"."""
         return "post-processed"
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Parts of pages that are made from the package while the site is built.
 
-A page has a comment where the part stands: `<!-- made: commands -->`, or with arguments,
+A page has a comment where a part stands: `<!-- made: commands -->`, or with arguments,
 `<!-- made: pages start install -->`.
 """
 
@@ -14,12 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sphinx.application import Sphinx
-
 import dpframe as dpf
 from dpframe.jobs.commands import COMMANDS, main
-
-_OUTSIDE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md")
 
 Schema = Mapping[str, Any]
 
@@ -157,13 +153,6 @@ PARTS: dict[str, Callable[..., str]] = {
 }
 
 
-def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put parts in their places, and lead links out of `docs` to the pages that include them."""
-    linked = _OUTSIDE.sub(lambda found: f"](/{found[1].lower()}.md", source[0])
-    source[0] = _PLACE.sub(lambda found: PARTS[found[1]](*(found[2] or "").split()), linked)
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the parts with Sphinx."""
-    app.connect("source-read", _fill)
-    return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}
+def filled(text: str) -> str:
+    """Put all parts of a page in their places."""
+    return _PLACE.sub(lambda found: PARTS[found[1]](*(found[2] or "").split()), text)

@@ -1,0 +1,53 @@
+"""What the site needs of Sphinx: parts made from the package, and links in docstrings."""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from parts import filled
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
+
+import dpframe as dpf
+
+_NAME = re.compile(r"(\.dp\.|dpf\.)?([A-Za-z_][\w.]*)")
+_OUTSIDE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md")
+
+
+def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put parts in their places, and lead links out of `docs` to the pages that include them."""
+    linked = _OUTSIDE.sub(lambda found: f"](/{found[1].lower()}.md", source[0])
+    source[0] = filled(linked)
+
+
+class CodeOrLink(SphinxRole):
+    """What stands in single backticks in a docstring: a link if it names something, else code."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Make a link that is code where there is nothing of the name."""
+        code = nodes.literal(self.rawtext, self.text)
+        named = _NAME.fullmatch(self.text)
+        if named is None:
+            return [code], []
+        target = f"DPAccessor.{named[2]}" if named[1] == ".dp." else named[2]
+        link = addnodes.pending_xref(
+            self.rawtext,
+            code,
+            refdoc=self.env.docname,
+            refdomain="py",
+            reftype="obj",
+            reftarget=f"dpframe.{target}" if named[1] else target,
+            refexplicit=False,
+            refwarn=False,
+        )
+        link["py:module"] = self.env.ref_context.get("py:module")
+        link["py:class"] = self.env.ref_context.get("py:class")
+        return [link], []
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the parts with Sphinx."""
+    app.add_role("code_or_link", CodeOrLink())
+    app.connect("source-read", _fill)
+    return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}
