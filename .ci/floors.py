@@ -1,8 +1,9 @@
 """Print the oldest supported version of every dependency and extra, as requirements for pip.
 
 The floors are read from ``pyproject.toml``: ``numpy>=2.0`` becomes ``numpy==2.0``. Tools that only
-check the code or build the site are left out: their newest versions judge all environments alike.
-With ``--python``, print the name of the oldest Python instead.
+check the code are left out: their newest versions judge all environments alike. So is the extra
+``docs``: the site is built with the newest versions alone. With ``--python``, print the name of the
+oldest Python instead.
 """
 
 import re
@@ -15,16 +16,11 @@ TOOLS = {
     "hypothesis",
     "import-linter",
     "mypy",
-    "myst-nb",
     "pandas-stubs",
-    "pydata-sphinx-theme",
     "pyright",
     "pytest",
     "pytest-xdist",
     "ruff",
-    "sphinx",
-    "sphinx-copybutton",
-    "sphinx-design",
 }
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,.-]+\])?>=(?P<floor>[\w.]+)")
 
@@ -45,7 +41,9 @@ def main() -> None:
     if sys.argv[1:] == ["--python"]:
         print("python" + project["requires-python"].removeprefix(">="))
         return
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    extras = {**project["optional-dependencies"]}
+    extras.pop("docs")
+    groups = [project["dependencies"], *extras.values()]
     print(*sorted({pin for group in groups for line in group if (pin := floor_of(line))}), sep="\n")
 
 

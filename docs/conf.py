@@ -39,7 +39,7 @@ napoleon_attr_annotations = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
-add_module_names = True
+toc_object_entries_show_parents = "hide"
 
 intersphinx_mapping = {  # the files are for builds without a network
     "pandas": ("https://pandas.pydata.org/docs", (None, "inventories/pandas.inv")),
@@ -56,6 +56,7 @@ html_title = "dpframe"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "glossary", "changelog", "contributing")}
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "dpframe"},

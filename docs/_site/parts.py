@@ -75,7 +75,8 @@ def _cell(text: str) -> str:
 
 def _kind(one: Schema) -> str:
     """Say in words what a field holds."""
-    return " or ".join(dict.fromkeys(_kinds(one)))
+    kinds = [*dict.fromkeys(_kinds(one))]
+    return " or ".join(kind for kind in kinds if kind != "whole number" or "number" not in kinds)
 
 
 def _kinds(one: Schema) -> Iterator[str]:
@@ -91,7 +92,7 @@ def _kinds(one: Schema) -> Iterator[str]:
         yield from (f"`{json.dumps(value)}`" for value in one["enum"])
     elif one.get("type") == "array":
         inner = one.get("items") or {"anyOf": one.get("prefixItems", [])}
-        yield f"list of {_kind(inner)}" if inner else "list"
+        yield f"list ({_kind(inner)})" if inner else "list"
     elif one.get("type") == "object":
         yield "object"
     else:
@@ -120,7 +121,7 @@ def cards() -> str:
         for name, (title, about) in SECTIONS.items()
         if _is_there(name)
     ]
-    return "\n\n".join(["::::{grid} 1 2 2 3\n:gutter: 3", *made, "::::"])
+    return "\n\n".join(["::::{grid} 1 2 2 3\n:gutter: 3\n:padding: 0", *made, "::::"])
 
 
 def sections() -> str:
