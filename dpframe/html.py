@@ -34,6 +34,8 @@ _NOISE = {"epsilon": "Laplace noise", "mu": "Gaussian noise"}
 _LINE = "1px solid rgba(128, 128, 128, 0.35)"
 _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_LONG = re.compile(r"[0-9a-f]{32}")  # an identifier, or a digest
+_BREAKS = " overflow-wrap: anywhere; min-width: 9em;"  # so that narrow pages can show it
 _DIGITS = 4
 _MOST_ROWS = 50
 _SHOWN = ["released_at", "name", "what", "mechanism", "part", "epsilon", "mu", "delta"]
@@ -230,7 +232,8 @@ def _header(name: str) -> str:
 
 def _cell(value: object) -> str:
     lines = value if isinstance(value, list) else [value]
-    return f'<td style="{_CELL}">{"<br/>".join(map(_escaped, lines))}</td>'
+    text = "<br/>".join(map(_escaped, lines))
+    return f'<td style="{_CELL}{_BREAKS if _LONG.search(text) else ""}">{text}</td>'
 
 
 def _escaped(value: object) -> str:

@@ -90,6 +90,12 @@ def test_texts_are_escaped():
     assert read(made) == [HOSTILE, HOSTILE, HOSTILE, "lines", HOSTILE]
 
 
+def test_long_identifiers_can_go_on_in_a_new_line():
+    made = table_html("t", [("digest", "sha256:" + 4 * "0123456789abcdef"), ("word", "x" * 40)])
+    assert read(made)[2] == "sha256:" + 4 * "0123456789abcdef"
+    assert made.count("overflow-wrap: anywhere") == 1
+
+
 @pytest.mark.parametrize("character", ["\x00", "\x1b", "\x0c", "\ud800", "\uffff"])
 def test_characters_that_are_no_text_are_replaced(character):
     assert read(table_html("t", [("name", f"a{character}b")]))[-1] == "a\ufffdb"
