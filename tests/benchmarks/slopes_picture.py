@@ -53,21 +53,17 @@ def memory_text(megabytes: float, _: object = None) -> str:
 
 
 def label(axes: plt.Axes, names: list[str], ends: Mapping[int, tuple[float, float]]) -> None:
-    """Name each line at its end."""
+    """Name each line at its end: right of the last size, and left of one that ends before."""
     to_height = axes.transData + axes.transAxes.inverted()
-    heights = [to_height.transform(end)[1] for end in ends.values()]
-    for (line, (x, _)), height in zip(ends.items(), spread(heights), strict=True):
-        axes.annotate(
-            names[line],
-            (x, height),
-            xycoords=("data", "axes fraction"),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            color=COLORS[line],
-            fontsize=8.5,
-            annotation_clip=False,
-        )
+    last = max(x for x, _ in ends.values())
+    whole = {line: to_height.transform(end)[1] for line, end in ends.items() if end[0] == last}
+    look = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
+    for line, height in zip(whole, spread(list(whole.values())), strict=True):
+        place = {"xy": (last, height), "xycoords": ("data", "axes fraction"), "xytext": (7, 0)}
+        axes.annotate(names[line], **place, **look, color=COLORS[line], annotation_clip=False)
+    for line in ends.keys() - whole.keys():
+        place = {"xy": ends[line], "xytext": (-6, 5), "ha": "right"}
+        axes.annotate(names[line], **place, **look, color=COLORS[line])
 
 
 def panel(axes: plt.Axes, names: list[str], lines: list[Points]) -> None:
