@@ -88,7 +88,6 @@ AXES = {
         "Counts of 100,000 rows, each with a condition of its own: as outputs of one `aggregate` "
         "without groups, and as tables of 10 groups each, in one `release` of a dict. pandas "
         "counts without groups.",
-        {"tables": 10**3},
     ),
     "entries": Axis(
         "Entries of the ledger",
