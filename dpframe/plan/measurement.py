@@ -6,6 +6,7 @@ from functools import cached_property
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table
 from dpframe.strategies import Design, Prediction
+from dpframe.strategies.noise import members_of
 
 __all__ = ["Measurement", "TablePlan"]
 
@@ -35,6 +36,26 @@ class Measurement:
     def predictions(self) -> list[Prediction]:
         """The errors of all outputs."""
         return self.design.predict(self.deviations)
+
+    @cached_property
+    def shared(self) -> list[tuple[int, ...]]:
+        """Blocks whose noise is drawn together: of several, or over all cells."""
+        first = self.design.joined
+        return [
+            group
+            for position, group in enumerate(self.design.groups)
+            if len(group) > 1 or (first and position == 0)
+        ]
+
+    def members(self, cells: int) -> dict[int, int]:
+        """Return with how many coordinates one of each block is drawn, in so many cells."""
+        if cells not in self._members:
+            self._members[cells] = members_of(self.design, cells)
+        return self._members[cells]
+
+    @cached_property
+    def _members(self) -> dict[int, dict[int, int]]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

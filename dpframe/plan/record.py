@@ -40,7 +40,6 @@ from dpframe.results.record import (
 from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart
 from dpframe.results.structure import StructurePart
 from dpframe.strategies import Prediction, Workload
-from dpframe.strategies.noise import members_of
 
 __all__ = [
     "VERSION",
@@ -200,20 +199,18 @@ def _options(workload: Workload) -> OptionsPart:
 
 
 def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
-    """Say where the noise comes from."""
-    design, scales = planned.measurement.design, planned.measurement.scales
-    structure = _structure(planned)
+    """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
+    scales, structure = planned.measurement.scales, _structure(planned)
+    read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
+    together = [group for group in planned.measurement.shared if not read.isdisjoint(group)]
+    blocks = sorted(read.union(*together))
     return MechanismPart(
         plan.mechanism,
         plan.how.title,
         plan.how.law.name,
-        scales={} if structure else {str(block): scale for block, scale in enumerate(scales)},
-        groups=tuple(
-            tuple(map(str, group))
-            for position, group in enumerate(design.groups)
-            if len(group) > 1 or (design.joined and position == 0)
-        ),
-        joined=design.joined,
+        scales={} if structure else {str(block): scales[block] for block in blocks},
+        groups=tuple(tuple(map(str, group)) for group in together),
+        joined=planned.measurement.design.joined,
         structure=structure,
     )
 
@@ -239,7 +236,7 @@ def noise_of_column(
     block = prediction.block
     if block is None:
         return None
-    members = members_of(planned.measurement.design, planned.table.cells.size)[block]
+    members = planned.measurement.members(planned.table.cells.size)[block]
     return NoisePart(planned.measurement.scales[block], column.step, members)
 
 

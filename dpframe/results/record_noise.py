@@ -261,8 +261,8 @@ class MechanismPart(Part):
         or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
         Geometric: of the utilities of bins, of which one was selected.
     scales
-        Scale of the noise of each measured block, by its number, on its integers. 0: the relation
-        of neighbors makes the block public.
+        Scale of the noise of each measured block that the table reads, or that is drawn together
+        with one, by its number, on its integers. 0: the relation of neighbors makes it public.
     groups
         Blocks whose noise is drawn together in a row: it is uncorrelated, but not independent.
     joined

@@ -5,7 +5,8 @@ OPENING = """\
 
 dpframe beside plain pandas and other libraries of differential privacy: time, memory and error.
 Made by `python tests/benchmarks/compare.py` in the environment for development, which installs
-every library, makes the data, measures and writes this page.
+every library, makes the data, measures and writes this page. How time and memory grow with rows,
+keys, units, queries and entries of the ledger is [on another page](scaling.md).
 """.splitlines()
 
 METHOD = """
