@@ -200,17 +200,17 @@ def _options(workload: Workload) -> OptionsPart:
 
 def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    scales, structure = planned.measurement.scales, _structure(planned)
+    measured, structure = planned.measurement, _structure(planned)
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
-    together = [group for group in planned.measurement.shared if not read.isdisjoint(group)]
+    together = [group for group in measured.shared if not read.isdisjoint(group)]
     blocks = sorted(read.union(*together))
     return MechanismPart(
         plan.mechanism,
         plan.how.title,
         plan.how.law.name,
-        scales={} if structure else {str(block): scales[block] for block in blocks},
+        scales={} if structure else {str(block): measured.scales[block] for block in blocks},
         groups=tuple(tuple(map(str, group)) for group in together),
-        joined=planned.measurement.design.joined,
+        joined=measured.design.joined and measured.design.groups[0] in together,
         structure=structure,
     )
 
