@@ -79,13 +79,13 @@ def zero_of_both_signs(patch):
 
 
 def noise_for_the_other_relation(patch):
-    table_of = plan.table_of
+    table_of = tables.table_of
 
-    def added(query, declaration):
-        table = table_of(query, declaration)
+    def added(query, declaration, *given):
+        table = table_of(query, declaration, *given)
         return replace(table, workload=replace(table.workload, neighboring=ADD))
 
-    patch.setattr(plan, "table_of", added)
+    patch.setattr(tables, "table_of", added)
 
 
 def units_taken_for_rows(patch):
