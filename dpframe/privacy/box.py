@@ -189,7 +189,7 @@ def _exponentials(size: int) -> _Exponentials:
     strip, place, rejected, refined = try_strips(
         strip_table(LAPLACE_CURVE), size + size // _SPARE + 1
     )
-    sign = strip >> WORD - 1
+    sign = strip.astype(np.int64) >> WORD - 1
     high, low = halves(strip, place)
     high ^= sign  # -[a, a + 1) is [~a, ~a + 1) but for an end
     low ^= sign & _LOW_MASK

@@ -37,8 +37,9 @@ Why it is exact
       not beyond, before it is rounded: 2**-20 more. (If a whole part was taken out, the sum may lie
       on the other side of 0 than Z. But then the scale is 2**30 or more, and 1/2 - d < 2**-32.)
       What is unknown of Z moves scale * Z by up to scale / 2**70, which is added to the margin.
-    - Up to scale 2**26, scale * Z is one product: Z as a float is right to 2**-48, which makes
-      2**-22, and a product below 2**30 is rounded by at most 2**-24, as is what the pull leaves.
+    - Up to scale 2**26, scale * Z is one product: Z as a float, with 52 bits of the place, is right
+      to 2**-48, which makes 2**-22, and a product below 2**30 is rounded by at most 2**-24, as is
+      what the pull leaves.
     - The height of the curve f has slope below 512, and Z is known to 2**-48: 2**-39. The value of
       f, below 512, is right to 2**-40 with an `exp` that is off by some units in the last place.
 
@@ -58,10 +59,14 @@ from dpframe.privacy.noise_floats import (
     KNOWN_BITS,
     NARROW,
     WORD,
+    Points,
     halves,
+    in_strips,
     round_halves,
     round_whole,
 )
+from dpframe.privacy.noise_room import BLOCK, ROWS, lend
+from dpframe.privacy.noise_scales import MAX_SCALE, check_scale, check_size
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 
 try:
@@ -83,14 +88,13 @@ __all__ = [
     "wrapped",
 ]
 
-MAX_SCALE = 2.0**60
-"""Largest scale: beyond, a draw would often not fit in an int64."""
-
-_BLOCK = 1 << 17  # arrays of a block fit in the processor's cache
 _SINGLE = 8  # so many draws are quicker one by one
 _CELL_BITS = 16
 _FEW = 1 << 13  # so many draws are copied faster than they are mended
-_SPARE = 64  # enough for a thousand draws, of which 3 % are rejected
+_FEWER = 1 << 11  # for so many draws fresh memory is quick
+_SPARE, _SHARE = 32, 28  # so many draws more, and one for so many: 3 % are rejected
+# arrays of no axes: faster than numbers where there are few draws
+_WORD_UNIT, _STRIP_UNIT = np.array(2.0**-WORD), np.array(2.0**-STRIP_BITS)
 _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
 
 
@@ -168,27 +172,6 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
         return _draw(strip_table(curve), scales, size)
 
 
-def check_size(size: int) -> None:
-    """Validate a number of draws."""
-    if size < 0:
-        raise CalibrationError(f"size must be >= 0, got size={size!r}.")
-
-
-def check_scale(scale: float | np.ndarray) -> np.ndarray:
-    """Validate a scale or scales; return them as float64."""
-    if type(scale) is float and 0 <= scale <= MAX_SCALE:
-        single: np.ndarray = np.asarray(scale + 0.0)[()]  # faster than an array of no axes
-        return single
-    scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
-    valid = (scales >= 0) & (scales <= MAX_SCALE)
-    if not valid.all():
-        raise CalibrationError(
-            f"scale must be between 0 and 2**60, got scale={scales[~valid].flat[0]}. "
-            "Wider noise does not fit in 64 bits: ask for a larger epsilon or for narrower bounds."
-        )
-    return scales
-
-
 def _part(scales: np.ndarray, places: Any) -> np.ndarray:
     """Return the scales of some of the draws."""
     chosen: np.ndarray = scales[places] if scales.ndim else scales
@@ -200,13 +183,13 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     if not scales.ndim and size <= _SINGLE:
         return np.array([_draw_one(table, float(scales)) for _ in range(size)], np.int64)
     # draws of one scale are alike: a few too many cost less than a second round
-    spare = 0 if scales.ndim else _SPARE
+    spare = 0 if scales.ndim else _SPARE + size // _SHARE
     out = np.empty(size + spare, np.int64)
     if spare and out.size <= _FEW:
         return _accepted(table, scales, out, size)
     blocks = [np.empty(0, np.intp)]
-    for start in range(0, out.size, _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, out.size, BLOCK):
+        block = slice(start, start + BLOCK)
         blocks.append(start + _try_block(table, _part(scales, block), out[block]))
     rejected = np.concatenate(blocks)
     within = int(rejected.searchsorted(size))
@@ -235,19 +218,29 @@ def _draw_one(table: StripTable, scale: float) -> int:
     while True:
         bits = _random_bits(_CELL_BITS + WORD)
         cell, place = bits % (1 << _CELL_BITS), bits >> _CELL_BITS
-        strip = int(table.strip[cell])
+        z = Interval(int(table.strip[cell]) << WORD | place, KNOWN_BITS)
         if cell < table.free:
-            return _round_exactly(table.curve, scale, Interval(strip << WORD | place, KNOWN_BITS))
+            return _round_exactly(table.curve, scale, z)
         bottom, fraction = float(table.bottom[cell - table.free]), _random_bits(WORD)
-        drawn = _settle(table.curve, strip, place, bottom, fraction)
+        drawn = _settle(table.curve, z, bottom, fraction)
         if drawn is not None:
             return _round_exactly(table.curve, scale, drawn)
 
 
 def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Draw once per place of `out`; return the places where the draw was rejected."""
-    strip, place, rejected, refined = try_strips(table, out.size)
-    _round_block(table.curve, scales, strip, place, out)
+    if out.size <= _FEWER:
+        return _try_in(np.empty((ROWS, out.size)), table, scales, out)
+    with lend(out.size) as room:
+        return _try_in(room, table, scales, out)
+
+
+def _try_in(room: np.ndarray, table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Draw once per place of `out`, in some memory; return where the draw was rejected."""
+    cell, place = random_words(out.size, np.uint16), random_words(out.size)
+    points = _points(room, scales, table.strip.take(cell), place)
+    rejected, refined = _test_heights(table, cell, points)
+    _round_block(room, table.curve, scales, points, out)
     for i, drawn in refined.items():
         out[i] = _round_exactly(table.curve, float(_part(scales, i)), drawn)
     return rejected
@@ -261,26 +254,30 @@ def try_strips(
     Returns strips, places, where the draw was rejected, and Z where it was settled exactly.
     """
     cell, place = random_words(size, np.uint16), random_words(size)
-    strip = table.strip.take(cell).astype(np.int64)
-    tested = (cell >= table.free).nonzero()[0]
-    bottom = table.bottom[cell[tested] - table.free]
-    rejected, refined = _test_heights(table.curve, strip[tested], place[tested], bottom)
-    return strip, place, tested[rejected], {int(tested[i]): z for i, z in refined.items()}
+    strip = table.strip.take(cell)
+    rejected, refined = _test_heights(table, cell, Points(strip, place, None))
+    return strip.astype(np.int64), place, rejected, refined
+
+
+def _points(room: np.ndarray, scales: np.ndarray, strip: np.ndarray, place: np.ndarray) -> Points:
+    """Return Z, in the first row of the room as floats if these say enough for the scales."""
+    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW
+    return Points(strip, place, in_strips(strip, place, room[0]) if narrow else None)
 
 
 def _round_block(
-    curve: Curve, scales: np.ndarray, strip: np.ndarray, place: np.ndarray, out: np.ndarray
+    room: np.ndarray, curve: Curve, scales: np.ndarray, points: Points, out: np.ndarray
 ) -> None:
-    """Write the draws to `out` that Z = (strip + (place + [0, 1)) / 2**64) / 64 gives."""
+    """Write the draws to `out` that Z gives."""
     pull = None if curve.pull is None else curve.pull(scales)
-    if (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW:
-        left = round_whole(scales, strip, place, out, pull)
+    if points.floats is not None:
+        left = round_whole(scales, points.floats, out, pull, room[1])
     else:
-        left, _ = round_halves(scales, *halves(strip, place), out, pull)
+        high, low = halves(points.strip, points.place, room[:2])
+        left, _ = round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0]:
-        drawn = Interval(int(strip[i]) << WORD | int(place[i]), KNOWN_BITS)
-        out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
+        out[i] = _round_exactly(curve, float(_part(scales, i)), _interval(points, i))
 
 
 class Interval(NamedTuple):
@@ -299,6 +296,11 @@ class Interval(NamedTuple):
         while drawn.bits < bits:
             drawn = drawn.refine()
         return drawn
+
+
+def _interval(points: Points, i: int) -> Interval:
+    """Return all that is known of a point of a block."""
+    return Interval(int(points.strip[i]) << WORD | int(points.place[i]), KNOWN_BITS)
 
 
 def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
@@ -341,30 +343,35 @@ def whole_part(scale: float, drawn: Interval, terms: int, offset: tuple[int, int
 
 
 def _test_heights(
-    curve: Curve, strip: np.ndarray, place: np.ndarray, bottom: np.ndarray
+    table: StripTable, cell: np.ndarray, points: Points
 ) -> tuple[np.ndarray, dict[int, Interval]]:
     """Draw heights in tested cells; return who is rejected, and Z where it was settled exactly."""
-    fraction = random_words(strip.size)
-    z = (strip + place * 2.0**-WORD) * 2.0**-STRIP_BITS
-    excess = bottom + fraction * 2.0**-WORD - curve.heights(z)
+    tested = (cell >= table.free).nonzero()[0]
+    bottom, fraction = table.bottom.take(cell[tested] - table.free), random_words(tested.size)
+    z = points.near(tested)
+    z *= _STRIP_UNIT
+    excess = fraction * _WORD_UNIT
+    excess += bottom
+    excess -= table.curve.heights(z)
     rejected = excess > MARGIN
     refined = {}
-    for i in (~(np.abs(excess) > MARGIN)).nonzero()[0]:
-        drawn = _settle(curve, int(strip[i]), int(place[i]), float(bottom[i]), int(fraction[i]))
+    for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
+        where = int(tested[i])
+        known = _interval(points, where)
+        drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:
-            refined[int(i)] = drawn
-    return rejected, refined
+            refined[where] = drawn
+    return tested[rejected], refined
 
 
-def _settle(curve: Curve, strip: int, place: int, bottom: float, fraction: int) -> Interval | None:
+def _settle(curve: Curve, z: Interval, bottom: float, fraction: int) -> Interval | None:
     """Test a height exactly; return Z, refined as needed, or `None` if it is rejected."""
     if math.isnan(bottom):  # of the tail's cell
         return _try_tail(curve)
     if math.isinf(bottom):  # of a spare cell
         return None
-    z = Interval(strip << WORD | place, KNOWN_BITS)
     return _accept(curve, z, Interval(int(bottom) << WORD | fraction, WORD))
 
 

@@ -10,6 +10,7 @@ import importlib.util
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 
 SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
 MILLION = 10**6
+SIZES = [10_000, 30_000, 100_000, 300_000, MILLION]
 MEMBERS = [2, 4, 10]
 OPENDP_DRAWS = 20_000
 
@@ -50,6 +52,21 @@ def beside_numpy(law: Law, scale: float) -> str:
         f"{law!s:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
         f"{thousand * 1e6:>9.0f} {one * 1e6:>6.0f}"
     )
+
+
+def ratios_by_size(law: Law, scale: float) -> str:
+    """A row of times per draw, over those of numpy, of calls for more and more draws."""
+    normal, cells = np.random.default_rng().normal, []
+    for size in SIZES:
+        ours, theirs = medians(
+            [
+                partial(noise.integer_noise, law.curve, scale, size),
+                partial(normal, 0.0, scale, size),
+            ],
+            repeats=max(11, 2 * MILLION // size),
+        )
+        cells.append(f"{ours / theirs:>9.2f}")
+    return f"{law!s:>9} {scale:>9.3g} {' '.join(cells)}"
 
 
 def one_scale_per_draw(law: Law) -> str:
@@ -112,6 +129,11 @@ def main() -> None:
         for scale in SCALES:
             print(beside_numpy(law, scale))
         print(one_scale_per_draw(law))
+    print("times over those of numpy's normal, by the number of draws")
+    print(f"{'law':>9} {'scale':>9} {' '.join(f'{size:>9,}' for size in SIZES)}")
+    for law in (GAUSSIAN, LAPLACE):
+        for scale in (30.0, 2.0**20, 2.0**45):
+            print(ratios_by_size(law, scale))
     for members in MEMBERS:
         for scale in (1000.0, 2.0**33):
             print(box_beside_laplace(members, scale))

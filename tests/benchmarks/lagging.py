@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,10 +115,24 @@ def few_draws() -> Iterator[Line]:
             yield Line(f"{name} noise, {size:,} draws", 1e6 * spent, goal, "us")
 
 
-def ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> float:
-    """Return the ratio of the median times of two calls, measured in turn."""
+def million_draws() -> Iterator[Line]:
+    """Compare ten thousand to a million exact draws with numpy's draws of floats."""
+    normal = np.random.default_rng(3).normal
+    curves = (("Gaussian", GAUSSIAN_CURVE), ("Laplace", LAPLACE_CURVE))
+    sizes = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+    for (name, curve), scale, size in product(curves, (30.0, 2.0**20, 2.0**45), sizes):
+        found = ratio(
+            partial(integer_noise, curve, scale, size),
+            partial(normal, 0.0, scale, size),
+            max(1, 1_000_000 // size),
+        )
+        yield Line(f"{name} noise, {size:,} draws, scale {scale:.3g}", found, 1.2, "x")
+
+
+def ratio(ours: Callable[[], object], theirs: Callable[[], object], times: int = 1) -> float:
+    """Return the ratio of the median times of two calls, measured in turn, so many times more."""
     ours()  # what is prepared once is prepared
-    found = [(spent(ours), spent(theirs)) for _ in range(ROUNDS)]
+    found = [(spent(ours), spent(theirs)) for _ in range(ROUNDS * times)]
     mine, others = map(statistics.median, zip(*found, strict=True))
     return mine / others
 
@@ -165,6 +180,7 @@ TABLE = {
     "conditions": conditions,
     "small": small,
     "few_draws": few_draws,
+    "million_draws": million_draws,
     "many_keys": many_keys,
     "caps": caps,
 }

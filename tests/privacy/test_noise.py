@@ -26,7 +26,7 @@ def mp_beyond(law, scale, a):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("size", [0, 1, 8, 9, 1000, noise._FEW, noise._BLOCK + 1])
+@pytest.mark.parametrize("size", [0, 1, 8, 9, 1000, noise._FEW, noise.BLOCK + 1])
 @pytest.mark.parametrize("scale", [0, 0.0, -0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
 def test_draws_are_int64_of_the_size_asked(law, size, scale):
     draws = noise.integer_noise(law.curve, scale, size)
@@ -120,11 +120,13 @@ def test_random_bytes_and_words(monkeypatch):
 
 FORK = """
 import os
+import sys
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN
-noise.integer_noise(GAUSSIAN.curve, 1e9, 10)
+size = int(sys.argv[1])
+noise.integer_noise(GAUSSIAN.curve, 1e9, size + 6)
 def draws():
-    return noise.integer_noise(GAUSSIAN.curve, 1e9, 4).tolist()
+    return noise.integer_noise(GAUSSIAN.curve, 1e9, size)[-4:].tolist()
 for child in range(3):
     pid = os.fork()
     if pid == 0:
@@ -136,9 +138,10 @@ print(draws(), flush=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_forked_processes_draw_differently():
+@pytest.mark.parametrize("size", [4, 1_000, 20_000, 100_000])
+def test_forked_processes_draw_differently(size):
     root = Path(noise.__file__).parents[2]
-    command = [sys.executable, "-c", FORK]
+    command = [sys.executable, "-c", FORK, str(size)]
     run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
     assert len(lines) == 4

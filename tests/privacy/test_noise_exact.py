@@ -9,6 +9,7 @@ import pytest
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_floats import NARROW
+from dpframe.privacy.noise_room import ROWS
 from dpframe.privacy.noise_tables import MARGIN, strip_table
 
 LAWS = [GAUSSIAN, LAPLACE]
@@ -296,8 +297,10 @@ def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
             start = int(mp.floor(sign * border * 2**70))
             low, high = mp_draws(law, scale, start, 70)
         strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
+        scales, room = np.array([scale]), np.empty((ROWS, 1))
+        points = noise._points(room, scales, strip, place)
         try:
-            noise._round_block(law.curve, np.array([scale]), strip, place, out)
+            noise._round_block(room, law.curve, scales, points, out)
         except MoreBitsError:
             continue
         clear += 1
