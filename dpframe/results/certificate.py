@@ -95,7 +95,7 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
 def attach(frame: pd.DataFrame, certificate: C) -> C:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
-    sealed = _sealed(frame.copy(deep=False), certificate)
+    sealed = _sealed(frame.copy(deep=False), certificate, frame.index)
     frame.attrs[ATTRIBUTE] = sealed.to_dict()
     return cast(C, sealed)
 
@@ -256,9 +256,9 @@ def _and(calls: Iterable[str]) -> str:
     return " and ".join(calls)
 
 
-def _sealed(frame: pd.DataFrame, certificate: Certified) -> Certified:
-    """Return a certificate with content and digest of a frame."""
-    pieces = pieces_of(frame)
+def _sealed(frame: pd.DataFrame, certificate: Certified, keys: pd.Index | None = None) -> Certified:
+    """Return a certificate with content and digest of a frame; see `pieces_of`."""
+    pieces = pieces_of(frame, keys)
     filled = replace(certificate, content=content_of(frame, pieces))
     return replace(filled, digest=_digest(frame, filled, pieces))
 
