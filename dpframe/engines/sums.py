@@ -52,9 +52,10 @@ class Prepared:
         """Return the cells of a block; rows that caps drop are outside."""
         if self.task.unit is None:
             return self.find(block)
-        cells = self.capped[block.rows].astype(np.int64)
+        cells = self.capped[block.rows]
         if self.chosen is not None:
             cells = larger_where(~self.chosen[block.rows], cells, self.outside)
+        cells = cells.astype(np.int64)
         if self.task.cells.margins:  # places are looked for anew, and what values are may change
             cells |= self._lookup(block.position, len(block))
         return cells
