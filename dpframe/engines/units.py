@@ -28,7 +28,7 @@ __all__ = ["Units", "unit_codes"]
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 18  # rows of a group, about
-_MOST_PARTS = 64  # that are dealt out on their own
+_MOST_PARTS = 16  # that are dealt out on their own
 _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
