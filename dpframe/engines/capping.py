@@ -11,7 +11,15 @@ import numpy as np
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 
-__all__ = ["binding", "in_order", "index_dtype", "kept_rows", "ordered", "pair_bounds"]
+__all__ = [
+    "binding",
+    "in_order",
+    "index_dtype",
+    "kept_rows",
+    "larger_where",
+    "ordered",
+    "pair_bounds",
+]
 
 _MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
@@ -42,40 +50,60 @@ def kept_rows(
     caps = binding(caps, cell_count)
     if caps == Caps():
         return kept
-    if not kept.all():
-        units = np.where(kept, units, unit_count)
-    large = _in_large_units(units, unit_count, caps)
-    found = np.count_nonzero(large)
-    if found > len(units) * _MOST_LARGE:
-        kept[_dropped(units, unit_count, cells, cell_count, caps)] = False
-    elif found:
-        rows = np.flatnonzero(large)
-        dropped = _dropped(units.take(rows), unit_count, cells.take(rows), cell_count, caps)
-        kept[rows[dropped]] = False
+    counted = int(np.count_nonzero(kept))
+    if counted < len(kept):
+        units = larger_where(~kept, units, unit_count)
+    rows = _in_large_units(units, unit_count, counted, caps)
+    if rows is None:
+        order, chosen = _chosen(units, unit_count, cells, cell_count, caps)
+        kept[order] = chosen
+    elif len(rows):
+        order, chosen = _chosen(units.take(rows), unit_count, cells.take(rows), cell_count, caps)
+        kept[rows.take(order)] = chosen
     return kept
 
 
-def _in_large_units(units: np.ndarray, unit_count: int, caps: Caps) -> np.ndarray:
-    """Mask the rows of the units that have enough of them to exceed a cap."""
+def larger_where(mask: np.ndarray, numbers: np.ndarray, largest: int) -> np.ndarray:
+    """Put a number that none exceeds where a mask says so; quicker than to ask row by row."""
+    found: np.ndarray = np.maximum(numbers, np.multiply(mask, largest, dtype=numbers.dtype))
+    return found
+
+
+def _in_large_units(
+    units: np.ndarray, unit_count: int, counted: int, caps: Caps
+) -> np.ndarray | None:
+    """Find the rows of the units that have enough of them to exceed a cap; `None` for most rows."""
     least = min(cap for cap in (caps.rows, caps.groups, caps.rows_per_group) if cap is not None)
-    large = np.bincount(units, minlength=unit_count + 1) > least
+    many = len(units) * _MOST_LARGE
+    if counted - least * unit_count > many:  # whatever the units are, few rows are in small ones
+        return None
+    sizes = np.bincount(units, minlength=unit_count + 1)
+    large = sizes > least
     large[unit_count] = False
-    return large.take(units)
+    found = sizes.compress(large).sum()
+    return None if found > many else np.flatnonzero(large.take(units)) if found else units[:0]
 
 
-def _dropped(
+def _chosen(
     units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
-) -> np.ndarray:
-    """Choose the rows of units that are beyond a cap."""
-    by_cell = caps.groups is not None or caps.rows_per_group is not None
-    order, bounds = in_order(units, unit_count, cells if by_cell else None, cell_count)
-    if caps.rows is not None and not by_cell:
-        return order.compress(~_sample(bounds, caps.rows))
-    kept = _in_groups(order, bounds, cells, caps)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the rows of units that are within the caps: the rows in some order, and a mask."""
+    if caps.rows is not None and caps.groups is None and caps.rows_per_group is None:
+        order, bounds, _ = ordered(units, unit_count + 1)
+        bounds = bounds[:-1]  # the last group is of rows to drop
+        return _writable(order[: bounds[-1]]), _sample(bounds, caps.rows)
+    order, bounds, along = in_order(units, unit_count, cells, cell_count)
+    kept = _in_groups(bounds, along, caps)
     if caps.rows is not None:
         left = np.flatnonzero(kept)
-        kept[left] = _sample(np.searchsorted(left, bounds), caps.rows)
-    return order.compress(~kept)  # quicker than a mask as an index
+        before = np.append(0, np.cumsum(kept, dtype=bounds.dtype))
+        kept[left] = _sample(before.take(bounds), caps.rows)
+    return _writable(order), kept
+
+
+def _writable(rows: np.ndarray) -> np.ndarray:
+    """View rows as NumPy counts places: it is slow to write at others."""
+    return rows.astype(np.intp, copy=False)
 
 
 def binding(caps: Caps, cell_count: int) -> Caps:
@@ -94,22 +122,29 @@ def binding(caps: Caps, cell_count: int) -> Caps:
 
 
 def in_order(
-    units: np.ndarray, unit_count: int, cells: np.ndarray | None, cell_count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Order rows by unit, and by cell inside if cells are given; with the bounds of the units."""
-    if cells is None:
-        order, bounds, _ = ordered(units, unit_count + 1)
+    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Order rows by unit, and by cell inside.
+
+    Returns
+    -------
+    order, bounds, along
+        The rows, where those of a unit begin and end, and the cells of the rows in that order.
+    """
+    by_cell, ends, along = ordered(cells, cell_count + 1, units)
+    if cell_count < len(cells):
+        cells = np.repeat(np.arange(cell_count + 1, dtype=cells.dtype), np.diff(ends))
     else:
-        by_cell, _, along = ordered(cells, cell_count + 1, units)
-        _, bounds, order = ordered(along, unit_count + 1, by_cell)
+        cells = cells.take(by_cell)
+    order, bounds, cells = ordered(along, unit_count + 1, cells, by_cell)
     bounds = bounds[:-1]  # the last group is of rows to drop
-    return order[: bounds[-1]], bounds
+    return order[: bounds[-1]], bounds, cells[: bounds[-1]]
 
 
-def _in_groups(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: Caps) -> np.ndarray:
+def _in_groups(bounds: np.ndarray, cells: np.ndarray, caps: Caps) -> np.ndarray:
     """Apply the caps on groups and on rows in a group to rows in order of unit and cell."""
-    pairs, ends, pair = pair_bounds(order, bounds, cells)
-    kept = np.ones(len(order), bool)
+    pairs, ends, pair = pair_bounds(bounds, cells)
+    kept = np.ones(len(cells), bool)
     if caps.rows_per_group is not None:
         kept = _sample(pairs, caps.rows_per_group)
     if caps.groups is not None:
@@ -117,23 +152,25 @@ def _in_groups(order: np.ndarray, bounds: np.ndarray, cells: np.ndarray, caps: C
     return kept
 
 
-def pair_bounds(
-    order: np.ndarray, bounds: np.ndarray, cells: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find pairs of a unit and a cell, for rows in order of unit and cell.
+def pair_bounds(bounds: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find pairs of a unit and a cell.
+
+    Parameters
+    ----------
+    bounds, cells
+        Where the rows of a unit begin and end, and cells, for rows in order of unit and cell.
 
     Returns
     -------
     pairs, ends, pair
         The bounds of the rows of a pair, those of the pairs of a unit, and the pair of every row.
     """
-    ordered = cells.take(order)
-    first = np.ones(len(order) + 1, bool)  # the end counts as one
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:-1])
+    first = np.ones(len(cells) + 1, bool)  # the end counts as one
+    np.not_equal(cells[1:], cells[:-1], out=first[1:-1])
     first[bounds] = True
     pair = np.cumsum(first, dtype=bounds.dtype)
     pair -= 1
-    return np.flatnonzero(first).astype(bounds.dtype), pair[bounds], pair[:-1]
+    return np.flatnonzero(first), pair.take(bounds), pair[:-1]
 
 
 def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
@@ -145,21 +182,22 @@ def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
     kept = np.repeat(under, sizes)
     over = np.flatnonzero(~under)
     draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
-    draw(kept, bounds[over].astype(np.int64), sizes[over].astype(np.uint64), most)
+    draw(kept, bounds.take(over).astype(np.int64), sizes.take(over).astype(np.int64), most)
     return kept
 
 
 def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
-    """Draw one place of every segment at a time: the first steps of a Fisher-Yates shuffle.
+    """Draw one place of every segment at a time (Floyd's sampling; Bentley and Floyd 1987).
 
-    The remainder of a 64-bit word is uniform except for a part in 2**64 / size.
+    Of the first `last + 1` places one is drawn, the last of these if it was drawn before. The
+    remainder of a 64-bit word is uniform except for a part in 2**64 / size.
     """
-    places = np.arange(len(kept), dtype=index_dtype(len(kept)))
-    for done in range(most):
+    for left in range(most, 0, -1):
+        last = sizes - left
         words = noise.random_words(len(starts), np.uint64)
-        drawn = starts + done + (words % (sizes - np.uint64(done))).astype(np.int64)
-        kept[places[drawn]] = True
-        places[drawn] = places[starts + done]
+        drawn = (words % (last + 1).view(np.uint64)).view(np.int64)
+        before = kept.take(starts + drawn)
+        kept[starts + np.maximum(drawn, last * before)] = True
 
 
 def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
@@ -170,11 +208,14 @@ def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mo
 
 
 def ordered(
-    labels: np.ndarray, label_count: int, along: np.ndarray | None = None
+    labels: np.ndarray,
+    label_count: int,
+    along: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order rows by label, equal ones as they come.
 
-    A counting sort, written as the transposition of a sparse matrix with one entry per row.
+    A counting sort, written as the conversion of a sparse matrix with one entry per row.
 
     Parameters
     ----------
@@ -182,6 +223,8 @@ def ordered(
         Labels of the rows, below `label_count`.
     along
         Numbers, one per row, that are wanted in the same order.
+    rows
+        The rows, each once, in the order in which they come; `None` if that is their own.
 
     Returns
     -------
@@ -192,11 +235,13 @@ def ordered(
 
     n = len(labels)
     dtype = index_dtype(max(n, label_count))
+    rows = np.arange(n, dtype=dtype) if rows is None else rows
+    along = np.zeros(n, np.int8) if along is None else along
     labels = labels.astype(dtype, copy=False)  # SciPy would first look for the largest one
-    bounds = np.arange(n + 1, dtype=dtype)
-    entries = np.zeros(n, np.int8) if along is None else along
-    columns = sparse.csr_array((entries, labels, bounds), shape=(n, label_count)).tocsc()
-    return columns.indices, columns.indptr, columns.data
+    entries = sparse.coo_array((along, (labels, rows)), shape=(label_count, n))
+    entries.has_canonical_format = True  # no row is there twice: nothing is to be added up
+    lines = entries.tocsr()
+    return lines.indices, lines.indptr, lines.data
 
 
 def index_dtype(largest: int) -> type[np.signedinteger]:

@@ -196,7 +196,7 @@ class _Pass:
                     prepared.capped, prepared.outside, task.caps, task.inner
                 )
             kept = chosen[same]
-            prepared.capped[~kept] = prepared.outside
+            prepared.chosen = kept
             if any(term.kind == "units" for term in task.terms):
                 prepared.first = units[task.unit].first(kept)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpframe.engines.capping import in_order, pair_bounds
+from dpframe.engines.capping import in_order, larger_where, pair_bounds
 from dpframe.queries.tasks import SizeKind
 
 __all__ = ["unit_sizes"]
@@ -37,8 +37,9 @@ def unit_sizes(
     if kind == "rows" or group_count == 1:
         rows = np.bincount(units[counted], minlength=unit_count)
         return np.minimum(rows, 1) if kind == "groups" else rows
-    order, bounds = in_order(np.where(counted, units, unit_count), unit_count, groups, group_count)
-    pairs, ends, _ = pair_bounds(order, bounds, groups)
+    units = larger_where(~counted, units, unit_count)
+    _, bounds, along = in_order(units, unit_count, groups, group_count)
+    pairs, ends, _ = pair_bounds(bounds, along)
     if kind == "groups":
         return np.diff(ends).astype(np.int64)
     found = np.zeros(unit_count, np.int64)

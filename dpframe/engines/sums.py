@@ -6,6 +6,7 @@ import numpy as np
 
 from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import FrameReader, RowBlock, ends, squared
+from dpframe.engines.capping import larger_where
 from dpframe.engines.flags import Flags
 from dpframe.engines.margins import Spread
 from dpframe.engines.picking import keep_few
@@ -34,6 +35,8 @@ class Prepared:
         """The extra cell of rows that are left out."""
         self.capped = np.empty(0, np.int8)
         """Cells of all rows, where caps drop some."""
+        self.chosen: np.ndarray | None = None
+        """Mask of the rows that caps keep; the others are outside, whatever their cells are."""
         self.first = np.empty(0, bool)
         """One kept row per unit, where units are counted."""
         self._lookup = lookup
@@ -49,7 +52,10 @@ class Prepared:
         """Return the cells of a block; rows that caps drop are outside."""
         if self.task.unit is None:
             return self.find(block)
-        cells = self.capped[block.rows].astype(np.int64)
+        cells = self.capped[block.rows]
+        if self.chosen is not None:
+            cells = larger_where(~self.chosen[block.rows], cells, self.outside)
+        cells = cells.astype(np.int64)
         if self.task.cells.margins:  # places are looked for anew, and what values are may change
             cells |= self._lookup(block.position, len(block))
         return cells

@@ -6,10 +6,11 @@ several at once. Which units share a group does not matter to any of them.
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
-from itertools import count, pairwise, repeat
+from itertools import count, repeat
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ __all__ = ["Units", "unit_codes"]
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 18  # rows of a group, about
+_MOST_PARTS = 16  # that are dealt out on their own
 _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
@@ -54,12 +56,11 @@ class Units:
         if len(column) <= 2 * _GROUP:
             self._codes = [unit_codes(column)]
             return
-        labels, marks, codes_of = _labeled(column, max(len(column) // _GROUP, _FEWEST))
-        order, bounds, marks = ordered(labels, int(labels.max()) + 1, marks)
-        del labels  # large, and not needed any more
-        groups = [slice(a, b) for a, b in pairwise(bounds.tolist()) if a < b]
-        self._codes = in_threads(lambda at: codes_of(order[at], marks[at]), groups, threads)
-        self._rows = [order[at] for at in groups]
+        deal = _dealer(column, max(len(column) // _GROUP, _FEWEST), threads)
+        parts = in_threads(deal.part, _parts(len(column)), threads)
+        found = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
+        self._rows = [rows for rows, _ in found if len(rows)]
+        self._codes = [codes for rows, codes in found if len(rows)]
 
     def kept(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
@@ -67,6 +68,7 @@ class Units:
 
         def keep(group: int) -> None:
             rows, (units, unit_count) = self._rows[group], self._codes[group]
+            rows = _places(rows)
             groups = cells[rows] if inner == 1 else cells[rows] // inner
             kept[rows] = kept_rows(units, unit_count, groups, cell_count // inner, caps)
 
@@ -106,10 +108,16 @@ class Units:
 
         def mark(group: int) -> None:
             rows, (units, unit_count) = self._rows[group], self._codes[group]
+            rows = _places(rows)
             marked[rows] = _first(units, unit_count, kept[rows])
 
         in_threads(mark, range(len(self._rows)), self._threads)
         return marked
+
+
+def _places(rows: slice | np.ndarray) -> slice | np.ndarray:
+    """View rows as NumPy counts places: it is slow to look at others."""
+    return rows if isinstance(rows, slice) else rows.astype(np.intp, copy=False)
 
 
 def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
@@ -122,29 +130,95 @@ def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
     return marked
 
 
-def _labeled(
-    column: pd.Series, groups: int
-) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], _Codes]]:
-    """Label every row with a group, about so many in all, and with a number of its unit.
+def _parts(length: int) -> list[slice]:
+    """Cut rows into parts that are dealt out on their own."""
+    size = max(_GROUP, length // _MOST_PARTS)
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
-    The third result makes codes of the rows and the marks of one group.
+
+class _Part(NamedTuple):
+    """Rows of a part in order of their groups, the bounds of the groups, and marks of the rows."""
+
+    rows: np.ndarray
+    bounds: list[int]
+    marks: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Dealer:
+    """Deals rows out to groups; all rows of a unit go to one.
+
+    Parameters
+    ----------
+    length
+        The number of rows.
+    groups
+        The number of groups.
+    labeled
+        From some rows to their groups, and to numbers by which units are told apart.
+    coded
+        Makes codes of the rows of one group and their numbers.
     """
+
+    length: int
+    groups: int
+    labeled: Callable[[slice], tuple[np.ndarray, np.ndarray]]
+    coded: Callable[[np.ndarray, np.ndarray], _Codes]
+
+    def part(self, rows: slice) -> _Part:
+        """Deal out the rows of a part."""
+        labels, marks = self.labeled(rows)
+        order, bounds, marks = ordered(labels, self.groups, marks)
+        order = order.astype(index_dtype(self.length), copy=False)
+        order += order.dtype.type(rows.start)
+        return _Part(order, bounds.tolist(), marks)
+
+    def group(self, parts: list[_Part], group: int) -> tuple[np.ndarray, _Codes]:
+        """Gather the rows of a group, in their order, and code them."""
+        at = [slice(*part.bounds[group : group + 2]) for part in parts]
+        rows = np.concatenate([part.rows[own] for part, own in zip(parts, at, strict=True)])
+        marks = np.concatenate([part.marks[own] for part, own in zip(parts, at, strict=True)])
+        return rows, self.coded(rows, marks) if len(rows) else (rows, 0)
+
+
+def _dealer(column: pd.Series, groups: int, threads: int) -> _Dealer:
+    """Prepare the rows of a column to be dealt out to so many groups, about."""
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
-    if dtype is not None:
-        found, missing = native(column, dtype)
-        ends = _range(found)
-        if ends is None:
-            return _hashed(found, groups), _storable(found), partial(_numbers_at, dtype, missing)
-        codes, units = _none_as_last(*_shifted(found, *ends), missing)
-    else:
+    if dtype is None:
         codes, units = unit_codes(column)
+        return _in_ranges(len(column), groups, codes.__getitem__, units)
+    found, missing = native(column, dtype)
+    ends = _range(found, threads)
+    if ends is not None:
+
+        def shifted(rows: slice) -> np.ndarray:
+            codes = _shifted(found[rows], *ends)
+            return _none_as_last(*codes, None if missing is None else missing[rows])[0]
+
+        return _in_ranges(len(column), groups, shifted, ends[1] - ends[0] + 1)
+    bits = groups.bit_length()
+
+    def hashed(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        return _hashed(found[rows], bits), _storable(found[rows])
+
+    return _Dealer(len(column), 1 << bits, hashed, partial(_numbers_at, dtype, missing))
+
+
+def _in_ranges(
+    length: int, groups: int, codes_of: Callable[[slice], np.ndarray], units: int
+) -> _Dealer:
+    """Deal out rows with codes below a number of units, which stands for none, by ranges of it."""
     shift = (units // groups).bit_length()
 
-    def shifted(_: np.ndarray, marks: np.ndarray) -> _Codes:
+    def labeled(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        codes = codes_of(rows)
+        return codes >> shift, codes
+
+    def coded(_: np.ndarray, marks: np.ndarray) -> _Codes:
         low = int(marks[0]) >> shift << shift
         return marks - low, min(units - low, 1 << shift)
 
-    return codes >> shift, codes, shifted
+    return _Dealer(length, (units >> shift) + 1, labeled, coded)
 
 
 def _storable(found: np.ndarray) -> np.ndarray:
@@ -162,9 +236,8 @@ def _numbers_at(
     return _none_as_last(codes, units, None if missing is None else missing[rows])
 
 
-def _hashed(found: np.ndarray, groups: int) -> np.ndarray:
-    """Spread numbers over groups: equal ones are together."""
-    bits = groups.bit_length()
+def _hashed(found: np.ndarray, bits: int) -> np.ndarray:
+    """Spread numbers over 2**bits groups: equal ones are together."""
     labels = np.empty(len(found), np.int32)
     for start in range(0, len(found), _BLOCK):
         words = _words(found[start : start + _BLOCK])
@@ -181,11 +254,13 @@ def _words(found: np.ndarray) -> np.ndarray:
     return found.view(np.uint64)
 
 
-def _range(found: np.ndarray) -> tuple[int, int] | None:
+def _range(found: np.ndarray, threads: int = 1) -> tuple[int, int] | None:
     """Least and largest of numbers, if they are integers so close that a shift codes them."""
     if found.dtype.kind not in "biu" or not len(found):
         return None
-    low, high = int(found.min()), int(found.max())
+    parts = [found[rows] for rows in _parts(len(found))]
+    ends = in_threads(lambda part: (int(part.min()), int(part.max())), parts, threads)
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return (low, high) if high - low < max(len(found), _FEW) else None
 
 
@@ -240,7 +315,7 @@ def _numbers_coded(found: np.ndarray) -> _Codes:
 
 def _shifted(found: np.ndarray, low: int, high: int) -> _Codes:
     """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
-    codes = np.empty(len(found), index_dtype(len(found) + _FEW))
+    codes = np.empty(len(found), index_dtype(high - low + 1))
     origin = np.uint64(low % 2**64)
     for start in range(0, len(found), _BLOCK):
         block = found[start : start + _BLOCK].astype(np.uint64)

@@ -95,7 +95,7 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
 def attach(frame: pd.DataFrame, certificate: C) -> C:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
-    sealed, record = _sealed(frame.copy(deep=False), certificate)
+    sealed, record = _sealed(frame.copy(deep=False), certificate, frame.index)
     frame.attrs[ATTRIBUTE] = record
     return cast(C, sealed)
 
@@ -256,9 +256,11 @@ def _and(calls: Iterable[str]) -> str:
     return " and ".join(calls)
 
 
-def _sealed(frame: pd.DataFrame, certificate: Certified) -> tuple[Certified, dict[str, Any]]:
-    """Return a certificate with content and digest of a frame, and the same as plain JSON."""
-    pieces = pieces_of(frame)
+def _sealed(
+    frame: pd.DataFrame, certificate: Certified, keys: pd.Index | None = None
+) -> tuple[Certified, dict[str, Any]]:
+    """Return a certificate with content and digest of a frame, and as JSON; see `pieces_of`."""
+    pieces = pieces_of(frame, keys)
     filled = replace(certificate, content=content_of(frame, pieces), digest=UNSEALED)
     record = filled.to_dict()
     record["digest"] = _digest_of(frame, record, pieces)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.results.digest import Piece, fingerprint, pieces_of
+from dpframe.results.digest import Piece, pieces_of
 from dpframe.results.reading import Limits, Part
 
 __all__ = ["NOTHING", "Change", "ContentPart", "SeriesPart", "changes", "content_of"]
@@ -79,7 +79,7 @@ def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> Co
     """Describe what a frame holds, from its pieces if they are there already."""
     held = pieces_of(frame) if pieces is None else pieces
     parts = tuple(
-        SeriesPart(str(label), *fingerprint(*piece))
+        SeriesPart(str(label), *piece.fingerprint)
         for label, piece in zip(_labels(frame), held, strict=True)
     )
     depth = frame.index.nlevels

@@ -9,12 +9,14 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
+from dpframe.columns.remembered import Remembered
 
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
@@ -24,8 +26,22 @@ _MANY = 256  # rows from which on it is quicker to write each key once
 _TURNS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(1))
 
 
-Piece: TypeAlias = tuple[bytes, bytes | np.ndarray]
-"""What kind the values of a column are of, and all of them."""
+class _Values(NamedTuple):
+    kind: bytes
+    data: bytes | np.ndarray
+
+
+class Piece(_Values):
+    """What kind the values of a column are of, and all of them."""
+
+    @cached_property
+    def fingerprint(self) -> tuple[str, str, str]:
+        """See `fingerprint`."""
+        return fingerprint(self.kind, self.data)
+
+
+_LEVELS: Remembered[pd.Index, list[Piece]] = Remembered(4)
+"""Pieces of large indexes of the last releases: those of a declaration have the same keys."""
 
 
 def digest(frame: pd.DataFrame, promise: str, pieces: Sequence[Piece] | None = None) -> str:
@@ -61,9 +77,27 @@ def digest(frame: pd.DataFrame, promise: str, pieces: Sequence[Piece] | None = N
     return f"sha256:{seen.hexdigest()}"
 
 
-def pieces_of(frame: pd.DataFrame) -> list[Piece]:
-    """Return the levels of the index of a frame, and its columns, as they count."""
-    return [_kind_and_data(values) for values in _parts_of(frame)]
+def pieces_of(frame: pd.DataFrame, keys: pd.Index | None = None) -> list[Piece]:
+    """Return the levels of the index of a frame, and its columns, as they count.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    keys
+        Its index, as it is to be certified: what other releases made of it is used again. To check
+        a frame, nothing is.
+    """
+    index = frame.index
+    if keys is None or len(keys) < _MANY:
+        levels = _pieces_of_levels(index)
+    else:
+        levels = _LEVELS.of(keys, lambda: _pieces_of_levels(index))
+    return [*levels, *(_kind_and_data(column) for _, column in frame.items())]
+
+
+def _pieces_of_levels(index: pd.Index) -> list[Piece]:
+    return [_kind_and_data(_level(index, at)) for at in range(index.nlevels)]
 
 
 class _Repeated(NamedTuple):
@@ -77,11 +111,6 @@ class _Written(bytes):
     """A list of texts as JSON, with a number for each of them."""
 
     words: np.ndarray
-
-
-def _parts_of(frame: pd.DataFrame) -> list[Any]:
-    levels = [_level(frame.index, at) for at in range(frame.index.nlevels)]
-    return [*levels, *(column for _, column in frame.items())]
 
 
 def _level(index: pd.Index, at: int) -> Any:
@@ -167,32 +196,32 @@ def _kind_and_data(values: Any) -> Piece:
     kind = getattr(dtype, "kind", "O")
     numbers = _numbers(values)
     if numbers is not None:
-        return dtype.newbyteorder("<").str.encode(), np.ascontiguousarray(numbers)
+        return Piece(dtype.newbyteorder("<").str.encode(), np.ascontiguousarray(numbers))
     if values.hasnans:
         kind = "O"  # NumPy's have no missing ones
     if kind in "iuf":
         plain = _plain(dtype)
         data = np.ascontiguousarray(values, dtype=plain)
-        return plain.newbyteorder("<").str.encode(), data
+        return Piece(plain.newbyteorder("<").str.encode(), data)
     if kind == "b":
-        return b"booleans", np.ascontiguousarray(values, dtype=bool)
+        return Piece(b"booleans", np.ascontiguousarray(values, dtype=bool))
     edges = None if values.hasnans else _edges(values)
     if edges is not None:
-        return f"intervals {dtype.closed}".encode(), edges
+        return Piece(f"intervals {dtype.closed}".encode(), edges)
     # a file may keep times in another unit, and intervals with it
     name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
     name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
-    return name.encode(), _texts(_listed(values))
+    return Piece(name.encode(), _texts(_listed(values)))
 
 
 def _of_repeated(values: _Repeated) -> Piece:
     kind, of_keys = _kind_and_data(values.keys)
     if isinstance(of_keys, np.ndarray):
-        return kind, of_keys[values.codes]
+        return Piece(kind, of_keys[values.codes])
     texts = np.array(_listed_texts(values.keys), object)
     written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
     written.words = _words(of_keys)[values.codes]
-    return kind, written
+    return Piece(kind, written)
 
 
 def _numbers(values: Any) -> np.ndarray | None:

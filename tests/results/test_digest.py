@@ -1,5 +1,6 @@
 """Digests tell apart what differs, and take for the same what a file makes of it."""
 
+import gc
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -8,6 +9,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+import dpframe.results.digest as digesting
+from dpframe.columns.remembered import Remembered
 from dpframe.errors import CertificateError
 from dpframe.results.content import content_of
 from dpframe.results.digest import _words, digest, fingerprint, pieces_of
@@ -201,3 +204,33 @@ def test_keys_that_many_rows_share_count_as_if_each_row_had_its_own(kind, monkey
     monkeypatch.setattr("dpframe.results.digest._MANY", 10**9)
     assert (digest(frame, "a"), content_of(frame)) == quick
     assert (digest(turned, "a"), content_of(turned)) == quick_turned != quick
+
+
+def test_what_keys_say_is_made_once_to_certify_and_anew_to_check(monkeypatch):
+    made = []
+    monkeypatch.setattr(digesting, "_LEVELS", Remembered(2))
+    level = digesting._level
+    monkeypatch.setattr(digesting, "_level", lambda *given: made.append(given) or level(*given))
+    keys = pd.Index([f"key {place}" for place in range(1_000)], name="key")
+    for _ in range(2):
+        released = pd.DataFrame({"n": range(1_000)}, index=keys)
+        fresh, kept = pieces_of(released), pieces_of(released, keys)
+        assert fresh[0] == kept[0]
+        assert [fingerprint(*piece) for piece in fresh] == [piece.fingerprint for piece in kept]
+    assert len(made) == 3
+    few = pd.Index(["A", "B"])
+    pieces_of(pd.DataFrame({"n": [1, 2]}, index=few), few)
+    assert len(digesting._LEVELS) == 1
+    del released, keys
+    made.clear()
+    gc.collect()
+    assert len(digesting._LEVELS) == 0
+
+
+def test_a_check_looks_at_keys_anew():
+    names = np.array([f"key {place}" for place in range(1_000)], object)
+    released = pd.DataFrame({"n": range(1_000)}, index=pd.Index(names, dtype=object, copy=False))
+    before = pieces_of(released, released.index)
+    names[7] = "another key"
+    assert pieces_of(released)[0] != before[0]
+    assert pieces_of(released, released.index)[0] == before[0]
