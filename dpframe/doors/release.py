@@ -185,7 +185,8 @@ def release(
                 estimates[planned.measurement][planned.own],
                 planned,
                 index=indexes[key],
-                record=replace(records[key], ledger=ledger),
+                record=records[key],
+                ledger=ledger,
                 how=denoisings.tables.get(key),
             )
             for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
@@ -252,6 +253,7 @@ def _released(
     *,
     index: pd.Index,
     record: Certificate,
+    ledger: LedgerPart | None,
     how: Denoising | None,
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
@@ -271,7 +273,7 @@ def _released(
     )
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
-    certificate = attach(released, replace(record, columns=described))
+    certificate = attach(released, replace(record, columns=described, ledger=ledger))
     read = read_off(planned.table.query)
     if read is not None:
         return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)

@@ -15,7 +15,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -23,12 +23,16 @@ from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.ledger import locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
-__all__ = ["LedgerFile", "is_ledger"]
+__all__ = ["LedgerFile", "Mark", "is_ledger"]
 
 T = TypeVar("T")
+Mark: TypeAlias = tuple[int | bytes, ...]
+"""What changes in a file with every transaction: SQLite counts them in its header."""
 
 _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers from others
 _SIDECARS = ("-wal", "-shm", "-journal")
+_HEADER = 100  # bytes
+_NO_LOG = b"\x01\x01"  # bytes 18 and 19 of the header where spends are kept in the file itself
 # where `flock` and the locks of SQLite are of one kind, those of SQLite would wait for our own
 _LOCKING = "" if sys.platform in ("linux", "win32") else "&vfs=unix-none"
 _SCHEMA = (
@@ -64,6 +68,25 @@ class LedgerFile:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))  # a later chdir must not change the ledger
+        self.left: Mark | None = None
+        """How the file looked after it was last used here; `None` where that does not tell."""
+
+    def looks_like(self, left: Mark | None) -> bool:
+        """Whether nobody wrote to the file since it looked so, as writers count who mean no harm.
+
+        What else was done to it is found by whoever reads it.
+
+        Raises
+        ------
+        LedgerError
+            If others keep it for long, or it is no file.
+        """
+        if left is None:
+            return False
+        try:
+            return locks.with_locked_file(self.path, _mark) == left
+        except OSError:  # whoever reads it says what is wrong
+            return False
 
     def create(self, header: Row) -> None:
         """Create the file with its header: all at once, or not at all.
@@ -226,7 +249,9 @@ class LedgerFile:
         def checked(handle: int) -> T:
             names.check_names(self.path, place, handle)
             self._check_journal(place)
-            return self._transaction(place, kind, act)
+            done = self._transaction(place, kind, act)
+            self.left = _mark(handle)
+            return done
 
         try:
             return locks.with_locked_file(place, checked)
@@ -339,6 +364,15 @@ def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -
             connection.close()
 
     return locks.freed_surely(connected, free)
+
+
+def _mark(handle: int) -> Mark | None:
+    """Mark what an open file looks like; `None` where what is new may be elsewhere."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    header, found = os.read(handle, _HEADER), os.fstat(handle)
+    if header[18:20] != _NO_LOG:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, header
 
 
 def _code(error: Exception) -> int:

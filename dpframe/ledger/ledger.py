@@ -15,18 +15,14 @@ import pandas as pd
 
 from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DeclarationError,
-    LedgerError,
-)
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.events import dp_event
-from dpframe.ledger.file import LedgerFile
+from dpframe.ledger.file import LedgerFile, Mark
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
+from dpframe.ledger.refused import refuse_outdated, refuse_recorded, refuse_repeated
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
@@ -78,10 +74,12 @@ class Ledger:
         if path is None or budget is not None:
             _check_budget(budget)
         self._lock = OneAtATime()
+        self._left: Mark | None = None
         self._file = file = None if path is None else LedgerFile(_checked_path(path))
         if file is not None:
             rows = self._lock.hold(lambda _: file.all_rows())
             self._seen = Chain.of_rows(rows, str(self.path))
+            self._left = file.left
         elif budget is not None:
             self._seen, _ = Chain.started(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
@@ -172,7 +170,7 @@ class Ledger:
         AlreadyReleasedError
             If there is one.
         """
-        _refuse_repeated(name, self._look())
+        refuse_repeated(name, self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
@@ -235,15 +233,16 @@ class Ledger:
         self._seen = self._file.append(  # now that it is on disk
             *self._place(), lambda news: decide(self._seen.extended(news, str(self.path)))
         )
+        self._left = self._file.left
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
         check_loss(entry.loss)
-        _refuse_repeated(entry.name, seen)
-        _refuse_recorded(entry.release_id, seen)
+        refuse_repeated(entry.name, seen)
+        refuse_recorded(entry.release_id, seen)
         left = BudgetStatus.of(seen)
         if entry.spend.kind == "share":
-            _refuse_outdated(entry, left.share(entry.spend.amount))
+            refuse_outdated(entry, left.share(entry.spend.amount))
         if not seen.pots.fits(entry.loss):
             raise BudgetExceededError(refusal(left, entry.loss))
         return seen.with_entry(entry)
@@ -258,6 +257,11 @@ class Ledger:
         if self._file is not None and not again:  # a signal handler is told what was last seen
             news = self._file.rows_after(*self._place())
             self._seen = self._seen.extended(news, str(self.path))
+            self._left = self._file.left
+
+    def _glance_at_file(self, again: bool) -> None:
+        if self._file is not None and not again and not self._file.looks_like(self._left):
+            self._look_at_file(again)
 
     def _place(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
@@ -266,6 +270,20 @@ class Ledger:
     def status(self) -> BudgetStatus:
         """Return what is spent and what is left."""
         return BudgetStatus.of(self._look())
+
+    def glance(self) -> BudgetStatus:
+        """Return the status to plan with: the file is read if others spent since the last look.
+
+        What else happened to the file is found by `charge`, before anything is drawn.
+
+        Raises
+        ------
+        LedgerError
+            If the file was found to be changed, or cannot be used.
+        """
+        if self._file is not None:
+            self._lock.hold(self._glance_at_file)
+        return BudgetStatus.of(self._seen)
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
@@ -325,35 +343,6 @@ def rehearsed(ledger: Ledger) -> Ledger:
     tried = Ledger(budget=ledger.budget)
     tried._seen = ledger._look()
     return tried
-
-
-def _refuse_repeated(name: str | None, seen: Chain) -> None:
-    """Refuse a name that an earlier release has."""
-    first = None if name is None else seen.log.named(name)
-    if first is not None:
-        raise AlreadyReleasedError(
-            f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
-            "nothing was charged. If this is another release, give it another name."
-        )
-
-
-def _refuse_recorded(release_id: str, seen: Chain) -> None:
-    """Refuse the identifier of an earlier release: certificates are looked up by it."""
-    first = seen.log.with_id(release_id)
-    if first is not None:
-        raise AlreadyReleasedError(
-            f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
-            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance."
-        )
-
-
-def _refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
-    """Refuse a share that others made smaller after it was planned."""
-    if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        raise BudgetExceededError(
-            f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
-            "was planned, for another one was charged: nothing was charged. Ask again."
-        )
 
 
 def _settled(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:

@@ -13,7 +13,7 @@ from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, check_positive, exact
-from dpframe.privacy.pots import Pots
+from dpframe.privacy.pots import Pot, Pots
 from dpframe.privacy.rounding import below, root_below
 
 __all__ = ["BudgetStatus", "describe", "refusal"]
@@ -163,13 +163,18 @@ class BudgetStatus:
         """
         return self._parts([check_loss(loss)])[0]
 
+    def taken(self, loss: PrivacyLoss) -> tuple[float, float]:
+        """Return `part` of a loss and `used`, which look for the same pot."""
+        found = self.pots.emptiest
+        if found is None:
+            return float(loss != PrivacyLoss()), 1.0
+        return _part(found[0], loss), float(found[1] / found[0].limit)
+
     def _parts(self, losses: Sequence[PrivacyLoss]) -> list[float]:
         found = self.pots.emptiest
         if found is None:
             return [float(loss != PrivacyLoss()) for loss in losses]
-        pot = found[0]
-        # a live pot has a price for all that was charged
-        return [float((pot.price(loss) or 0) / pot.limit) for loss in losses]
+        return [_part(found[0], loss) for loss in losses]
 
     @property
     def releases(self) -> pd.DataFrame:
@@ -250,6 +255,11 @@ class BudgetStatus:
             f"  {entry.released_at}  {name}{entry.what}: {entry.mechanism}, "
             f"{describe(entry.loss)}, {self.part(entry.loss):.3g} of the budget"
         )
+
+
+def _part(pot: Pot, loss: PrivacyLoss) -> float:
+    # a live pot has a price for all that was charged
+    return float((pot.price(loss) or 0) / pot.limit)
 
 
 def refusal(left: BudgetStatus, loss: PrivacyLoss) -> str:

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpframe.plan.allocation import scale_designs
+from dpframe.plan.allocation import relative_variance, scale_designs
 from dpframe.plan.choice import choose_designs
-from dpframe.strategies import Design, Mechanism, Workload
+from dpframe.strategies import Design, Mechanism, Prediction, Workload
 from dpframe.strategies.noise import deviations_of
 
 __all__ = ["Calibrated", "calibrated"]
@@ -20,11 +20,27 @@ _MOST_KEPT = 64
 
 
 class Calibrated(NamedTuple):
-    """A design with the scales of its noise, and the deviations of the noise when it is rounded."""
+    """A design with its noise and errors.
+
+    Parameters
+    ----------
+    design
+        What is measured and how it is decoded.
+    scales
+        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
+    deviations
+        Standard deviations of the rounded noise of the blocks.
+    predictions
+        The errors of all outputs.
+    variance
+        The predicted variance of all outputs, relative to the ranges of what a row adds.
+    """
 
     design: Design
     scales: tuple[float, ...]
     deviations: tuple[float, ...]
+    predictions: tuple[Prediction, ...]
+    variance: float
 
 
 def calibrated(
@@ -64,12 +80,21 @@ def _calibrated(
     if designs is None:
         return None
     pairs = list(zip(workloads, designs, strict=True))
+    scaled = scale_designs(pairs, how.law, allowed)
     return tuple(
-        Calibrated(design, scales, deviations_of(how.law, design, scales, work.cells))
-        for (work, design), scales in zip(
-            pairs, scale_designs(pairs, how.law, allowed), strict=True
-        )
+        _predicted(how, work, design, scales)
+        for (work, design), scales in zip(pairs, scaled, strict=True)
     )
+
+
+def _predicted(
+    how: Mechanism, work: Workload, design: Design, scales: tuple[float, ...]
+) -> Calibrated:
+    """Say how far off a design is with some noise."""
+    deviations = deviations_of(how.law, design, scales, work.cells)
+    predictions = tuple(design.predict(deviations))
+    variance = relative_variance(work, predictions)
+    return Calibrated(design, scales, deviations, predictions, variance)
 
 
 _kept = lru_cache(_MOST_KEPT)(_calibrated)

@@ -133,7 +133,7 @@ def plan_discovery(
             'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
             "threshold's."
         )
-    pots = None if declaration.ledger is None else declaration.ledger.status().pots
+    pots = None if declaration.ledger is None else declaration.ledger.glance().pots
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
     best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
     return replace(best, others=tuple(plan for plan in plans if plan is not best))

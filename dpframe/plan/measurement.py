@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table
 from dpframe.strategies import Design, Prediction
@@ -19,23 +20,32 @@ class Measurement:
     ----------
     table
         The resolved query, or all queries that are measured as one.
-    design
-        What is measured and how it is decoded.
-    scales
-        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
-    deviations
-        Standard deviations of the rounded noise of the blocks.
+    calibrated
+        What is measured, how it is decoded, and its noise.
     """
 
     table: Table
-    design: Design
-    scales: tuple[float, ...]
-    deviations: tuple[float, ...]
+    calibrated: Calibrated
 
-    @cached_property
-    def predictions(self) -> list[Prediction]:
+    @property
+    def design(self) -> Design:
+        """What is measured and how it is decoded."""
+        return self.calibrated.design
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace."""
+        return self.calibrated.scales
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Standard deviations of the rounded noise of the blocks."""
+        return self.calibrated.deviations
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
         """The errors of all outputs."""
-        return self.design.predict(self.deviations)
+        return self.calibrated.predictions
 
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:
@@ -94,6 +104,6 @@ class TablePlan:
         first = self.first or 0
         return slice(first, first + len(self.outputs))
 
-    def predictions(self) -> list[Prediction]:
+    def predictions(self) -> tuple[Prediction, ...]:
         """Return the error of every output column."""
         return self.measurement.predictions[self.own]

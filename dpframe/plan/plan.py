@@ -20,7 +20,6 @@ from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.allocation import relative_variance
 from dpframe.plan.calibrated import calibrated
 from dpframe.plan.joint import join
 from dpframe.plan.measurement import Measurement, TablePlan
@@ -179,7 +178,7 @@ def _best(plans: list[Plan], declaration: Declaration) -> Plan:
     """Return the first plan of the smallest error, among those that the budget allows if any."""
     losses = {plan.loss for plan in plans}
     if declaration.ledger is not None:
-        pots = declaration.ledger.status().pots  # one look at a file for all of them
+        pots = declaration.ledger.glance().pots  # one for all of them
         losses = {loss for loss in losses if pots.fits(loss)}
     return min([plan for plan in plans if plan.loss in losses] or plans, key=_score)
 
@@ -255,7 +254,7 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
                 "share= is a part of a budget and none is declared. Declare "
                 "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
             )
-        now = ledger.status().share(amount)
+        now = ledger.glance().share(amount)
         return Allowance(now.mu_squared, now.epsilon)
     least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
@@ -301,7 +300,7 @@ def _plan_with(
     if made is None:
         return Refusal(f'mechanism="{name}" does not apply to these queries; use mechanism="auto".')
     measured = {
-        names: Measurement(table, *found)
+        names: Measurement(table, found)
         for (names, table), found in zip(joint.items(), made, strict=True)
     }
     noisy = any(scale for one in measured.values() for scale in one.scales)
@@ -357,7 +356,4 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
-    return sum(
-        relative_variance(measured.table.workload, measured.predictions)
-        for measured in plan.measurements
-    )
+    return sum(measured.calibrated.variance for measured in plan.measurements)

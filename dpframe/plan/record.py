@@ -303,11 +303,12 @@ def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
     """Say what a charge took of the budget, right after it."""
     if ledger is None:
         return None
-    status = ledger.last_status()  # nothing may fail between charge and release
+    # without a look at a file: nothing may fail between charge and release
+    part, used = ledger.last_status().taken(entry.loss)
     budget = ledger.budget
     return LedgerPart(
         id=ledger.ledger_id,
         budget=BudgetPart(budget.epsilon, budget.delta, budget.discovery),
-        part=status.part(entry.loss),
-        used=status.used,
+        part=part,
+        used=used,
     )

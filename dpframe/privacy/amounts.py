@@ -9,6 +9,7 @@ import operator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Literal
 
@@ -70,9 +71,11 @@ def exact(value: float | Fraction) -> Fraction:
     >>> exact(0.1), exact(1 / 7)
     (Fraction(1, 10), Fraction(1, 7))
     """
-    if isinstance(value, Fraction):
-        return value
-    number = float(value)
+    return value if isinstance(value, Fraction) else _simplest(float(value))
+
+
+@lru_cache(maxsize=1024)  # a release asks several times for each of its amounts
+def _simplest(number: float) -> Fraction:
     simple = Fraction(number).limit_denominator(_SIMPLE_DENOMINATOR)
     return simple if float(simple) == number else Fraction(repr(number))
 
@@ -307,6 +310,7 @@ def check_loss(given: object) -> PrivacyLoss:
     return given
 
 
+@lru_cache(maxsize=1024)
 def rho_of_pure(epsilon: Fraction) -> Fraction:
     """Bound the rho of every epsilon-DP mechanism, `epsilon tanh(epsilon / 2)`, from above.
 

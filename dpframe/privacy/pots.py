@@ -300,8 +300,11 @@ class _Sum:
 
 def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
     """Add what was spent; most parts of losses are 0."""
+    spent = list(filter(None, amounts))
+    if not spent:
+        return total
     summed = _Sum(total)
-    for amount in filter(None, amounts):
+    for amount in spent:
         summed.add(amount)
     return summed.value
 

@@ -6,6 +6,7 @@ A new kind is one class here; Python refuses one that leaves out what a query mu
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import pandas as pd
@@ -308,7 +309,7 @@ class Aggregate(Query):
     queries: Mapping[str, Query] = field(default_factory=dict)
     options: QueryOptions = NO_OPTIONS
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Asked, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared

@@ -95,8 +95,8 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
 def attach(frame: pd.DataFrame, certificate: C) -> C:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
-    sealed = _sealed(frame.copy(deep=False), certificate)
-    frame.attrs[ATTRIBUTE] = sealed.to_dict()
+    sealed, record = _sealed(frame.copy(deep=False), certificate)
+    frame.attrs[ATTRIBUTE] = record
     return cast(C, sealed)
 
 
@@ -228,7 +228,7 @@ def _is_sound(frame: pd.DataFrame, certificate: Certified) -> bool:
     if not {step.step for step in certificate.steps} <= {"denoise", "suggest"}:
         return True
     released = frame.iloc[:, : len(certificate.columns)]
-    origin = _sealed(released, replace(certificate, steps=())).digest
+    origin = _sealed(released, replace(certificate, steps=()))[0].digest
     return {step.of for step in certificate.steps} == {origin}
 
 
@@ -256,16 +256,20 @@ def _and(calls: Iterable[str]) -> str:
     return " and ".join(calls)
 
 
-def _sealed(frame: pd.DataFrame, certificate: Certified) -> Certified:
-    """Return a certificate with content and digest of a frame."""
+def _sealed(frame: pd.DataFrame, certificate: Certified) -> tuple[Certified, dict[str, Any]]:
+    """Return a certificate with content and digest of a frame, and the same as plain JSON."""
     pieces = pieces_of(frame)
-    filled = replace(certificate, content=content_of(frame, pieces))
-    return replace(filled, digest=_digest(frame, filled, pieces))
+    filled = replace(certificate, content=content_of(frame, pieces), digest=UNSEALED)
+    record = filled.to_dict()
+    record["digest"] = _digest_of(frame, record, pieces)
+    return replace(filled, digest=record["digest"]), record
 
 
-def _digest(
-    frame: pd.DataFrame, certificate: Certified, pieces: Sequence[Piece] | None = None
-) -> str:
+def _digest(frame: pd.DataFrame, certificate: Certified) -> str:
     """Return the digest of a frame and its certificate, whatever digest that names."""
-    promise = replace(certificate, digest=UNSEALED).to_dict()
-    return digest(frame, json.dumps(promise, sort_keys=True), pieces)
+    return _digest_of(frame, replace(certificate, digest=UNSEALED).to_dict(), pieces_of(frame))
+
+
+def _digest_of(frame: pd.DataFrame, record: dict[str, Any], pieces: Sequence[Piece]) -> str:
+    """Return the digest of a frame and of a certificate that has none yet."""
+    return digest(frame, json.dumps(record, sort_keys=True), pieces)

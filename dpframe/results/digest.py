@@ -160,18 +160,15 @@ def _feed(seen: Any, kind: bytes, data: bytes | np.ndarray) -> None:
 def _kind_and_data(values: Any) -> Piece:
     """Return kind and values, the same before and after a file."""
     if isinstance(values, _Repeated):
-        kind_of_keys, of_keys = _kind_and_data(values.keys)
-        if isinstance(of_keys, np.ndarray):
-            return kind_of_keys, of_keys[values.codes]
-        texts = np.array(_listed_texts(values.keys), object)
-        written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
-        written.words = _words(of_keys)[values.codes]
-        return kind_of_keys, written
+        return _of_repeated(values)
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = pd.Index(np.asarray(values))  # a file may keep the categories alone
     dtype = values.dtype
     kind = getattr(dtype, "kind", "O")
-    if not (isinstance(dtype, np.dtype) and kind in "iu") and values.hasnans:
+    numbers = _numbers(values)
+    if numbers is not None:
+        return dtype.newbyteorder("<").str.encode(), np.ascontiguousarray(numbers)
+    if values.hasnans:
         kind = "O"  # NumPy's have no missing ones
     if kind in "iuf":
         plain = _plain(dtype)
@@ -186,6 +183,24 @@ def _kind_and_data(values: Any) -> Piece:
     name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
     name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
     return name.encode(), _texts(_listed(values))
+
+
+def _of_repeated(values: _Repeated) -> Piece:
+    kind, of_keys = _kind_and_data(values.keys)
+    if isinstance(of_keys, np.ndarray):
+        return kind, of_keys[values.codes]
+    texts = np.array(_listed_texts(values.keys), object)
+    written = _Written(f"[{', '.join(texts[values.codes])}]".encode())
+    written.words = _words(of_keys)[values.codes]
+    return kind, written
+
+
+def _numbers(values: Any) -> np.ndarray | None:
+    """Return numbers of NumPy where none is missing, looked at without the detours of pandas."""
+    if not isinstance(values.dtype, np.dtype) or values.dtype.kind not in "iuf":
+        return None
+    found: np.ndarray = values.to_numpy()
+    return None if found.dtype.kind == "f" and np.isnan(found).any() else found
 
 
 def _edges(values: Any) -> np.ndarray | None:

@@ -116,18 +116,6 @@ def test_nothing_is_read_between_charge_and_release(path, monkeypatch):
     assert frame.dp.count(epsilon=0.25).shape == (1, 1)
 
 
-def test_a_release_looks_at_the_file_once_before_it_charges(path, monkeypatch):
-    frame, opened, acts = trips(Ledger(path)), [], LedgerFile._opened
-
-    def watched(file, kind, act):
-        opened.append(kind)
-        return acts(file, kind, act)
-
-    monkeypatch.setattr(LedgerFile, "_opened", watched)
-    frame.dp.aggregate("zone", n=dpf.count(), mean=dpf.mean("fare"), epsilon=0.25)
-    assert opened == ["DEFERRED", "EXCLUSIVE"]
-
-
 def test_nothing_is_drawn_before_the_charge_is_on_disk(path, monkeypatch):
     def unwritable(*_):
         raise LedgerError("no")
