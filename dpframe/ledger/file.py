@@ -296,7 +296,10 @@ class LedgerFile:
         def committed(connection: sqlite3.Connection) -> T:
             if kind == "EXCLUSIVE":  # to read must change nothing: it may be no ledger
                 connection.execute("PRAGMA journal_mode = DELETE")
-            # on disk before the commit returns, as is the end of its journal; on macOS, too
+            # on disk before the commit returns, as is the end of its journal; on macOS, too. Of the
+            # five flushes none can be spared: without those of the journal, of its name or of the
+            # file, a power cut breaks the file; without that of the journal's length, or of its
+            # end, another program that opens the file first does so, or takes back a spend
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute(f"BEGIN {kind}")

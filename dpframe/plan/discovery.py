@@ -178,7 +178,7 @@ def _extra(ledger: Ledger | None, discovery: float | None) -> _Extra:
         )
     if ledger is None:
         return _Extra(asked, asked=asked is not None)
-    left = ledger.status().pots.spare_delta
+    left = ledger.glance().pots.spare_delta
     if left <= 0:
         raise _nothing_kept(ledger.budget)
     if asked is not None and asked > left:

@@ -229,7 +229,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     ledger = declaration.ledger if spend.kind == "share" else None
     kinds = {
         LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law
-        for entry in (() if ledger is None else ledger.entries)
+        for entry in (() if ledger is None else ledger.glance().entries)
         if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
     }
     if not kinds:
