@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines.capping import ordered
+
 try:
     import pyarrow as pa
     from pyarrow import ipc
@@ -53,17 +55,31 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
     with ExitStack() as stack:
         writers: dict[int, Any] = {}
         for table, buckets in parts:
-            rows = np.flatnonzero(buckets >= 0)
-            narrow = buckets[rows].astype(np.min_scalar_type(len(files)))
-            order = np.argsort(narrow, kind="stable")  # a radix sort, for integers this narrow
-            bounds = np.searchsorted(narrow[order], np.arange(len(files) + 1))
-            ordered = _decoded(table).take(pa.array(rows[order]))
+            rows, bounds = _in_order(buckets, len(files))
+            sorted_rows = _taken(_decoded(table), rows)
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 if bucket not in writers:
                     sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
-                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, ordered.schema))
-                start, stop = bounds[bucket], bounds[bucket + 1]
-                writers[bucket].write_table(ordered.slice(start, stop - start))
+                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, sorted_rows.schema))
+                start, stop = bounds[bucket : bucket + 2].tolist()
+                writers[bucket].write_table(sorted_rows.slice(start, stop - start))
+
+
+def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Order the rows that have a bucket by it, with the bounds of the buckets."""
+    last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
+    rows, bounds, _ = ordered(last, count + 1)
+    return rows[: bounds[count]], bounds[:-1]
+
+
+def _taken(table: Any, rows: np.ndarray) -> Any:
+    """Take rows of a table, column by column: quickest where one is in one piece."""
+    places = pa.array(rows)
+    columns = [
+        (column.chunk(0) if column.num_chunks == 1 else column).take(places)
+        for column in table.columns
+    ]
+    return pa.table(columns, schema=table.schema)
 
 
 def _read(files: list[Path]) -> Iterator[Any]:
