@@ -64,7 +64,7 @@ _BUCKET_ROWS = 1 << 21
 _SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
 _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
 _MOST_BUCKETS = 500  # a bucket is an open file
-_SLICE_ROWS = 1 << 13  # rows that a bucket is to get at once, or more
+_SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
 
 

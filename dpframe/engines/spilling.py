@@ -56,7 +56,7 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
         writers: dict[int, Any] = {}
         for table, buckets in parts:
             rows, bounds = _in_order(buckets, len(files))
-            sorted_rows = _taken(_decoded(table), rows)
+            sorted_rows = _taken(table, rows)
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 if bucket not in writers:
                     sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
@@ -73,13 +73,10 @@ def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _taken(table: Any, rows: np.ndarray) -> Any:
-    """Take rows of a table, column by column: quickest where one is in one piece."""
+    """Take rows of a table; column by column, for the sake of memory."""
     places = pa.array(rows)
-    columns = [
-        (column.chunk(0) if column.num_chunks == 1 else column).take(places)
-        for column in table.columns
-    ]
-    return pa.table(columns, schema=table.schema)
+    columns = [_decoded(column).take(places) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _read(files: list[Path]) -> Iterator[Any]:
@@ -92,12 +89,12 @@ def _read(files: list[Path]) -> Iterator[Any]:
             yield table
 
 
-def _decoded(table: Any) -> Any:
-    """Decode dictionaries: those of several batches need not fit in the codes of one."""
-    columns = {
-        name: column.cast(_WIDE.get(column.type.value_type, column.type.value_type))
-        if pa.types.is_dictionary(column.type)
-        else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return pa.table(columns).combine_chunks()
+def _decoded(column: Any) -> Any:
+    """Decode a dictionary, those of several batches need not fit in the codes of one; in one piece.
+
+    Several pieces take much longer to take rows of.
+    """
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        column = column.cast(_WIDE.get(kind, kind))
+    return column.combine_chunks()
