@@ -30,6 +30,8 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silence_thread, silent
 from dpframe.declaration.marks import is_marked
 from dpframe.engines.base import Frame, check_gathered, check_labels
+from dpframe.engines.capping import ordered
+from dpframe.engines.heap import kept_memory
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
@@ -253,18 +255,21 @@ def _added(parts: Iterable[Sequence[Any]]) -> list[Any]:
 
 
 @silent
+@kept_memory()
 def _totaled(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
     return job.add([part], job.tasks, 1)
 
 
 @silent
+@kept_memory()
 def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[Any]:
     """Total frames that together hold all rows of their units."""
     return job.add([_stacked(frames)], job.tasks, 1)
 
 
 @silent
+@kept_memory()
 def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
     """Split the rows of a partition that can matter, in their needed columns, into ranges."""
     needed = _dense(part, labels_of(job.tasks))
@@ -284,6 +289,7 @@ def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
 
 
 @silent
+@kept_memory()
 def _split_by_bucket(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
     """Split the rows of one range into its buckets."""
     frame = _stacked(frames)
@@ -306,12 +312,13 @@ def _split(
     frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int
 ) -> list[pd.DataFrame]:
     """Split some rows of a frame by their place, below a count; those of one stay in order."""
-    narrow = places.astype(np.min_scalar_type(count))  # small numbers are sorted in linear time
-    ordered = rows[np.argsort(narrow, kind="stable")]
-    ends = np.cumsum(np.bincount(places, minlength=count))
-    return [
-        frame.take(some).reset_index(drop=True) for some in np.split(ordered, ends[:-1].tolist())
+    order, bounds, _ = ordered(places.astype(np.min_scalar_type(count)), count)
+    pieces = [
+        frame.take(rows[order[start:stop]]) for start, stop in itertools.pairwise(bounds.tolist())
     ]
+    for piece in pieces:
+        piece.index = pd.RangeIndex(len(piece))
+    return pieces
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -4,26 +4,39 @@ Without a privacy unit, rows are added up batch by batch. With one, caps need al
 once: one pass splits the rows by unit into temporary files, and these are added up one at a time.
 """
 
+import operator
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, shown
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
+from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.silence import silent
 from dpframe.declaration.marks import is_marked
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
-from dpframe.engines.parquet_files import File, files_at, joined_schema, place_of, schema_of
+from dpframe.engines.parquet_files import (
+    checked_folder,
+    checked_path,
+    checked_rows,
+    completed,
+    files_at,
+    joined_schema,
+    of_folders,
+    place_of,
+    plain,
+    schema_of,
+)
 from dpframe.engines.spilling import split_tables
+from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
 from dpframe.progress import check_progress, show_progress
 from dpframe.queries.tasks import LabelTask, Task
@@ -44,10 +57,12 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _Task = TypeVar("_Task", Task, LabelTask)
 _Found = TypeVar("_Found")
-_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Sequence[_Task]], list[_Found]]
+_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Sequence[_Task], int | None], list[_Found]]
 
+_BLOCK = 1 << 16  # rows; what is made of them stays in the processor's cache
 _BUCKET_ROWS = 1 << 21
-_MOST_BATCH_ROWS = 2**31 - 1
+_SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
+_ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
 _MOST_BUCKETS = 500  # a bucket is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
@@ -91,10 +106,10 @@ class ParquetFiles:
             raise DPFrameError(
                 "reading Parquet files needs pyarrow: pip install 'dpframe[parquet]'."
             )
-        self._path = _checked_path(path, filesystem)
+        self._path = checked_path(path, filesystem)
         self._asked = filesystem
-        self.batch_rows = _checked_rows(batch_rows)
-        self.spill_folder = _checked_folder(spill_folder)
+        self.batch_rows = checked_rows(batch_rows)
+        self.spill_folder = checked_folder(spill_folder)
         check_progress(progress)
         self.progress = progress
         self.refresh()
@@ -109,7 +124,7 @@ class ParquetFiles:
                 "path must name Parquet files with the same types of columns, got "
                 f"{self._shown()}: they cannot be read as such."
             ) from error
-        _checked_folder(self.spill_folder)
+        checked_folder(self.spill_folder)
         places = {place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise DeclarationError(
@@ -160,7 +175,7 @@ class ParquetFiles:
     def view(self, table: Any) -> pd.DataFrame:
         """View a table as a frame, whose dtypes depend on the types of the columns alone."""
         columns = {
-            name: _of_folders(column)
+            name: of_folders(column)
             if name in self._partitions
             else pd.arrays.ArrowExtensionArray(column)
             for name, column in zip(table.column_names, table.columns, strict=True)
@@ -196,7 +211,7 @@ class ParquetFiles:
     def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq  # slow to import, and not always needed
 
-        wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
+        wanted = pa.schema([(label, plain(self._schema.field(label).type)) for label in labels])
         for file in self._files:
             names = set(file.schema.names)
             inside = [label for label in labels if label in names]
@@ -205,7 +220,7 @@ class ParquetFiles:
                 if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
                 for batch in reader.iter_batches(self.batch_rows, columns=inside):
-                    yield _completed(batch, file, wanted)
+                    yield completed(batch, file, wanted)
 
 
 class ParquetEngine:
@@ -266,7 +281,7 @@ def _added_up(frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found
     if tasks[0].unit is not None:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
-    return add(map(frame.view, tables), tasks)
+    return add(map(frame.view, tables), tasks, None)
 
 
 def _added_up_by_unit(
@@ -274,17 +289,36 @@ def _added_up_by_unit(
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
     rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
-    count = min(-(-rows // _BUCKET_ROWS), _MOST_BUCKETS)
-    if count <= 1:
+    if rows <= _BUCKET_ROWS:
         tables = list(frame.tables(_texts_of(tasks)))
-        return add(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks)
+        return add(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks, None)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
+    count, at_once = _plan(rows, tasks)
     parts = _bucketed(frame, tasks, where, _texts_of(remaining), count)
-    with split_tables(parts, count, frame.spill_folder) as tables_of_units:
+    ahead = parts if thread_count(rows) == 1 else one_ahead(parts)
+    with split_tables(ahead, count, frame.spill_folder) as tables_of_units:
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
-        return add(map(frame.view, shown), remaining)
+        if at_once == 1:
+            return add(map(frame.view, shown), remaining, None)
+        found = dealt_to_threads(
+            lambda tables: add(map(frame.view, tables), remaining, 1), shown, at_once
+        )
+        return [reduce(operator.add, totals) for totals in zip(*found, strict=True)]
+
+
+def _plan(rows: int, tasks: list[_Task]) -> tuple[int, int]:
+    """Choose how many buckets there are, and how many are added up at once, one per thread.
+
+    Every thread has totals of its own: where these are large, all work on one bucket.
+    """
+    totals = sum(len(task.terms) * task.cells.size for task in tasks if isinstance(task, Task))
+    few = totals <= _SMALL_BUCKET_ROWS
+    size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
+    count = min(-(-rows // size), _MOST_BUCKETS)
+    at_once = min(thread_count(rows), count * _ROWS_AT_ONCE // rows) if few else 1
+    return count, max(at_once, 1)
 
 
 def _bucketed(
@@ -293,96 +327,64 @@ def _bucketed(
     where: Condition | None,
     needed: list[str],
     count: int,
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit."""
+) -> Generator[tuple[Any, np.ndarray], None, None]:
+    """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit.
+
+    Units that are integers get other numbers, if nothing but a unit is in their column: they are
+    close together in a bucket, where they need not be looked for in a hash table.
+    """
+    unit = str(tasks[0].unit)
+    number = [label for task in tasks for label in task.columns].count(unit) == len(tasks)
     for table in frame.tables(_texts_of(tasks), max(frame.batch_rows, count * _SLICE_ROWS)):
-        yield table.select(needed), _buckets(frame.view(table), tasks[0].unit, where, count)
+        view = frame.view(table)
+        dtype = native_dtype(view[unit].dtype)
+        written = table.select(needed)
+        if number and dtype is not None and dtype.kind in "iu":
+            buckets, numbers = _dealt(*native(view[unit], dtype), count)
+            written = written.set_column(needed.index(unit), unit, pa.array(numbers))
+        else:
+            buckets = _buckets(view, unit, count)
+        if where is not None:
+            buckets[~_keep(where, view)] = -1
+        yield written, buckets
+
+
+def _dealt(
+    units: np.ndarray, missing: np.ndarray | None, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Deal units to buckets, -1 if it is missing, with numbers that differ in a bucket.
+
+    Units from a multiple of the count up to the next are each in another bucket: where the first
+    is depends on a hash of the number that they have in common.
+    """
+    buckets, numbers = np.empty(len(units), np.uint64), np.empty(len(units), np.int64)
+    for start in range(0, len(units), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        words = units[rows].astype(np.int64, copy=False).view(np.uint64)
+        common = words // np.uint64(count)
+        numbers[rows] = common
+        places = unit_buckets(pd.Series(numbers[rows], copy=False), count).view(np.uint64)
+        places += words - common * np.uint64(count)
+        np.minimum(places, places - np.uint64(count), out=buckets[rows])  # below zero is large
+    found = buckets.view(np.int64)
+    if missing is not None:
+        found[missing] = -1
+    return found, numbers
 
 
 @silent
-def _buckets(view: pd.DataFrame, unit: Hashable, where: Condition | None, count: int) -> np.ndarray:
-    units = view[unit]
-    with np.errstate(all="ignore"):
-        buckets = unit_buckets(units, count)
-        buckets[values.missing(units)] = -1
-        if where is not None:
-            buckets[~filters.keep(where, view)] = -1
+def _buckets(view: pd.DataFrame, unit: str, count: int) -> np.ndarray:
+    buckets = unit_buckets(view[unit], count)
+    buckets[values.missing(view[unit])] = -1
     return buckets
+
+
+@silent
+def _keep(where: Condition, view: pd.DataFrame) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return filters.keep(where, view)
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:
     """List the columns that tasks name; those of Parquet files are named by texts."""
     return [str(label) for label in labels_of(tasks)]
-
-
-def _plain(kind: Any) -> Any:
-    """Choose the type that a column is read as."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    if kind in (pa.string_view(), pa.binary_view()):  # few functions know these
-        return pa.large_string() if kind == pa.string_view() else pa.large_binary()
-    return kind
-
-
-def _completed(batch: Any, file: File, wanted: Any) -> Any:
-    """Make a table of a batch, with the columns that the file does not have."""
-    read = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns = []
-    for label, kind in zip(wanted.names, wanted.types, strict=True):
-        column, text = read.get(label), file.partitions.get(label)
-        if column is not None and not pa.types.is_null(column.type):
-            column = column.storage if isinstance(column, pa.ExtensionArray) else column
-            columns.append(column if column.type == kind else column.cast(kind))
-        elif column is None and text is not None and kind == pa.string():
-            columns.append(pa.repeat(text, batch.num_rows))
-        else:
-            columns.append(pa.nulls(batch.num_rows, kind))
-    if not columns:
-        return pa.Table.from_batches([batch])
-    return pa.Table.from_arrays(columns, schema=wanted)
-
-
-def _of_folders(column: Any) -> pd.Categorical:
-    """View the values in names of folders as numbers where they are, and else as texts."""
-    encoded = column.combine_chunks().dictionary_encode()
-    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
-    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
-    table = np.array([*map(places.__getitem__, found), -1])
-    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
-    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
-
-
-def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
-    """Check that a path is one, or a list of some, and note where it leads to from here."""
-    if isinstance(path, str | os.PathLike):
-        named = os.fspath(path)
-        return named if filesystem is not None or "://" in named else os.path.abspath(named)
-    if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
-        return [str(_checked_path(one, filesystem)) for one in path]
-    raise DeclarationError(f"path must be a file, a folder or a list of files, got {a_type(path)}.")
-
-
-def _checked_rows(rows: Any) -> int:
-    """Check a number of rows."""
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or not 1 <= rows <= _MOST_BATCH_ROWS:
-        raise DeclarationError(
-            f"batch_rows must be an integer from 1 to 2**31 - 1, got {shown(rows)}."
-        )
-    return int(rows)
-
-
-def _checked_folder(folder: Any) -> str | None:
-    """Check that a folder is there and can be written to."""
-    if folder is None:
-        return None
-    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
-        if os.access(folder, os.W_OK | os.X_OK):
-            return os.path.abspath(folder)
-    raise DeclarationError(
-        f"spill_folder must be a folder that exists and can be written to, got {shown(folder)}."
-    )

@@ -2,21 +2,41 @@
 
 import json
 import os
+import re
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import a_type, shown
+from dpframe.errors import DeclarationError
+
 try:
     import pyarrow as pa
 except ImportError:  # an optional dependency
     pa = None
 
-__all__ = ["File", "files_at", "joined_schema", "place_of", "schema_of"]
+__all__ = [
+    "File",
+    "checked_folder",
+    "checked_path",
+    "checked_rows",
+    "completed",
+    "files_at",
+    "joined_schema",
+    "of_folders",
+    "place_of",
+    "plain",
+    "schema_of",
+]
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+_MOST_ROWS = 2**31 - 1  # of a batch
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -94,3 +114,76 @@ def joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
     for name in partitions:
         schema = schema.append(pa.field(name, pa.string()))
     return schema, frozenset(partitions)
+
+
+def plain(kind: Any) -> Any:
+    """Choose the type that a column is read as."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(kind.storage_type)
+    if kind in (pa.string_view(), pa.binary_view()):  # few functions know these
+        return pa.large_string() if kind == pa.string_view() else pa.large_binary()
+    return kind
+
+
+def completed(batch: Any, file: File, wanted: Any) -> Any:
+    """Make a table of a batch, with the columns that the file does not have."""
+    read = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = []
+    for label, kind in zip(wanted.names, wanted.types, strict=True):
+        column, text = read.get(label), file.partitions.get(label)
+        if column is not None and not pa.types.is_null(column.type):
+            column = column.storage if isinstance(column, pa.ExtensionArray) else column
+            columns.append(column if column.type == kind else column.cast(kind))
+        elif column is None and text is not None and kind == pa.string():
+            columns.append(pa.repeat(text, batch.num_rows))
+        else:
+            columns.append(pa.nulls(batch.num_rows, kind))
+    if not columns:
+        return pa.Table.from_batches([batch])
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def of_folders(column: Any) -> pd.Categorical:
+    """View the values in names of folders as numbers where they are, and else as texts."""
+    encoded = column.combine_chunks().dictionary_encode()
+    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
+    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
+    table = np.array([*map(places.__getitem__, found), -1])
+    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
+    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
+def checked_path(path: Any, filesystem: Any) -> str | list[str]:
+    """Check that a path is one, or a list of some, and note where it leads to from here."""
+    if isinstance(path, str | os.PathLike):
+        named = os.fspath(path)
+        return named if filesystem is not None or "://" in named else os.path.abspath(named)
+    if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
+        return [str(checked_path(one, filesystem)) for one in path]
+    raise DeclarationError(f"path must be a file, a folder or a list of files, got {a_type(path)}.")
+
+
+def checked_rows(rows: Any) -> int:
+    """Check a number of rows."""
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not whole or not 1 <= rows <= _MOST_ROWS:
+        raise DeclarationError(
+            f"batch_rows must be an integer from 1 to 2**31 - 1, got {shown(rows)}."
+        )
+    return int(rows)
+
+
+def checked_folder(folder: Any) -> str | None:
+    """Check that a folder is there and can be written to."""
+    if folder is None:
+        return None
+    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
+        if os.access(folder, os.W_OK | os.X_OK):
+            return os.path.abspath(folder)
+    raise DeclarationError(
+        f"spill_folder must be a folder that exists and can be written to, got {shown(folder)}."
+    )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.engines.capping import ordered
+
 try:
     import pyarrow as pa
     from pyarrow import ipc
@@ -53,17 +55,28 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
     with ExitStack() as stack:
         writers: dict[int, Any] = {}
         for table, buckets in parts:
-            rows = np.flatnonzero(buckets >= 0)
-            narrow = buckets[rows].astype(np.min_scalar_type(len(files)))
-            order = np.argsort(narrow, kind="stable")  # a radix sort, for integers this narrow
-            bounds = np.searchsorted(narrow[order], np.arange(len(files) + 1))
-            ordered = _decoded(table).take(pa.array(rows[order]))
+            rows, bounds = _in_order(buckets, len(files))
+            sorted_rows = _taken(table, rows)
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 if bucket not in writers:
                     sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
-                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, ordered.schema))
-                start, stop = bounds[bucket], bounds[bucket + 1]
-                writers[bucket].write_table(ordered.slice(start, stop - start))
+                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, sorted_rows.schema))
+                start, stop = bounds[bucket : bucket + 2].tolist()
+                writers[bucket].write_table(sorted_rows.slice(start, stop - start))
+
+
+def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Order the rows that have a bucket by it, with the bounds of the buckets."""
+    last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
+    rows, bounds, _ = ordered(last, count + 1)
+    return rows[: bounds[count]], bounds[:-1]
+
+
+def _taken(table: Any, rows: np.ndarray) -> Any:
+    """Take rows of a table; column by column, for the sake of memory."""
+    places = pa.array(rows)
+    columns = [_decoded(column).take(places) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _read(files: list[Path]) -> Iterator[Any]:
@@ -76,12 +89,12 @@ def _read(files: list[Path]) -> Iterator[Any]:
             yield table
 
 
-def _decoded(table: Any) -> Any:
-    """Decode dictionaries: those of several batches need not fit in the codes of one."""
-    columns = {
-        name: column.cast(_WIDE.get(column.type.value_type, column.type.value_type))
-        if pa.types.is_dictionary(column.type)
-        else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return pa.table(columns).combine_chunks()
+def _decoded(column: Any) -> Any:
+    """Decode a dictionary, those of several batches need not fit in the codes of one; in one piece.
+
+    Several pieces take much longer to take rows of.
+    """
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        column = column.cast(_WIDE.get(kind, kind))
+    return column.combine_chunks()

@@ -1,14 +1,17 @@
 """Work on parts of a frame in threads: NumPy and Arrow let several run at once."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
+from itertools import islice, repeat
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["in_threads", "thread_count"]
+__all__ = ["dealt_to_threads", "in_threads", "one_ahead", "thread_count"]
 
 _MOST = 8  # memory, not the processor, is the limit beyond
 _FEW_ROWS = 1 << 18  # of which a thread of its own is not worth its start
@@ -50,13 +53,89 @@ def in_threads(
     >>> in_threads(abs, [-1, 2, -3], 2)
     [1, 2, 3]
     """
+    quiet = _quiet(function)
+    if threads == 1:
+        return [quiet(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(quiet, items))
+
+
+def _quiet(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+    """Let a function run in a copy of the caller's context, without warnings of numbers."""
     context = copy_context()
 
     def quiet(item: _Item) -> _Result:
         with np.errstate(all="ignore"):  # a thread has a state of its own
             return function(item)
 
-    if threads == 1:
-        return [quiet(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda item: context.copy().run(quiet, item), items))
+    return lambda item: context.copy().run(quiet, item)
+
+
+def dealt_to_threads(
+    function: Callable[[Iterator[_Item]], _Result], items: Iterable[_Item], threads: int
+) -> list[_Result]:
+    """Apply a function once per thread to an iterator that all share: each item goes to one.
+
+    Parameters
+    ----------
+    function
+        Goes through the items that no other thread takes, as `in_threads` calls it.
+    items
+        Made one at a time, by the thread that asks for the next. After a failure no more are.
+    threads
+        How many calls run at once.
+
+    Examples
+    --------
+    >>> sum(dealt_to_threads(sum, [1, 2, 3], 2))
+    6
+    """
+
+    def call(shared: _Shared[_Item]) -> _Result:
+        with shared:
+            return function(shared)
+
+    # the others end before the pool waits for them, after Ctrl-C, too
+    with ThreadPoolExecutor(threads) as pool, _Shared(items) as shared:
+        return list(pool.map(_quiet(call), repeat(shared, threads)))
+
+
+class _Shared(Iterator[_Item]):
+    """An iterator for several threads, that ends for all where one leaves its context."""
+
+    def __init__(self, items: Iterable[_Item]) -> None:
+        self._items = iter(items)
+        self._lock = Lock()
+        self._stopped = False
+
+    def __next__(self) -> _Item:
+        with self._lock:
+            if self._stopped:
+                raise StopIteration
+            return next(self._items)
+
+    def __enter__(self) -> "_Shared[_Item]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+
+
+def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, None]:
+    """Go through items of which a thread makes the next while the caller works on the last.
+
+    Examples
+    --------
+    >>> list(one_ahead(row * row for row in range(3)))
+    [0, 1, 4]
+    """
+    context = copy_context()
+
+    def following() -> list[_Item]:
+        return list(islice(items, 1))
+
+    with closing(items), ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(context.run, following)
+        while item := coming.result():
+            coming = pool.submit(context.run, following)
+            yield item.pop()  # the last one need not outlive the caller's work

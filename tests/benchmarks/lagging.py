@@ -3,11 +3,14 @@
 Run with `python tests/benchmarks/lagging.py [ROW ...]` on an idle machine.
 """
 
+import json
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -24,6 +27,10 @@ from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 ROUNDS = 7
 ROWS = 100_000
 BUDGET = dpf.Budget(epsilon=10, delta=1e-6)
+PEERS = Path(__file__).parent / "peers"
+KEYS = 1_000
+FILED_ROWS = 100_000_000
+DEALT_ROWS = 20_000_000
 
 
 class Line(NamedTuple):
@@ -175,6 +182,58 @@ def caps() -> Iterator[Line]:
         yield Line(f"3 x 5 rows, {rows:,} rows, {kind}", found, 3 if rows < 1e7 else 2.5, "x")
 
 
+def peer(script: str, *arguments: object) -> str:
+    """Run a script of the comparison with other libraries in a process of its own."""
+    command = [sys.executable, str(PEERS / script), *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def files() -> Iterator[Line]:
+    """Time a scan of files with caps of 5 groups with 2 rows each, and its memory."""
+    with TemporaryDirectory() as made:
+        folder = Path(made) / "rows"
+        peer("peer_data.py", folder, FILED_ROWS, KEYS)
+        case = {"part": "files", "variant": "scan", "task": "unit", "keys": KEYS}
+        asked = json.dumps({**case, "folder": str(folder)})
+        # each is the median of three
+        found = [json.loads(peer("run_dpframe.py", asked).splitlines()[-1]) for _ in range(3)]
+    work = f"5 x 2 rows, files of {FILED_ROWS:,} rows"
+    yield Line(work, statistics.median(one["seconds"] for one in found), 8)
+    yield Line(f"{work}, memory", max(one["peak_mb"] for one in found), 500, "MB")
+
+
+def cluster() -> Iterator[Line]:
+    """Compare two worker processes of Dask with one, each with one thread, with the same caps."""
+    with TemporaryDirectory() as made, ExitStack() as stack:
+        folder = Path(made) / "rows"
+        peer("peer_data.py", folder, DEALT_ROWS, KEYS)
+        one, two = (dealt(folder, workers, stack) for workers in (1, 2))
+        found = ratio(two, one)
+    yield Line(f"2 workers beside 1, {DEALT_ROWS:,} rows", found, 1 / 1.6, "x")
+
+
+def dealt(folder: Path, workers: int, stack: ExitStack) -> Callable[[], object]:
+    """Start worker processes of Dask, and return a release by them."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    import dpframe.dask  # noqa: F401  # registers the accessor
+
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+    caps = {"privacy_unit": "unit", "max_groups": 5, "max_rows_per_group": 2}
+    frame = dd.read_parquet(folder)
+    frame.dp.declare(bounds={"value": (0, 50)}, keys={"key": range(KEYS)}, **caps)
+
+    def release() -> object:
+        with client.as_current():
+            return frame.dp.aggregate(
+                "key", n=dpf.count(), total=dpf.sum("value"), epsilon=1, delta=1e-6
+            )
+
+    return release
+
+
 TABLE = {
     "bins": bins,
     "conditions": conditions,
@@ -183,6 +242,8 @@ TABLE = {
     "million_draws": million_draws,
     "many_keys": many_keys,
     "caps": caps,
+    "files": files,
+    "cluster": cluster,
 }
 """The rows by name."""
 

@@ -151,3 +151,39 @@ def test_pickling_opens_the_files_again(units):
     again = pickle.loads(pickle.dumps(units))  # noqa: S301
     assert (again.batch_rows, again.spill_folder) == (units.batch_rows, units.spill_folder)
     np.testing.assert_array_equal(totals(again, [capped()]), totals(units, [capped()]))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int16", "uint8"])
+@pytest.mark.parametrize("count", [2, 191, 500])
+def test_integers_are_dealt_to_buckets_with_numbers_that_differ_there(dtype, count):
+    limits = np.iinfo(dtype)
+    drawn = np.random.default_rng(1).integers(limits.min, limits.max, 100_000, dtype, endpoint=True)
+    units = np.append(drawn, np.array([limits.min, limits.max, 0, 1], dtype))
+    buckets, numbers = parquet._dealt(units, units == 1, count)
+    assert set(buckets[units == 1]) == {-1}
+    there = units != 1
+    assert buckets[there].min() >= 0 and buckets.max() < count
+    pairs = np.stack([buckets[there], numbers[there]], axis=1)
+    of_pairs = np.unique(np.column_stack([pairs, units[there].astype(np.int64)]), axis=0)
+    assert len(of_pairs) == len(np.unique(units[there])) == len(np.unique(pairs, axis=0))
+
+
+@pytest.mark.parametrize("step", [1, 7, 191, 191 * 191, 1 << 32])
+def test_regular_integers_fill_buckets_evenly(step):
+    buckets, numbers = parquet._dealt(np.arange(191_000) * step, None, 191)
+    sizes = np.bincount(buckets, minlength=191)
+    assert abs(sizes - 1000).max() < 200  # 6 standard deviations of independent units
+    if step == 1:
+        assert (sizes == 1000).all()
+        assert np.ptp(numbers) == 999
+
+
+@pytest.mark.parametrize("tasks", [[capped()], [capped("c"), capped()], [capped("u > 9")]])
+def test_threads_that_have_buckets_of_their_own_add_up_the_same(tasks, units, monkeypatch):
+    expected = totals(units, tasks)
+    monkeypatch.setattr(parquet, "thread_count", lambda _: 3)
+    for found, total in zip(totals(units, tasks), expected, strict=True):
+        np.testing.assert_array_equal(found, total)
+    monkeypatch.setattr(parquet, "_SMALL_BUCKET_ROWS", 0)  # all threads work on one
+    for found, total in zip(totals(units, tasks), expected, strict=True):
+        np.testing.assert_array_equal(found, total)

@@ -2,11 +2,12 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 
-from dpframe.engines.threads import in_threads, thread_count
+from dpframe.engines.threads import dealt_to_threads, in_threads, one_ahead, thread_count
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -39,3 +40,61 @@ def test_few_rows_are_worth_one_thread_and_many_rows_no_more_than_there_are_proc
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert thread_count(10**9) == 1
+
+
+def test_items_that_threads_share_go_to_one_each():
+    found = dealt_to_threads(list, iter(range(200)), 3)
+    assert len(found) == 3
+    assert sorted(item for items in found for item in items) == list(range(200))
+
+
+def test_no_items_are_made_after_a_failure():
+    made = []
+
+    def items():
+        for item in range(10_000):
+            made.append(item)
+            yield item
+
+    def failing(shared):
+        for item in shared:
+            1 // (item - 5)
+            time.sleep(1e-4)
+
+    with pytest.raises(ZeroDivisionError):
+        dealt_to_threads(failing, items(), 3)
+    assert len(made) < 100
+
+
+def test_the_next_item_is_made_while_the_last_one_is_worked_on():
+    both = threading.Barrier(2, timeout=20)
+
+    def items():
+        yield "first"
+        both.wait()
+        yield "second"
+
+    for item in one_ahead(items()):
+        if item == "first":
+            both.wait()
+    assert item == "second"
+
+
+def test_items_made_ahead_are_closed_and_raise_where_they_are_due():
+    ended = []
+
+    def items():
+        try:
+            yield 1
+            yield 2
+            yield 1 // 0
+        finally:
+            ended.append(threading.get_ident())
+
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        found.extend(one_ahead(items()))
+    ahead = one_ahead(items())
+    assert (next(ahead), len(ended)) == (1, 1)
+    ahead.close()
+    assert len(ended) == 2
