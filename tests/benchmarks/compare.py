@@ -298,10 +298,10 @@ def main() -> None:
     if not (options.again or options.page_only):
         kept.unlink(missing_ok=True)
     results = earlier(kept)
-    libraries = {"dpframe", *options.libraries} - {"pandas"}
+    libraries = {"dpframe", *options.libraries, *(str(result["library"]) for result in results)}
     made = {
         library: environments.prepare(library, options.environments).record()
-        for library in LIBRARIES
+        for library in LIBRARIES[1:]
         if library in libraries
     }
     if made["dpframe"]["reason"]:
@@ -314,7 +314,8 @@ def main() -> None:
 
 def in_order(results: list[Case], options: argparse.Namespace) -> list[Case]:
     """Put the latest results in the order of the page; what was chosen now does not matter."""
-    places = {identity(case): place for place, case in enumerate(cases(options))}
+    every = argparse.Namespace(**{**vars(options), "libraries": LIBRARIES})
+    places = {identity(case): place for place, case in enumerate(cases(every))}
     latest = {identity(result): result for result in results}
 
     def place(name: str) -> tuple[object, ...]:

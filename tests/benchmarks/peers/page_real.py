@@ -81,7 +81,7 @@ def releases(records: Sequence[Record], part: str) -> Lines:
         if record["part"] == part and "seconds" in record:
             made.setdefault(LIBRARIES[record["library"]], set()).add(record["samples"])
     spans = (f"{name} {'/'.join(map(str, sorted(n)))}" for name, n in made.items())
-    return [f"Releases of each: {', '.join(spans)}."]
+    return ["", f"Releases of each: {', '.join(spans)}."]
 
 
 def cell(law: float | None, drawn: float | None) -> str:
