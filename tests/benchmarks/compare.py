@@ -2,28 +2,30 @@
 
 Run with `python tests/benchmarks/compare.py`; `--quick` does everything on small data. Each library
 has its own environment, made on first use. Libraries take turns in each setting. Results are kept
-in the scratch folder as they come; `--continue` goes on after an interruption. Margins and
-quantiles are compared on real columns, read from the folder of `--data`, and left out without it.
+in the scratch folder as they come, with the machine that they were measured on. All of it takes
+about three hours, and can be done in parts: `--only` chooses sections, `--minutes` ends a sitting,
+and `--continue` keeps what earlier sittings measured. Margins and quantiles are compared on real
+columns, read from the folder of `--data`, and left out without it.
 """
 
 import argparse
 import itertools
 import json
+import math
 import os
-import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from peers import environments, page
+from peers import environments, machines, page
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(__file__).resolve().parent / "peers"
-LIBRARIES = ("pandas", "dpframe", "opendp", "pipeline_dp", "diffprivlib", "smartnoise")
+LIBRARIES = ("pandas", "dpframe", "opendp", "pipeline_dp", "diffprivlib", "smartnoise", "tumult")
 MEMORY = {library: ("key",) for library in LIBRARIES} | {
     "pandas": ("key", "key_text", "key_category"),
     "dpframe": ("key", "key_text", "key_category"),
@@ -33,10 +35,21 @@ FILES = {
     "dpframe": ("scan", "dask-threads", "dask-one", "dask-cluster"),
     "opendp": ("scan",),
 }
-STATISTICS = ("count", "sum", "mean", "histogram", "rate", "variance", "variance, replaced")
+SECTIONS = ("memory", "files", "accuracy", "unknown", "margins", "quantiles")
+STATISTICS = (
+    "count",
+    "sum",
+    "mean",
+    "histogram",
+    "ranges",
+    "rate",
+    "variance",
+    "variance, replaced",
+)
 ABSENT = {  # what a library cannot be asked for, or not in this comparison
     "pipeline_dp": {"variance, replaced"},
-    "smartnoise": {"variance", "variance, replaced"},
+    "smartnoise": {"ranges", "variance", "variance, replaced"},  # it shows groups in the data
+    "tumult": {"variance, replaced"},
 }
 LABELS = (1, 2, 3, 10)  # of one unit
 FINDERS = (("dpframe", ""), ("opendp", ""), ("pipeline_dp", ""), ("pipeline_dp", "keys alone"))
@@ -61,31 +74,41 @@ QUANTILES = (
     ("pipeline_dp", "gaussian"),
     ("diffprivlib", "each"),
 )
-SLOW = {"pipeline_dp": 10, "smartnoise": 4}  # fewer draws, by this factor
+SLOW = {"pipeline_dp": 10, "smartnoise": 4, "tumult": 50}  # fewer draws, by this factor
 Case = dict[str, object]
 
 
-def cases(options: argparse.Namespace) -> Iterator[Case]:
+def cases(options: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> Iterator[Case]:
     """List everything to be measured; the libraries of a setting follow one another."""
-    for part, table, sizes in (
-        ("memory", MEMORY, [] if options.skip_memory else options.sizes),
-        ("files", FILES, [] if options.skip_files else options.file_sizes),
-    ):
-        for rows in sizes:
-            for keys in options.keys:
-                for task in ("row", "unit"):
-                    shared = {"part": part, "rows": rows, "keys": keys, "task": task}
-                    for library, variants in table.items():
-                        for variant in variants if library in options.libraries else ():
-                            yield {**shared, "library": library, "variant": variant}
-    if not options.skip_accuracy:
-        yield from accuracies(options)
-    if options.data:
-        yield from on_real_columns(options)
+    made = {
+        "memory": lambda: timings("memory", MEMORY, options.sizes, options),
+        "files": lambda: timings("files", FILES, options.file_sizes, options),
+        "accuracy": lambda: accuracies(options),
+        "unknown": lambda: groups_found(options),
+        "margins": lambda: all_margins(options),
+        "quantiles": lambda: all_quantiles(options),
+    }
+    for section in SECTIONS:
+        if section in sections:
+            yield from made[section]()
+
+
+def timings(
+    part: str,
+    ways: Mapping[str, Sequence[str]],
+    sizes: Sequence[int],
+    options: argparse.Namespace,
+) -> Iterator[Case]:
+    """List the times that are to be compared, the fewest rows first."""
+    for rows, keys, task in itertools.product(sizes, options.keys, ("row", "unit")):
+        shared = {"part": part, "rows": rows, "keys": keys, "task": task}
+        for library, variants in ways.items():
+            for variant in variants if library in options.libraries else ():
+                yield {**shared, "library": library, "variant": variant}
 
 
 def accuracies(options: argparse.Namespace) -> Iterator[Case]:
-    """List the standard errors, and the groups found, that are to be compared."""
+    """List the standard errors that are to be compared."""
     settings = itertools.product(DELTAS, STATISTICS, RELEASES, LIBRARIES[1:])
     for delta, statistic, releases, library in settings:
         if library in options.libraries and statistic not in ABSENT.get(library, ()):
@@ -97,6 +120,10 @@ def accuracies(options: argparse.Namespace) -> Iterator[Case]:
                 "library": library,
                 "samples": options.samples // SLOW.get(library, 1),
             }
+
+
+def groups_found(options: argparse.Namespace) -> Iterator[Case]:
+    """List what finds groups."""
     for labels, (library, variant) in itertools.product(LABELS, FINDERS):
         if library in options.libraries:
             yield {
@@ -108,8 +135,8 @@ def accuracies(options: argparse.Namespace) -> Iterator[Case]:
             }
 
 
-def on_real_columns(options: argparse.Namespace) -> Iterator[Case]:
-    """List the margins and the quantiles that are to be compared."""
+def all_margins(options: argparse.Namespace) -> Iterator[Case]:
+    """List the margins that are to be compared."""
     for delta, (way, samples) in itertools.product(DELTAS, MARGINS.items()):
         if way[0] in options.libraries:
             yield {
@@ -120,6 +147,10 @@ def on_real_columns(options: argparse.Namespace) -> Iterator[Case]:
                 "variant": way[1],
                 "samples": 1 if options.quick else samples,
             }
+
+
+def all_quantiles(options: argparse.Namespace) -> Iterator[Case]:
+    """List the quantiles that are to be compared."""
     asked = itertools.product(COLUMNS, ("median", "deciles"), DELTAS, QUANTILES)
     for column, statistic, delta, (library, variant) in asked:
         if library in options.libraries and (delta or variant != "gaussian"):
@@ -207,26 +238,9 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
     return child(command, options.timeout, options.memory)
 
 
-def machine() -> Case:
-    """Describe the machine."""
-    cpu = Path("/proc/cpuinfo")
-    lines = cpu.read_text().splitlines() if cpu.exists() else []
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
-    return {
-        "part": "machine",
-        "cores": os.cpu_count(),
-        "processor": models[0] if models else platform.machine(),
-        "memory_gb": round(gigabytes),
-        "python": platform.python_version(),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
 def identity(case: Case) -> str:
     """Say which case it is; results have further fields."""
-    fields = "part library variant task rows keys table statistic releases delta labels samples"
-    names = fields.split()
+    names = "part library variant task rows keys table statistic releases delta labels".split()
     return json.dumps([case.get(name) for name in names])
 
 
@@ -258,9 +272,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one process")
     parser.add_argument("--memory", type=float, default=14, help="gigabytes for one process")
     parser.add_argument("--data", type=Path, help="folder of the real columns")
-    parser.add_argument("--skip-memory", action="store_true")
-    parser.add_argument("--skip-files", action="store_true")
-    parser.add_argument("--skip-accuracy", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin nothing more after so long"
+    )
+    parser.add_argument("--since", default="", help="measure again what is older than this date")
     parser.add_argument("--quick", action="store_true", help="100,000 rows and few draws")
     parser.add_argument("--continue", action="store_true", dest="again", help="keep results")
     parser.add_argument("--page-only", action="store_true", help="show what has been measured")
@@ -268,6 +284,9 @@ def parsed() -> argparse.Namespace:
     if options.quick:
         options.sizes = options.file_sizes = [10**5]
         options.samples = min(options.samples, 400)
+    if not options.data:
+        print("margins and quantiles are left out: --data names the folder of the real columns")
+        options.only = [name for name in options.only if name not in {"margins", "quantiles"}]
     return options
 
 
@@ -275,33 +294,59 @@ def main() -> None:
     """Measure what is not measured yet, and write the page."""
     options = parsed()
     options.scratch.mkdir(parents=True, exist_ok=True)
-    kept = options.scratch / "results.jsonl"
+    kept = options.scratch / ("quick.jsonl" if options.quick else "results.jsonl")
     if not (options.again or options.page_only):
         kept.unlink(missing_ok=True)
     results = earlier(kept)
-    libraries = {"dpframe", *options.libraries} - {"pandas"}
+    libraries = {"dpframe", *options.libraries, *(str(result["library"]) for result in results)}
     made = {
         library: environments.prepare(library, options.environments).record()
-        for library in LIBRARIES
+        for library in LIBRARIES[1:]
         if library in libraries
     }
-    if not options.data:
-        print("margins and quantiles are left out: --data names the folder of the real columns")
     if made["dpframe"]["reason"]:
         sys.exit(f"no environment for dpframe: {made['dpframe']['reason']}")
-    done = {identity(result) for result in results}
+    if not options.page_only:
+        done = {identity(r) for r in results if str(r["date"]) >= options.since}
+        results += sitting(options, made, done, kept)
+    page.write([*made.values(), *in_order(results, options)], options.output)
+
+
+def in_order(results: list[Case], options: argparse.Namespace) -> list[Case]:
+    """Put the latest results in the order of the page; what was chosen now does not matter."""
+    every = argparse.Namespace(**{**vars(options), "libraries": LIBRARIES})
+    places = {identity(case): place for place, case in enumerate(cases(every))}
+    latest = {identity(result): result for result in results}
+
+    def place(name: str) -> tuple[object, ...]:
+        case = latest[name]
+        setting = (case.get("rows", 0), case.get("keys", 0), case.get("task", ""))
+        return SECTIONS.index(str(case["part"])), *setting, places.get(name, len(places))
+
+    return [latest[name] for name in sorted(latest, key=place)]
+
+
+def sitting(
+    options: argparse.Namespace, made: dict[str, Case], done: set[str], kept: Path
+) -> list[Case]:
+    """Measure what is left of the chosen sections, as long as there is time."""
+    results = []
+    end = time.monotonic() + 60 * options.minutes
+    left = [case for case in cases(options, options.only) if identity(case) not in done]
     with kept.open("a", encoding="utf-8") as lines:
-        for case in cases(options):
-            if identity(case) not in done and not options.page_only:
-                result = {**case, **measure(case, options, made)}
-                results.append(result)
-                lines.write(json.dumps(result) + "\n")
-                lines.flush()
-                print(json.dumps(result), flush=True)
-    wanted = {identity(case): place for place, case in enumerate(cases(options))}
-    shown = [result for result in results if identity(result) in wanted]
-    shown.sort(key=lambda result: wanted[identity(result)])
-    page.write([machine(), *made.values(), *shown], options.output)
+        for number, case in enumerate(left):
+            if time.monotonic() > end:
+                print(f"{len(left) - number} measurements are left for another sitting")
+                break
+            where = machines.described()
+            start = time.monotonic()
+            result = {**case, **where, **measure(case, options, made)}
+            result["taken"] = round(time.monotonic() - start, 1)
+            results.append(result)
+            lines.write(json.dumps(result) + "\n")
+            lines.flush()
+            print(json.dumps(result), flush=True)
+    return results
 
 
 if __name__ == "__main__":

@@ -9,12 +9,16 @@ from measuring import (
     EPSILON,
     HIGH,
     MIDDLE,
+    RANGE_BINS,
     discrete_laplace,
     example_values,
     laplace,
     main,
     of_quotient,
     of_variance,
+    over_ranges,
+    range_edges,
+    range_sums,
     spread,
     truth,
 )
@@ -24,8 +28,9 @@ def release(statistic, values, epsilon):
     import numpy as np
     from diffprivlib import tools
 
-    if statistic == "histogram":
-        return tools.histogram(values, epsilon=epsilon, bins=np.array(EDGES))[0]
+    edges = {"histogram": EDGES, "ranges": range_edges(RANGE_BINS)}
+    if statistic in edges:
+        return tools.histogram(values, epsilon=epsilon, bins=np.array(edges[statistic]))[0]
     if statistic == "variance, replaced":
         return [tools.var(values, epsilon=epsilon, bounds=BOUNDS)]
     # a count is cut off at the length of the array: rows that do not count keep that away
@@ -48,7 +53,9 @@ def release(statistic, values, epsilon):
 
 def draws(statistic, values, epsilon, true):
     while True:
-        yield from zip(release(statistic, values, epsilon), true, strict=True)
+        cells = release(statistic, values, epsilon)
+        ranges = statistic == "ranges"
+        yield from range_sums(cells, true) if ranges else zip(cells, true, strict=True)
 
 
 def law_of(statistic, epsilon):
@@ -56,6 +63,7 @@ def law_of(statistic, epsilon):
     of_values, of_rows = laplace(BOUNDS[1] / epsilon), discrete_laplace(1 / epsilon)
     laws = {
         "sum": lambda: of_values,
+        "ranges": lambda: of_ranges(epsilon),
         "mean": lambda: of_quotient(of_values, of_rows),
         "rate": lambda: of_quotient(of_rows, of_rows, statistic="rate"),
         # a sum is taken to move by the whole width of its bounds
@@ -63,6 +71,18 @@ def law_of(statistic, epsilon):
         "variance, replaced": lambda: of_bounded_variance(epsilon),
     }
     return laws.get(statistic, lambda: of_rows)()
+
+
+def of_ranges(epsilon):
+    """Return the error of a range: its noisy counts are not negative, so that small ones rise."""
+    import numpy as np
+
+    ratio, true = math.exp(-epsilon), np.array(truth("ranges"))
+    found = np.arange(math.ceil(true.max() + 50 / epsilon))
+    chance = (1 - ratio) / (1 + ratio) * ratio ** np.abs(found - true[:, None])
+    chance[:, 0] = ratio**true / (1 + ratio)  # all that is at zero or below
+    mean = chance @ found
+    return over_ranges(np.diag(chance @ found**2 - mean**2), mean - true)
 
 
 def of_bounded_variance(epsilon):

@@ -2,7 +2,19 @@
 
 import math
 
-from measuring import BOUNDS, EDGES, EPSILON, HIGH, MIDDLE, example_values, main, spread, truth
+from measuring import (
+    BOUNDS,
+    EDGES,
+    EPSILON,
+    HIGH,
+    MIDDLE,
+    RANGE_BINS,
+    example_values,
+    main,
+    range_sums,
+    spread,
+    truth,
+)
 
 
 def query(statistic, column):
@@ -13,20 +25,25 @@ def query(statistic, column):
         "sum": lambda: dpf.sum(column),
         "mean": lambda: dpf.mean(column),
         "histogram": lambda: dpf.histogram(column, bins=EDGES),
+        "ranges": lambda: dpf.ranges(column, RANGE_BINS),
         "rate": lambda: dpf.rate(f"{column} > {HIGH}"),
         "variance": lambda: dpf.var(column),
         "variance, replaced": lambda: dpf.var(column),
     }[statistic]()
 
 
-def draws(release, true):
+def draws(release, true, statistic):
     while True:
         for one in release().values():
-            yield from zip(one.iloc[:, 0], true, strict=True)
+            cells = one.iloc[:, 0].tolist()
+            ranges = statistic == "ranges"
+            yield from range_sums(cells, true) if ranges else zip(cells, true, strict=True)
 
 
 def law_of(one, statistic):
     """Return the standard error that a certificate states; of quotients, at the true values."""
+    if statistic == "ranges":
+        return of_ranges(one.dp.certificate)
     (column,) = one.dp.certificate.columns
     if column.moments is not None:
         return of_moments(column.moments)
@@ -37,6 +54,24 @@ def law_of(one, statistic):
     of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
     noise = (of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows})
     return math.hypot(*noise) / len(example_values())
+
+
+def of_ranges(certificate):
+    """Return the root mean square error over all ranges of bins, with the noise of a tree."""
+    import numpy as np
+
+    from dpframe.strategies.prefixes import prefix_products
+
+    (block,) = certificate.columns[0].loadings
+    known = certificate.mechanism.structure.described[block]
+    edges = np.arange(RANGE_BINS + 1)
+    first, last = np.triu_indices(len(edges), 1)
+
+    def below(one, other):
+        return prefix_products(known.sizes, one, other).variances(known.tau, known.rounding)
+
+    own = below(edges, edges)
+    return math.sqrt(np.mean(own[first] + own[last] - 2 * below(first, last)))
 
 
 def of_moments(moments):
@@ -70,7 +105,7 @@ def run(case):
         return frame.dp.release(queries, epsilon=EPSILON, delta=case["delta"])
 
     one = release()["value_0"]
-    found = spread(draws(release, true), case["samples"])
+    found = spread(draws(release, true, statistic), case["samples"])
     return {
         **found,
         "error": law_of(one, statistic),

@@ -1,10 +1,13 @@
 """Errors of OpenDP: Laplace noise, or Gaussian noise through zCDP, whichever is less."""
 
+import functools
+
 from measuring import (
     BOUNDS,
     EDGES,
     EPSILON,
     MIDDLE,
+    RANGE_BINS,
     above,
     discrete_laplace,
     example_values,
@@ -12,6 +15,9 @@ from measuring import (
     main,
     of_quotient,
     of_variance,
+    over_ranges,
+    range_edges,
+    range_sums,
     spread,
     truth,
 )
@@ -31,7 +37,9 @@ def parts(statistic, norm):
     rate = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
     centered = space >> dp.t.then_clamp((-HALF, HALF)) >> dp.t.then_sum()
     squares = space >> dp.t.then_clamp((0.0, HALF**2)) >> dp.t.then_sum()
+    fine = dp.t.then_find_bin(range_edges(RANGE_BINS)[1:-1])
     return {
+        "ranges": lambda: [(space >> fine >> tree_of_counts(norm), 1)],
         "rate": lambda: [(rate, 1), (count, 1)],
         "variance": lambda: [(squares, HALF**2), (centered, HALF), (count, 1)],
         "variance, replaced": lambda: [(variance_of_known_rows(), variance_moves())],
@@ -40,6 +48,42 @@ def parts(statistic, norm):
         "mean": lambda: [(total, BOUNDS[1]), (count, 1)],  # the number of rows is not public
         "histogram": lambda: [(space >> bins >> cells, 1)],
     }[statistic]()
+
+
+def branching():
+    """Return the number of children that it proposes for so many rows."""
+    import opendp.prelude as dp
+
+    return dp.t.choose_branching_factor(size_guess=len(example_values()))
+
+
+def tree_of_counts(norm):
+    """Count in bins and in all nodes above them."""
+    import opendp.prelude as dp
+
+    places = list(range(RANGE_BINS))
+    whole = norm.replace("f64", "i64")
+    counts = dp.t.then_count_by_categories(places, null_category=False, MO=whole)
+    return counts >> dp.t.then_b_ary_tree(leaf_count=RANGE_BINS, branching_factor=branching())
+
+
+def consistent(nodes):
+    """Return bins, of counts of nodes that are made to agree."""
+    import opendp.prelude as dp
+
+    agree = dp.t.make_consistent_b_ary_tree(branching_factor=branching())
+    return agree([round(node) for node in nodes])[:RANGE_BINS]
+
+
+@functools.cache
+def of_ranges():
+    """Return the error of a range for a deviation of 1 of each node, as agreeing is linear."""
+    import numpy as np
+
+    nodes = len(calibrated("ranges", 1, "laplace", 0)[0][0]([1.0]))
+    grown = 2**20  # what agrees is rounded to floats of few digits
+    moved = np.array([consistent(grown * row) for row in np.eye(nodes)]) / grown
+    return over_ranges(moved.T @ moved)
 
 
 def variance_of_known_rows():
@@ -104,6 +148,9 @@ def draws(measurements, true, statistic):
         if statistic == "variance":
             squares, total, rows = released
             released = [squares / rows - (total / rows) ** 2]
+        if statistic == "ranges":
+            yield from range_sums(consistent(released[0]), true)
+            continue
         cells = released[0] if statistic == "histogram" else released
         yield from zip(cells, true, strict=True)
 
@@ -117,6 +164,7 @@ def law_of(statistic, law, scale):
     of_one = laplace(scale) if law == "laplace" else scale
     of_rows = discrete_laplace(scale) if law == "laplace" else scale
     laws = {
+        "ranges": lambda: of_rows * of_ranges(),
         "sum": lambda: BOUNDS[1] * of_one,
         "mean": lambda: of_quotient(BOUNDS[1] * of_one, of_rows),
         "rate": lambda: of_quotient(of_one, of_rows, statistic="rate"),

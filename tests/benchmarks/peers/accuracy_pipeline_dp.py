@@ -8,14 +8,20 @@ from measuring import (
     EDGES,
     EPSILON,
     MIDDLE,
+    RANGE_BINS,
     above,
     example_values,
     main,
+    of_bins,
     of_quotient,
     of_variance,
+    place_of,
+    range_sums,
     spread,
     truth,
 )
+
+BINS = {"histogram": len(EDGES) - 1, "ranges": RANGE_BINS}
 
 
 def params(statistic, law):
@@ -71,7 +77,7 @@ def planned(rows, statistic, releases, law, delta):
     extractors = pdp.DataExtractors(
         partition_extractor=operator.itemgetter(0), value_extractor=operator.itemgetter(1)
     )
-    keys = list(range(len(EDGES) - 1)) if statistic == "histogram" else [0]
+    keys = list(range(BINS.get(statistic, 1)))
     results = [
         engine.aggregate(rows, params(statistic, law), extractors, public_partitions=keys)
         for _ in range(releases)
@@ -108,7 +114,7 @@ def law_of(statistic, releases, law, delta):
         return of_quotient(deviations[1], deviations[0], middle=MIDDLE)
     if statistic == "rate":
         return of_quotient(deviations[1], deviations[0], middle=0.5, statistic="rate")
-    return deviations[0]
+    return of_bins(deviations[0]) if statistic == "ranges" else deviations[0]
 
 
 def deviations_of_variance(releases, law, delta):
@@ -135,8 +141,9 @@ def deviations_of_variance(releases, law, delta):
 def draws(plan, true):
     while True:
         for result in plan():
-            cells = sorted(result)
-            yield from zip((getattr(made, made._fields[0]) for _, made in cells), true, strict=True)
+            cells = [getattr(made, made._fields[0]) for _, made in sorted(result)]
+            ranges = len(true) == RANGE_BINS
+            yield from range_sums(cells, true) if ranges else zip(cells, true, strict=True)
 
 
 def run(case):
@@ -145,7 +152,7 @@ def run(case):
     errors = {law: law_of(statistic, releases, law, delta) for law in laws}
     law = min(errors, key=errors.get)
     values = example_values()
-    places = [min(int(v // 5), 9) if statistic == "histogram" else 0 for v in values]
+    places = [place_of(value, BINS.get(statistic, 1)) for value in values]
     if statistic == "rate":
         values = [float(above(value)) for value in values]
     rows = list(zip(places, values, strict=True))

@@ -1,16 +1,17 @@
 """Errors of SmartNoise SQL: Laplace noise, as much of it as its odometer asks for."""
 
-import math
 import warnings
 
 from measuring import (
     BOUNDS,
     EPSILON,
     above,
+    cut_laplace,
     example_values,
     laplace,
     main,
     of_quotient,
+    place_of,
     spread,
     truth,
 )
@@ -61,7 +62,7 @@ def largest(spends, delta):
 def law_of(reader, statistic):
     """Return the standard error, from the scales with which its mechanism releases.
 
-    Counts are cut off to whole numbers, which moves them by a part that is spread over [0, 1].
+    Counts are cut off to the whole number below, which moves them by half on average.
     """
     from snsql.sql._mechanisms.laplace import Laplace
 
@@ -79,8 +80,7 @@ def law_of(reader, statistic):
         Laplace.release = release
     if statistic in {"mean", "rate"}:
         return of_quotient(laplace(max(scales)), laplace(min(scales)), statistic=statistic)
-    cut = 0.0 if statistic == "sum" else math.sqrt(1 / 3)
-    return math.hypot(laplace(scales[-1]), cut)
+    return (laplace if statistic == "sum" else cut_laplace)(scales[-1])
 
 
 def draws(reader, statistic, true):
@@ -95,7 +95,7 @@ def run(case):
 
     warnings.simplefilter("ignore")
     statistic, delta, values = case["statistic"], case["delta"], example_values()
-    places = [min(int(value // 5), 9) for value in values]
+    places = [place_of(value, 10) for value in values]
     high = [float(above(value)) for value in values]
     frame = pd.DataFrame({"bin": places, "high": high, "value": values})
     epsilon = largest(case["releases"] * (2 if statistic in {"mean", "rate"} else 1), delta)

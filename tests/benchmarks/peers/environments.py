@@ -16,6 +16,7 @@ REQUIREMENTS = {
     # a name that 0.6.6 imports is gone from scikit-learn 1.6 on
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn<1.6", READ_FILES],
     "smartnoise": ["smartnoise-sql==1.0.10", "pandas<3", READ_FILES],
+    "tumult": ["tmlt.analytics==0.21.*", READ_FILES],
 }
 IMPORTS = {
     "dpframe": "import dpframe, dask.dataframe, distributed, pyarrow",
@@ -23,6 +24,7 @@ IMPORTS = {
     "pipeline_dp": "import pipeline_dp, dp_accounting",
     "diffprivlib": "import diffprivlib.tools",
     "smartnoise": "import snsql",
+    "tumult": "import shutil, tmlt.analytics; assert shutil.which('java'), 'there is no Java'",
 }
 VERSIONS = """
 import importlib.metadata as m
@@ -32,7 +34,7 @@ print(", ".join(f"{n} {found[n]}" for n in names if n in found))
 """
 NAMES = (
     "dpframe opendp pipeline-dp diffprivlib smartnoise-sql pandas numpy polars pyarrow dask "
-    "python-dp dp-accounting scikit-learn mbi jax"
+    "python-dp dp-accounting scikit-learn mbi jax tmlt.analytics tmlt.core pyspark"
 )
 LONGEST = 1800  # seconds for one installation
 

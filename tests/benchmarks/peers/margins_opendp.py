@@ -4,8 +4,8 @@ import itertools
 import re
 import time
 
-from measuring import EPSILON, main
-from real import adult, by_order, margins_of, root_mean
+from measuring import EPSILON, discrete_laplace, main
+from real import adult, by_order, margins_of, root_mean, root_of_orders
 
 SMALL = 1.0  # megabytes for the model, in place of 80
 SPARED = 5e-6  # of rho: MST goes over the whole of it by the last bit of a float, and fails
@@ -95,6 +95,28 @@ def measured_cells(table, names, sizes):
     }
 
 
+def laws(sizes, delta):
+    """Return the errors of tables that are read off all pairs, by the noise of each.
+
+    All pairs have the same scale, which their composition leaves; smaller tables are the means of
+    what the pairs add up to, by their variances.
+    """
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    if delta:
+        from quantiles_opendp import zcdp_of
+
+        variance = len(pairs) / (2 * zcdp_of(delta) * (1 - SPARED))
+    else:
+        variance = discrete_laplace(len(pairs) / EPSILON) ** 2
+    precisions = {(): 0.0} | {(k,): 0.0 for k in range(len(sizes))}
+    for one, other in pairs:
+        precisions[one,] += 1 / sizes[other]
+        precisions[other,] += 1 / sizes[one]
+        precisions[()] += 1 / sizes[one] / sizes[other]
+    smaller = {table: variance / precision for table, precision in precisions.items()}
+    return root_of_orders(smaller | dict.fromkeys(pairs, variance))
+
+
 def fitted_cells(table, names, true):
     """Read the model."""
     import numpy as np
@@ -129,11 +151,12 @@ def measured(case):
         spent.append(time.perf_counter() - start)
         errors.append(by_order(cells, true))
     tables = len({one.clique for one in table.marginals.flatten()})
-    return {
+    found = {
         "errors": root_mean(errors),
         "seconds": sorted(spent)[len(spent) // 2],
         "tables": tables,
     }
+    return {**found, "laws": laws(sizes, case["delta"])} if raw else found
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import statistics
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 BOUNDS = (0.0, 50.0)
 EPSILON, DELTA = 1.0, 1e-6  # of the timings
@@ -17,7 +19,9 @@ MAX_GROUPS, MAX_ROWS_PER_GROUP = 5, 2
 EDGES = tuple(5.0 * number for number in range(11))  # of the histogram
 HIGH = 25.0  # a rate is the share of values above
 MIDDLE = sum(BOUNDS) / 2
-SHORT = 60.0  # a run that takes longer is not repeated
+SHORT = 10.0  # a run that takes longer is not repeated
+RANGE_BINS = 1_024
+RANGES = 10  # drawn of each release
 
 
 def megabytes(field: str, processes: Sequence[int]) -> float:
@@ -37,7 +41,7 @@ def forget_peak(processes: Sequence[int]) -> None:
 
 
 def measured(call: Callable[[], object], processes: Sequence[int] = ()) -> dict[str, object]:
-    """Run a call three times, more often if it is short and once if it is long."""
+    """Run a call three times, seven times if it is short and once if it is long."""
     processes = processes or [os.getpid()]
     forget_peak(processes)
     before = megabytes("VmRSS", processes)
@@ -67,9 +71,10 @@ def example_values() -> list[float]:
 def truth(statistic: str) -> list[float]:
     """Return the true values of a statistic of that column."""
     values = example_values()
-    if statistic == "histogram":
-        places = [min(int(value // 5), 9) for value in values]
-        return [float(places.count(place)) for place in range(10)]
+    if statistic in {"histogram", "ranges"}:
+        bins = RANGE_BINS if statistic == "ranges" else len(EDGES) - 1
+        found = Counter(place_of(value, bins) for value in values)
+        return [float(found[place]) for place in range(bins)]
     total = sum(values)
     found = {
         "count": len(values),
@@ -82,6 +87,43 @@ def truth(statistic: str) -> list[float]:
     return [found[statistic]]
 
 
+def place_of(value: float, bins: int) -> int:
+    """Return the bin of a value, among so many of equal width."""
+    return min(int(value * bins / BOUNDS[1]), bins - 1)
+
+
+def range_edges(bins: int) -> list[float]:
+    """Return the edges of bins of equal width."""
+    return [BOUNDS[1] * k / bins for k in range(bins + 1)]
+
+
+def range_sums(cells: Sequence[float], true: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Add up bins, as released and as they are, over some of all ranges of bins."""
+    for _ in range(RANGES):
+        first, last = sorted(random.sample(range(len(true) + 1), 2))
+        yield math.fsum(cells[first:last]), math.fsum(true[first:last])
+
+
+def of_bins(error: float) -> float:
+    """Return the error of a range, the root mean square over all, of bins with independent noise.
+
+    A range of B bins has (B + 2) / 3 of them on average.
+    """
+    return error * math.sqrt((RANGE_BINS + 2) / 3)
+
+
+def over_ranges(covariance: Any, bias: Any = 0.0) -> float:
+    """Return the error of a range, the root mean square over all, from what bins have."""
+    import numpy as np
+
+    covariance = covariance + bias * np.reshape(bias, (-1, 1))
+    below = np.zeros((len(covariance) + 1,) * 2)
+    below[1:, 1:] = np.cumsum(np.cumsum(covariance, axis=0), axis=1)
+    own = np.diagonal(below)
+    first, last = np.triu_indices(len(own), 1)
+    return math.sqrt(np.mean(own[first] + own[last] - 2 * below[first, last]))
+
+
 def above(value: float) -> bool:
     """Say whether a value counts for the rate."""
     return value > HIGH
@@ -90,6 +132,17 @@ def above(value: float) -> bool:
 def laplace(scale: float) -> float:
     """Return the standard deviation of a Laplace law."""
     return math.sqrt(2) * scale
+
+
+def cut_laplace(scale: float) -> float:
+    """Return the root mean square of Laplace noise that is cut off to the whole number below.
+
+    With j = floor(|x|), that number is j or -(j + 1), either with half of P(j).
+    """
+    ratio = math.exp(-1 / scale)
+    least = math.ceil(800 * scale)  # what is left out is far below a float
+    terms = (ratio**j * (1 - ratio) * (j**2 + (j + 1) ** 2) / 2 for j in range(least))
+    return math.sqrt(math.fsum(terms))
 
 
 def discrete_laplace(scale: float) -> float:
@@ -137,7 +190,7 @@ def found_by(chance: Callable[[int], float]) -> dict[str, float]:
     return {**sizes, "law": chance(sizes["found_50"])}
 
 
-def spread(draws: Iterator[tuple[object, object]], samples: int) -> dict[str, object]:
+def spread(draws: Iterator[tuple[object, object]], samples: float) -> dict[str, object]:
     """Return the root mean square error of (released, true) pairs of numbers, and how many."""
     squares: list[float] = []
     for released, true in draws:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from peers import page_real, words
+from peers import page_better, page_real, words
 from peers.picture import draw
 
 Record = dict[str, Any]
@@ -17,6 +17,7 @@ TITLES = {
     "pipeline_dp": "PipelineDP",
     "diffprivlib": "diffprivlib",
     "smartnoise": "SmartNoise SQL",
+    "tumult": "Tumult Analytics",
 }
 WAYS = {
     ("pandas", "whole"): "pandas, all in memory",
@@ -27,6 +28,15 @@ WAYS = {
     ("dpframe", "dask-cluster"): "dpframe Dask, 2 workers",
     ("opendp", "scan"): "OpenDP scan",
 }
+SECTIONS = {
+    "memory": "In memory",
+    "files": "From files",
+    "accuracy": "Accuracy at equal privacy",
+    "unknown": "Groups that are not known",
+    "margins": "Tables that agree",
+    "quantiles": "Quantiles",
+}
+IDLE = 0.5  # cores: what is less is the system itself
 TASKS = {"row": "each row its own unit", "unit": "units, with caps"}
 
 
@@ -217,7 +227,7 @@ def drawn(results: Results, libraries: Sequence[str]) -> Lines:
     """Say how far draws are off the laws."""
     lines = []
     for library in libraries:
-        made = [r for r in results.of(part="accuracy", library=library) if "error" in r]
+        made = [r for r in results.of(part="accuracy", library=library) if "drawn" in r]
         if made:
             ratios = [r["drawn"] / r["error"] for r in made]
             off = max(abs(ratio - 1) / r["relative"] for ratio, r in zip(ratios, made, strict=True))
@@ -277,11 +287,7 @@ def size(record: Record, ours: Record, field: str) -> str:
 
 def failures(results: Results) -> Lines:
     """Say what ended in an error, and with which."""
-    lines = [
-        f"- {TITLES[r['library']]}: not installed: {r['reason']}"
-        for r in results.of(part="environment")
-        if r["reason"]
-    ]
+    lines = []
     for record in results.records:
         failed = record.get("failed", "")
         if failed and not failed.startswith(("more than", "not installed")):
@@ -309,23 +315,47 @@ def copying(results: Results) -> Lines:
 
 
 def setting_of(results: Results) -> Lines:
-    """Describe machine and versions."""
-    machine = results.one(part="machine")
-    lines = [
-        f"Measured on {machine['date']} with {machine['cores']} cores ({machine['processor']}),"
-        f" {machine['memory_gb']} GB of memory, Python {machine['python']}.",
+    """Describe machines and versions."""
+    rows = []
+    kinds = "part", "processor", "cores", "memory_gb", "python"
+    for part, title in SECTIONS.items():
+        for _, *kind in results.settings(part, *kinds):
+            here = results.of(part=part, **dict(zip(kinds[1:], kind, strict=True)))
+            dates = sorted({r["date"] for r in here})
+            processor, cores, gigabytes, python = map(str, kind)
+            span = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+            other = other_work([r["busy"] for r in here])
+            rows.append([title, span, processor, cores, f"{gigabytes} GB", python, other])
+    head = ["section", "measured", "processor", "cores", "memory", "Python", "other work"]
+    versions = [
+        [TITLES[r["library"]], r["versions"] or f"not installed: {r['reason']}"]
+        for r in results.of(part="environment")
     ]
-    rows = [
-        [TITLES[r["library"]], r["versions"] or r["reason"]] for r in results.of(part="environment")
-    ]
-    return [*lines, *table(["environment of", "versions"], rows)]
+    return [*table(head, rows), *words.MACHINES, *table(["environment of", "versions"], versions)]
+
+
+def other_work(busy: Sequence[float | str | None]) -> str:
+    """Say how many cores other work kept busy before measurements, or what was noted of it."""
+    said = [one for one in busy if isinstance(one, str)]
+    watched = [one for one in busy if isinstance(one, float)]
+    if said or not watched:
+        return said[0] if said else "not noted"
+    return f"up to {max(watched):.1f} cores" if max(watched) >= IDLE else "none"
 
 
 def write(records: Sequence[Record], path: Path) -> None:
     """Write page and picture."""
     results = Results(records)
     image = path.parent / "images" / f"{path.stem}.png"
-    lines = [*words.OPENING, "", *setting_of(results), *words.METHOD]
+    lines = [*words.OPENING, "", *setting_of(results)]
+    lines += [
+        "",
+        "## Where a peer is better",
+        "",
+        *words.BETTER,
+        *page_better.better(results, TITLES),
+    ]
+    lines += ["", "## What was measured", *words.METHOD]
     if results.of(part="memory"):
         draw(records, TITLES, image)
         lines += ["", f"![Time per row against groups](images/{image.name})"]

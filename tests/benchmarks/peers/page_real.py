@@ -27,6 +27,12 @@ WAYS = {
     ("pipeline_dp", "gaussian"): "PipelineDP",
     ("diffprivlib", "each"): "diffprivlib",
 }
+LIBRARIES = {
+    "dpframe": "dpframe",
+    "opendp": "OpenDP",
+    "pipeline_dp": "PipelineDP",
+    "diffprivlib": "diffprivlib",
+}
 COLUMNS = {
     "weight": "Adult, sampling weight",
     "amount": "CDNOW, amount",
@@ -48,7 +54,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
 def reason(record: Record) -> str:
     """Say why there is no number."""
     failed = str(record.get("failed", ""))
-    return failed if failed.startswith("more than") else "failed"
+    return failed if failed.startswith("more than") or not failed else "failed"
 
 
 def margins(records: Sequence[Record]) -> Lines:
@@ -57,14 +63,32 @@ def margins(records: Sequence[Record]) -> Lines:
     for record in records:
         if record["part"] == "margins":
             errors = record.get("errors", {})
-            cells = [digits(errors[order]) if errors else "" for order in ORDERS]
+            laws = record.get("laws", {})
+            cells = [cell(laws.get(order), errors.get(order)) for order in ORDERS]
             spent = f"{digits(record['seconds'])} s" if errors else reason(record)
             name = NAMES[record["library"], record["variant"]]
             rows.append([f"{record['delta']:g}", name, *cells, spent])
     if not rows:
         return ["", "Not measured in this run."]
     head = ["delta", "how", "N", "one-way", "two-way", "time"]
-    return [*words.MARGINS, *table(head, rows), *words.MARGINS_SAY]
+    return [*words.MARGINS, *releases(records, "margins"), *table(head, rows), *words.MARGINS_SAY]
+
+
+def releases(records: Sequence[Record], part: str) -> Lines:
+    """Say how many draws there are."""
+    made: dict[str, set[int]] = {}
+    for record in records:
+        if record["part"] == part and "seconds" in record:
+            made.setdefault(LIBRARIES[record["library"]], set()).add(record["samples"])
+    spans = (f"{name} {'/'.join(map(str, sorted(n)))}" for name, n in made.items())
+    return ["", f"Releases of each: {', '.join(spans)}."]
+
+
+def cell(law: float | None, drawn: float | None) -> str:
+    """Write an error by its law, and else that of draws."""
+    if law is not None:
+        return digits(law)
+    return f"~{digits(drawn)}" if drawn is not None else ""
 
 
 def quantiles(records: Sequence[Record]) -> Lines:
@@ -72,7 +96,7 @@ def quantiles(records: Sequence[Record]) -> Lines:
     made = [record for record in records if record["part"] == "quantiles"]
     if not made:
         return ["", "Not measured in this run."]
-    lines = list(words.QUANTILES)
+    lines = [*words.QUANTILES, *releases(records, "quantiles")]
     ways = list(dict.fromkeys(WAYS[r["library"], r["variant"]] for r in made))
     settings = dict.fromkeys((r["delta"], r["statistic"], r["table"]) for r in made)
     rows = []

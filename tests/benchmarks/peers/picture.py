@@ -19,6 +19,7 @@ STYLES = {
     "pipeline_dp": ("tab:green", "-", "^"),
     "diffprivlib": ("tab:red", "-", "D"),
     "smartnoise": ("tab:purple", "-", "v"),
+    "tumult": ("tab:brown", "-", "P"),
 }
 TITLES = {"row": "each row its own unit", "unit": "units, with caps"}
 

@@ -50,6 +50,14 @@ def by_order(
     return {order: float(np.mean(squares)) for order, squares in errors.items()}
 
 
+def root_of_orders(squares: Mapping[Table, float]) -> dict[str, float]:
+    """Return the root mean square of a cell of each order, from mean squares by table."""
+    found = by_order(
+        {t: np.sqrt(square) for t, square in squares.items()}, dict.fromkeys(squares, 0)
+    )
+    return root_mean([found])
+
+
 def root_mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return root mean squares over releases."""
     return {order: math.sqrt(np.mean([run[order] for run in runs])) for order in runs[0]}

@@ -9,6 +9,11 @@ every library, makes the data, measures and writes this page. How time and memor
 keys, units, queries and entries of the ledger is [on another page](scaling.md).
 """.splitlines()
 
+MACHINES = """
+Times beside other work are too long, and what is "more than" may be less; errors do not depend on
+that.
+""".splitlines()
+
 METHOD = """
 What is timed is a count and a clipped sum of each of K known groups, in one joint release:
 
@@ -41,7 +46,7 @@ assert len(by_rows) == len(by_units) == 10
 - Each library runs in an environment and a process of its own, and all libraries of a setting
   run one after another; what an earlier sitting measured is kept with `--continue`. An empty
   place was not measured. Imports are not timed. A time is the median of seven runs if the first
-  takes up to a second, of three if it takes up to a minute, and else that one run. There is no
+  takes up to a second, of three if it takes up to ten, and else that one run. There is no
   warm-up.
 - Plain pandas is `frame["value"].clip(0, 50)`, and then
   `groupby("key", observed=False)["value"].agg(["size", "sum"])`. It has no noise, no units and no
@@ -85,7 +90,8 @@ ACCURACY = """\
 Columns of 10,000 values in [0, 50], each row its own unit, one row added or removed. The whole
 budget is epsilon 1 with delta 1e-6 or delta 0, shared by 1, 20 or 100 queries of that kind, each
 of them about a column of its own: a count is one of the rows where the column is high, a histogram
-has 10 bins, and its error is that of one bin. The number of rows is private. Errors are the
+has 10 bins, and its error is that of one bin; "ranges" are 1,024 bins, and their error is the root
+mean square over all ranges of bins. The number of rows is private. Errors are the
 standard deviations of the laws that the noise is drawn from, by the scales that a library settles
 on, and not of draws; for a mean to the first order in 1 / rows, at the true mean. Counts of dpframe
 are whole, which adds 1/12 to the variance of Gaussian noise (a 10,000th of the error of 20
@@ -103,11 +109,18 @@ that it documents:
 - diffprivlib: its budget accountant, with all of delta as slack. A mean is a sum over a count,
   because its own mean takes the number of rows as public.
 - SmartNoise SQL: Laplace noise, with the epsilon at which its odometer reaches the budget; with
-  delta 0, equal parts. A mean is its `AVG`.
+  delta 0, equal parts. A mean is its `AVG`. Its counts are cut off to whole numbers.
+- Tumult Analytics: pure noise in equal parts, or zCDP, converted to (epsilon, delta), whichever has
+  the smaller noise. Means and variances are its own; a variance is E(x^2) - (E x)^2, so that values
+  far from zero cost more.
+
+With dpframe and OpenDP, ranges are read off a tree of noisy counts that are made to agree; with the
+others they are sums of bins. diffprivlib cuts bins off at zero, so that sums of small ones are far
+too large; that is in its error. SmartNoise SQL shows only the bins that have rows.
 
 A rate is the share of values above 25, here 29 %. dpframe measures two disjoint counts (`rate`);
-with OpenDP and diffprivlib it is a count over a count, with PipelineDP and SmartNoise SQL the mean
-of a column of 0 and 1. A variance is dpframe's `var`, and PipelineDP's own, which splits epsilon
+with OpenDP and diffprivlib it is a count over a count, with the others the mean of a column of 0
+and 1. A variance is dpframe's `var`, and PipelineDP's own, which splits epsilon
 and delta in three and has no other accountant; OpenDP and diffprivlib read it off the sums of
 (x - 25)^2 and x - 25 and a count, a third of the budget each. By group it is the same: a row is in
 one group alone.
@@ -124,7 +137,8 @@ theirs take the number of rows of each group as public.
 
 DRAWN = """\
 Draws check the laws: the root mean square of released minus true values, over the error stated.
-Numbers of one release of dpframe share noise, so that as many of them say less.
+Numbers of one release of dpframe share noise, and ranges of one release overlap, so that as many of
+them say less.
 
 """.splitlines()
 
@@ -133,6 +147,7 @@ Keys and noisy numbers of units at once, at (1, 1e-6), with one unit in 1, 2, 3 
 many units a group needs to be published with probability 50 % and 95 %, and the standard error of
 its number of units, before it is known to be published. By the laws of the noise and the exact
 thresholds; the law with the smaller threshold is taken. In parentheses: ratio to dpframe.
+Without a delta no group can be found.
 
 - dpframe: `discover`. Noise and threshold T are whole numbers, so that **a group needs one unit
   more** than with OpenDP and PipelineDP for 2 labels, and than with PipelineDP for 3: noise of real
@@ -171,5 +186,13 @@ No two libraries do exactly the same; each was asked for the nearest thing that 
   caps already.
 - SmartNoise SQL: a query with `GROUP BY`, half of epsilon for each column. The groups found in
   the data are printed. With units: at most 10 rows of a unit in all, no cap on groups.
+- Tumult Analytics: Spark with two threads, the rows in its memory, Laplace noise, half of epsilon
+  for each of two queries. With units: the same caps, at random.
 - Plain pandas: no privacy at all.
+""".splitlines()
+
+BETTER = """\
+Read off the numbers below, with all their digits; in parentheses, the ratio to dpframe. Libraries
+do not do the same everywhere: [what differs](#what-differs). Plain pandas has a table of its own.
+
 """.splitlines()

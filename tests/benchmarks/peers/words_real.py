@@ -3,9 +3,9 @@
 MARGINS = """\
 All tables of at most two of eleven attributes of UCI Adult (48,842 rows; 2 to 42 values each, 67
 tables with the number of rows N), each row its own unit, one row added or removed, epsilon 1 with
-delta 1e-6 or 0. Root mean square error of a cell, over releases, every table with the same weight;
-time of one release. OpenDP's `contingency_table` has Gaussian noise through zCDP with delta 1e-6,
-and Laplace noise without it:
+delta 1e-6 or 0. Root mean square error of a cell, every table with the same weight: by the law of
+the noise, and with "~" over releases, where no law is known; time of one release. OpenDP's
+`contingency_table` has Gaussian noise through zCDP with delta 1e-6, and Laplace noise without it:
 
 - "all pairs, no model" measures all two-way tables (`Fixed`) and stops: smaller tables are means of
   what they add up to, by their variances. Its tables do not agree.
@@ -16,11 +16,9 @@ and Laplace noise without it:
 """.splitlines()
 
 MARGINS_SAY = """\
-Few draws say little of N and the one-way tables, whose errors go together. By the laws of the
-noise, with delta, dpframe has 25.8 everywhere, and OpenDP 33.6 in the pairs, 25.1 in the one-way
-tables and 26.1 in N, if a user adds up its pairs in the best way: **OpenDP is 3 % better at one-way
-tables**, and dpframe 23 % in the pairs. With delta 0, dpframe has 65.7, 55.4 and 62.5, and OpenDP
-77.8, 58.1 and 60.3. Nothing that it has published agrees before a model is fitted.
+OpenDP's smaller tables have these errors if a user adds up its pairs in the best way: **with delta,
+OpenDP is 3 % better at one-way tables**, and dpframe 23 % in the pairs; **with delta 0, OpenDP is
+better at the number of rows**. Nothing that it has published agrees before a model is fitted.
 
 Model-based fits (MST, AIM) use that data are sparse: cells are not negative, and a table that
 follows from others is not measured. Where that holds they can have less error than any unbiased
