@@ -41,7 +41,7 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
     }
 )
 _MOST_COLUMNS = 10
-_WIDTH = 88
+_WIDTH = 80
 _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}

@@ -95,7 +95,7 @@ def test_frames_of_all_kinds_say_what_they_are(frame):
 def test_what_is_possible_is_in_lines_that_fit(frame):
     _, possible = repr(frame.dp).split("  possible: ")
     lines = possible.splitlines()
-    assert len(lines) > 1 and max(map(len, lines)) <= 88
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
     assert possible.split() == [f".{name}" for name in sorted(offered(frame.dp))]
 
 
