@@ -38,7 +38,7 @@ _LONG = re.compile(r"[0-9a-f]{32}")  # an identifier, or a digest
 _BREAKS = " overflow-wrap: anywhere; min-width: 9em;"  # so that narrow pages can show it
 _DIGITS = 4
 _MOST_ROWS = 50
-_SHOWN = ["released_at", "name", "what", "mechanism", "part", "epsilon", "mu", "delta"]
+_SHOWN = ["what", "name", "mechanism", "part", "epsilon", "mu", "delta"]
 
 
 def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
@@ -81,13 +81,19 @@ def budget_html(status: Any) -> str:
     ]
     if budget.discovery:
         rows.append(("", f"delta={_down(status.remaining_delta)} for extra deltas"))
-    releases = status.releases.iloc[::-1][_SHOWN]  # the latest first
-    return section(
-        titled("Privacy budget"),
-        bar,
-        pairs(rows),
-        grid(["release_id", *_SHOWN], map(_release, releases.itertuples())),
-    )
+    return section(titled("Privacy budget"), bar, pairs(rows), _releases(status.releases))
+
+
+def _releases(frame: Any) -> str:
+    """Show releases, the latest first, in the columns in which at least one has something."""
+    latest = frame.iloc[::-1]
+    columns = {name: [_text(value) for value in latest[name]] for name in _SHOWN}
+    told = {name: values for name, values in columns.items() if set(values) - {""}}
+    # an identifier is long: beside the time it would leave no room for the others
+    told["released"] = [
+        list(pair) for pair in zip(latest["released_at"], latest.index, strict=True)
+    ]
+    return grid(list(told), zip(*told.values(), strict=True)) if len(latest) else ""
 
 
 def noise_left(status: Any, shown: Callable[[float], str]) -> list[str]:
@@ -120,9 +126,9 @@ def _budget(budget: Any) -> str:
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
 
-def _release(row: Iterable[object]) -> list[object]:
-    """Leave out of a row what there is none of."""
-    return ["" if value is None or value != value else value for value in row]  # noqa: PLR0124
+def _text(value: object) -> object:
+    """Leave out what there is none of."""
+    return "" if value is None or value != value else value  # noqa: PLR0124
 
 
 def declaration_html(declaration: Any) -> str:

@@ -233,16 +233,25 @@ def test_a_budget_is_shown_on_the_safe_side():
 
 
 def test_a_budget_lists_the_latest_releases():
-    (only,) = tables(budget_html(status()))[1][1:]
-    assert only == [
-        *("abc", "2026-01-02", "", "count by zone", "gaussian"),
-        *("0.123451", "", "0.043211", ""),
-    ]
+    header, only = tables(budget_html(status()))[1]
+    assert header == [
+        "what",
+        "mechanism",
+        "part",
+        "mu",
+        "released",
+    ]  # nothing has a name or epsilon
+    assert only == ["count by zone", "gaussian", "0.123451", "0.043211", "2026-01-02\nabc"]
     many = pd.concat([status().releases] * 60).set_axis([f"r{i}" for i in range(60)])
+    many.loc["r3", ["name", "epsilon"]] = ["first", 0.5]
     rows = tables(budget_html(status(releases=many)))[1]
-    assert rows[0][:3] == ["release_id", "released_at", "name"]
-    assert [row[0] for row in rows[1:51]] == [f"r{i}" for i in range(59, 9, -1)]
+    assert rows[0] == ["what", "name", "mechanism", "part", "epsilon", "mu", "released"]
+    assert [row[-1] for row in rows[1:51]] == [f"2026-01-02\nr{i}" for i in range(59, 9, -1)]
     assert rows[51:] == [["and 10 more"]]
+
+
+def test_a_budget_of_which_nothing_is_spent_lists_no_releases():
+    assert len(tables(budget_html(status(releases=status().releases.iloc[:0])))) == 1
 
 
 def test_a_bar_shows_what_is_used():

@@ -113,6 +113,15 @@ def test_weights_name_rows_by_all_their_keys(wide, key):
         released.dp.combine({key: 1})
 
 
+def test_weights_of_one_of_several_columns_are_told_to_choose_it(wide):
+    released = wide.dp.aggregate("g", n=dpf.count(), m=dpf.count(), mu=0.5)
+    key = released.index[0]
+    with pytest.raises(QueryError, match=r"dpf.select\(released, columns=\[...\]\)"):
+        released.dp.combine({key: 1})
+    (estimate,) = released.dp.select(columns=["n"]).dp.combine({key: 1})["estimate"]
+    assert estimate == released.loc[key, "n"]
+
+
 @pytest.mark.parametrize("weight", [10**400, 1j, "1", True, None, math.nan])
 def test_weights_are_finite_numbers(wide, weight):
     with pytest.raises(QueryError, match="weights must be finite"):

@@ -1,6 +1,7 @@
 """What `.dp` shows of itself and of its frame: public facts alone, and what can be done with it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -40,6 +41,9 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
     }
 )
 _MOST_COLUMNS = 10
+_WIDTH = 80
+_POSSIBLE = "  possible: "
+_INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}
 _OF_SUGGESTIONS = {"best"}
 _FOR_PRIVATE = {
@@ -160,7 +164,9 @@ def accessor_text(frame: Frame, names: Iterable[str]) -> str:
     details = {"declared": _of_declared, "released": _of_released}.get(standing, lambda _: [])
     possible = "  ".join(f".{name}" for name in sorted(names))
     lines = [f".dp of {_HEADINGS[standing]}", *details(frame)]
-    return "\n".join([*lines, f"  possible: {possible}"] if possible else lines)
+    if possible:
+        lines.append(fill(possible, _WIDTH, initial_indent=_POSSIBLE, subsequent_indent=_INDENT))
+    return "\n".join(lines)
 
 
 def _of_declared(frame: Frame) -> list[str]:

@@ -149,6 +149,11 @@ def check_part(
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
             f"dpf.{called}(...)}})."
         )
+    if name == "bounds" and not isinstance(query, Query):
+        raise QueryError(
+            f"bounds= goes to each output of {called}: dpf.mean('column', bounds=(low, high)); or "
+            "declare the bounds, for all queries."
+        )
     if not isinstance(query, AggregatePart):
         raise QueryError(
             f"{name}= must be {_KINDS[called]}, got {type(query).__name__}. Several queries by "

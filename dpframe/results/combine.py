@@ -207,7 +207,8 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
     if released.shape[1] != 1 or not isinstance(weights, pd.Series | Mapping):
         raise QueryError(
             f"weights must be a frame by row and column, since {list(released.columns)!r} were "
-            "released; or a series or dict by row, where a single column was."
+            "released; or a series or dict by row, where a single column was. For one of several, "
+            "choose it first: dpf.select(released, columns=[...])."
         )
     if not isinstance(weights, pd.Series):
         rows = _index(released.index, list(weights))

@@ -92,6 +92,13 @@ def test_frames_of_all_kinds_say_what_they_are(frame):
     assert "its certificate cannot be read" in repr(released.dp)
 
 
+def test_what_is_possible_is_in_lines_that_fit(frame):
+    _, possible = repr(frame.dp).split("  possible: ")
+    lines = possible.splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    assert possible.split() == [f".{name}" for name in sorted(offered(frame.dp))]
+
+
 def test_only_some_columns_are_shown():
     frame = pd.DataFrame([range(40)], columns=[f"c{i}" for i in range(40)])
     frame.dp.declare(bounds={f"c{i}": (0, 1) for i in range(40)}, privacy_unit=dpf.EACH_ROW)

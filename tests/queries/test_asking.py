@@ -251,6 +251,10 @@ def test_parts_of_an_aggregate_keep_their_names_and_order():
             r"n= must be dpf.count\(\), dpf.rate\(.*dpf.std\(column\), got str",
         ),
         ({"n": dpf.count}, "got function"),
+        (
+            {"n": dpf.count(), "bounds": {"x": (0, 1)}},
+            r"dpf.mean\('column', bounds=\(low, high\)\)",
+        ),
         ({"n": dpf.histogram("x", [0, 1])}, "got Histogram"),
         ({"n": dpf.aggregate(n=dpf.count())}, "got Aggregate"),
         ({"n": dpf.count(by="day")}, "n= has groups of its own"),
