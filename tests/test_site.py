@@ -131,6 +131,7 @@ def test_every_field_of_a_certificate_is_described(several):
 def test_parts_are_put_where_pages_ask_for_them():
     assert "dpframe verify" in parts.filled("# In a terminal\n\n<!-- made: commands -->\n")
     assert parts.filled("<!-- made: pages nowhere -->") == ""
+    assert parts.filled("<!-- made: listed /nowhere /audit -->").splitlines()[3:-1] == ["/audit"]
     assert parts.filled("`<!-- made: commands -->`") == "`<!-- made: commands -->`"
     entries = parts.pages("reference", "queries").splitlines()[3:-1]
     assert entries[0] == "/reference/queries"

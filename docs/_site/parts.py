@@ -138,7 +138,13 @@ def pages(folder: str, *first: str) -> str:
     """List the pages of a folder but its index: some first, and the others by name."""
     there = sorted(page.stem for page in (DOCS / folder).glob("*.md") if page.stem != "index")
     names = [*(name for name in first if name in there), *(n for n in there if n not in first)]
-    return _toctree([f"/{folder}/{name}" for name in names], ":maxdepth: 1") if names else ""
+    return listed(*(f"/{folder}/{name}" for name in names))
+
+
+def listed(*names: str) -> str:
+    """List those of some pages that there are."""
+    found = [name for name in names if (DOCS / f"{name.lstrip('/')}.md").exists()]
+    return _toctree(found, ":maxdepth: 1") if found else ""
 
 
 def _toctree(entries: Iterable[str], option: str) -> str:
@@ -148,6 +154,7 @@ def _toctree(entries: Iterable[str], option: str) -> str:
 PARTS: dict[str, Callable[..., str]] = {
     "cards": cards,
     "sections": sections,
+    "listed": listed,
     "pages": pages,
     "commands": commands,
     "certificate_schema": certificate_schema,
