@@ -12,6 +12,10 @@ from sphinx.util.docutils import SphinxRole
 import dpframe as dpf
 
 _NAME = re.compile(r"(\.dp\.|dpf\.)?([A-Za-z_][\w.]*)")
+_PANDERA = {  # where its own reference has them
+    "DataFrameModel": "pandera.api.pandas.model.DataFrameModel",
+    "DataFrameSchema": "pandera.api.pandas.container.DataFrameSchema",
+}
 _OUTSIDE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md")
 
 
@@ -31,6 +35,7 @@ class CodeOrLink(SphinxRole):
         if named is None:
             return [code], []
         target = f"DPAccessor.{named[2]}" if named[1] == ".dp." else named[2]
+        target = _PANDERA.get(target.removeprefix("pandera.pandas."), target)
         link = addnodes.pending_xref(
             self.rawtext,
             code,

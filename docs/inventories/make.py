@@ -19,7 +19,7 @@ NAMES = {
         "pandas.read_parquet": "py:function",
     },
     "pandera": {
-        "pandera.api.dataframe.model.DataFrameModel": "py:class",
+        "pandera.api.pandas.model.DataFrameModel": "py:class",
         "pandera.api.pandas.container.DataFrameSchema": "py:class",
     },
 }
