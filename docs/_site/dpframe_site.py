@@ -16,6 +16,7 @@ _PANDERA = {  # where its own reference has them
     "DataFrameModel": "pandera.api.pandas.model.DataFrameModel",
     "DataFrameSchema": "pandera.api.pandas.container.DataFrameSchema",
 }
+_COLUMNS = ("denoised", "errors", "std_error", "units")  # in docstrings, what tables and plots have
 _OUTSIDE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md")
 
 
@@ -31,24 +32,36 @@ class CodeOrLink(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Make a link that is code where there is nothing of the name."""
         code = nodes.literal(self.rawtext, self.text)
-        named = _NAME.fullmatch(self.text)
-        if named is None:
+        target = _target(self.text, str(self.env.ref_context.get("py:class", "")))
+        if target is None:
             return [code], []
-        target = f"DPAccessor.{named[2]}" if named[1] == ".dp." else named[2]
-        target = _PANDERA.get(target.removeprefix("pandera.pandas."), target)
         link = addnodes.pending_xref(
             self.rawtext,
             code,
             refdoc=self.env.docname,
             refdomain="py",
             reftype="obj",
-            reftarget=f"dpframe.{target}" if named[1] else target,
+            reftarget=target,
             refexplicit=False,
             refwarn=False,
         )
         link["py:module"] = self.env.ref_context.get("py:module")
-        link["py:class"] = self.env.ref_context.get("py:class")
         return [link], []
+
+
+def _target(text: str, owner: str) -> str | None:
+    """Say what a text in the docstring of a class, or of none, may be the name of."""
+    named = _NAME.fullmatch(text)
+    if named is None or text in _COLUMNS:
+        return None
+    start, name = named.groups()
+    if start == ".dp.":
+        return f"dpframe.DPAccessor.{name}"
+    if start == "dpf.":
+        return f"dpframe.{name}"
+    if hasattr(getattr(dpf, owner, None), name):
+        return f"dpframe.{owner}.{name}"
+    return _PANDERA.get(name.removeprefix("pandera.pandas."), name)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
