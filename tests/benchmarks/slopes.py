@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compare import child, machine
+from compare import child
+from peers import machines
 from slopes_axes import AXES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace, kept: Path, done: set[tuple[object, ...]]) 
 
 def described() -> str:
     """Say when and on what it was measured."""
-    here = machine()
+    here = machines.described()
     return (
         f"on {here['date']} with {here['cores']} cores ({here['processor']}), "
         f"{here['memory_gb']} GB of memory, Python {here['python']}"

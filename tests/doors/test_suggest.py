@@ -1,5 +1,6 @@
 """Suggested caps: what is charged, what is refused, and what comes out, whatever the data hold."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -137,7 +138,7 @@ def test_what_is_asked_later_may_be_sums_histograms_units_and_several():
         found = frame.dp.suggest_caps(query=query, largest=4, epsilon=1)
         dpf.verify(found)
         assert np.isfinite(found.to_numpy()).all() and (found["noise"] > 0).all()
-        frame.dp.release(type(query)(**{**vars(query), "limits": limits(found.dp.best)}), epsilon=1)
+        frame.dp.release(replace(query, limits=limits(found.dp.best)), epsilon=1)
 
 
 def limits(best):
