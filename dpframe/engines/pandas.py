@@ -20,7 +20,7 @@ from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["PandasEngine", "labels_of", "totals_of"]
 
-_BLOCK = 1 << 16  # rows; what is made of a block stays in the processor's cache
+_BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
 _LARGE_BLOCK = 1 << 20
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
 

@@ -27,8 +27,8 @@ from dpframe.queries.tasks import Sizes
 __all__ = ["Units", "unit_codes"]
 
 _BLOCK = 1 << 16
-_GROUP = 1 << 18  # rows of a group, about
-_MOST_PARTS = 16  # that are dealt out on their own
+_GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often
+_MOST_PARTS = 8  # that are dealt out on their own
 _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
@@ -53,7 +53,7 @@ class Units:
         self._length = len(column)
         self._threads = threads
         self._rows: list[slice | np.ndarray] = [slice(None)]
-        if len(column) <= 2 * _GROUP:
+        if len(column) <= _GROUP:
             self._codes = [unit_codes(column)]
             return
         deal = _dealer(column, max(len(column) // _GROUP, _FEWEST), threads)
