@@ -1,5 +1,6 @@
 """A progress bar for what takes long, where there is something to draw one."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -75,7 +76,9 @@ def _bar(description: str, total: int, *, at_once: bool) -> Any:
     # disable=None: no bar but in a terminal or a notebook
     when = {"disable": False} if at_once else {"disable": None, "delay": DELAY}
     try:
-        from tqdm.auto import tqdm  # optional
+        with warnings.catch_warnings():  # of tqdm, about notebooks that cannot draw widgets
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm  # optional
 
         return tqdm(desc=description, total=total, **options, **when)
     except Exception:  # not installed, or nowhere to draw

@@ -2,6 +2,8 @@
 
 import pickle
 import sys
+import types
+import warnings
 
 import pandas as pd
 import pytest
@@ -82,6 +84,19 @@ def test_a_bar_that_breaks_stops_nothing(monkeypatch):
     assert list(show_progress([5, 7], "doing", 2, shown=True)) == [5, 7]
     monkeypatch.setattr("tqdm.auto.tqdm", lambda **_: Broken().update())
     assert list(show_progress([5, 7], "doing", 2, shown=True)) == [5, 7]
+
+
+def test_a_notebook_that_draws_no_widgets_is_not_warned_about(monkeypatch):
+    class Complaining(types.ModuleType):
+        def __getattr__(self, name):
+            warnings.warn(f"IProgress not found, {name}", stacklevel=2)
+            return lambda **_: None
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", Complaining("tqdm.auto"))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert list(show_progress([5, 7], "doing", 2)) == [5, 7]
+    assert not warned
 
 
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "who", "max_rows": 3}])
