@@ -221,6 +221,7 @@ def test_every_call_names_what_it_needs(name):
     [
         ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
         ("percents", r"Did you mean dpf\.percent\?"),
+        ("median", r"dpf\.quantile\(column, 0\.5\); \.dp\.median"),
         ("zzzz", r"^dpframe has no 'zzzz'\.$"),
     ],
 )

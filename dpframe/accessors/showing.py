@@ -224,6 +224,10 @@ def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
     close = nearest(name, known)
     if name.startswith("read_") and hasattr(pd, name):
         hint = f" Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
+    elif name == "median":
+        hint = (
+            " A median is dpf.quantile(column, 0.5); .dp.median(column, ...) releases it at once."
+        )
     else:
         hint = "" if close is None else f" Did you mean dpf.{close}?"
     return _nameless(f"dpframe has no {name!r}.{hint}")

@@ -227,14 +227,13 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
     if mechanism != "auto":
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None
-    kinds = {
-        LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law
+    norms = {  # shares of noise that costs in one norm add up, whatever the law
+        (LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law).norm
         for entry in (() if ledger is None else ledger.glance().entries)
         if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
     }
-    if not kinds:
-        return [name for name, how in MECHANISMS.items() if how.automatic]
-    return [name for name, how in MECHANISMS.items() if how.automatic and how.law in kinds]
+    every = [name for name, how in MECHANISMS.items() if how.automatic]
+    return [name for name in every if not norms or MECHANISMS[name].law.norm in norms]
 
 
 def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:

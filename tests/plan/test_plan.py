@@ -219,6 +219,20 @@ def test_shares_stay_with_the_kind_already_spent_by_share(first, share):
     assert plan(dpf.count(), "auto", declaration, epsilon=1).mechanism == "laplace"
 
 
+def test_after_a_box_shares_are_of_whatever_pure_noise_is_best():
+    declaration = declared(Budget(1, 1e-6))
+    several = dpf.aggregate(n=dpf.count(), s=dpf.sum("k"), t=dpf.sum("x"))
+    first = plan(several, "auto", declaration, share=0.5)
+    assert first.mechanism == "box"
+    charge(declaration, first)
+    assert plan(dpf.count(), "auto", declaration, share=0.25).mechanism == "laplace"
+    charge(declaration, plan(dpf.count(), "auto", declaration, share=0.25))
+    last = plan(several, "auto", declaration, share=0.25)
+    assert last.mechanism == "box"
+    charge(declaration, last)
+    assert declaration.ledger.status().spent.epsilon == 1  # shares of both add up
+
+
 @pytest.mark.parametrize(
     ("mechanism", "query", "spend", "way"),
     [
