@@ -16,13 +16,13 @@ import numpy as np
 
 __all__ = ["BLOCK", "ROWS", "lend"]
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Draws of a block: many enough for few calls, few enough for the processor's cache."""
 
 ROWS = 4
 """Of a room: as many arrays of 64-bit numbers are needed at once."""
 
-_MOST = 4  # rooms of a megabyte that are kept
+_MOST = 4  # rooms of two megabytes that are kept
 _shelf: deque[np.ndarray] = deque(maxlen=_MOST)
 
 
