@@ -34,7 +34,7 @@ def spread(heights: list[float], gap: float = GAP) -> list[float]:
 
 def size_text(value: float, _: object = None) -> str:
     """Write a power of ten."""
-    for least, name in ((1e6, " million"), (1e3, ",000")):
+    for least, name in ((1e6, " M"), (1e3, ",000")):
         if value >= least:
             return f"{value / least:,.0f}{name}"
     return f"{value:g}"
