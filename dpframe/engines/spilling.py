@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.engines.capping import ordered
+from dpframe.engines.narrow import narrowed
 
 try:
     import pyarrow as pa
@@ -46,23 +47,49 @@ def split_tables(
     """
     with tempfile.TemporaryDirectory(prefix="dpframe-", dir=folder) as made:
         files = [Path(made, f"{bucket}.arrow") for bucket in range(count)]
-        _write(parts, files)
-        yield _read(files)
+        schema = _write(parts, files)
+        yield _read(files, schema)
 
 
-def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> None:
-    """Write the rows of every bucket to its file."""
+class _Writer:
+    """Writes rows to a file, as streams of which each has its own types of integers."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
+        self._stream: Any = None
+        self._schema: Any = None
+
+    def write(self, rows: Any) -> None:
+        """Write rows after those that are there."""
+        if rows.schema != self._schema:
+            self.end()
+            self._stream, self._schema = ipc.new_stream(self._sink, rows.schema), rows.schema
+        self._stream.write_table(rows)
+
+    def end(self) -> None:
+        """End the stream."""
+        if self._stream is not None:
+            self._stream.close()
+
+
+def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
+    """Write the rows of every bucket to its file, and return the types that their columns had."""
+    schema = None
     with ExitStack() as stack:
-        writers: dict[int, Any] = {}
+        writers: dict[int, _Writer] = {}
         for table, buckets in parts:
+            schema = pa.schema([(field.name, _decoded_type(field.type)) for field in table.schema])
             rows, bounds = _in_order(buckets, len(files))
             sorted_rows = _taken(table, rows)
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 if bucket not in writers:
                     sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
-                    writers[bucket] = stack.enter_context(ipc.new_stream(sink, sorted_rows.schema))
+                    writers[bucket] = _Writer(sink)
                 start, stop = bounds[bucket : bucket + 2].tolist()
-                writers[bucket].write_table(sorted_rows.slice(start, stop - start))
+                writers[bucket].write(sorted_rows.slice(start, stop - start))
+        for writer in writers.values():
+            writer.end()
+    return schema
 
 
 def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -75,18 +102,25 @@ def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _taken(table: Any, rows: np.ndarray) -> Any:
     """Take rows of a table; column by column, for the sake of memory."""
     places = pa.array(rows)
-    columns = [_decoded(column).take(places) for column in table.columns]
+    columns = [narrowed(_decoded(column)).take(places) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
-def _read(files: list[Path]) -> Iterator[Any]:
+def _read(files: list[Path], schema: Any) -> Iterator[Any]:
     """Read the buckets; a file is deleted as soon as it is read, to free the disk."""
     for file in files:
         if file.exists():
-            with pa.OSFile(str(file)) as source, ipc.open_stream(source) as reader:
-                table = reader.read_all()
+            with pa.OSFile(str(file)) as source:
+                tables = list(_streams(source, schema))
             file.unlink()
-            yield table
+            yield pa.concat_tables(tables)
+
+
+def _streams(source: Any, schema: Any) -> Iterator[Any]:
+    """Read the streams of a file."""
+    while source.tell() < source.size():
+        with ipc.open_stream(source) as reader:
+            yield reader.read_all().cast(schema)
 
 
 def _decoded(column: Any) -> Any:
@@ -94,7 +128,11 @@ def _decoded(column: Any) -> Any:
 
     Several pieces take much longer to take rows of.
     """
-    if pa.types.is_dictionary(column.type):
-        kind = column.type.value_type
-        column = column.cast(_WIDE.get(kind, kind))
-    return column.combine_chunks()
+    return column.cast(_decoded_type(column.type)).combine_chunks()
+
+
+def _decoded_type(kind: Any) -> Any:
+    """Return the type of a decoded column."""
+    if not pa.types.is_dictionary(kind):
+        return kind
+    return _WIDE.get(kind.value_type, kind.value_type)

@@ -4,6 +4,7 @@ Run with `python tests/benchmarks/lagging.py [ROW ...]` on an idle machine.
 """
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -193,6 +194,7 @@ def files() -> Iterator[Line]:
     with TemporaryDirectory() as made:
         folder = Path(made) / "rows"
         peer("peer_data.py", folder, FILED_ROWS, KEYS)
+        os.sync()  # or the disk is still busy with them
         case = {"part": "files", "variant": "scan", "task": "unit", "keys": KEYS}
         asked = json.dumps({**case, "folder": str(folder)})
         # each is the median of three

@@ -55,10 +55,10 @@ def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted
     seen = []
     read = spilling._read
 
-    def spied(files):
+    def spied(files, schema):
         (folder,) = (tmp_path / "spill").iterdir()
         seen.append((folder.stat().st_mode & 0o777, len(list(folder.iterdir()))))
-        yield from read(files)
+        yield from read(files, schema)
         seen.append(len(list(folder.iterdir())))
 
     with mock.patch.object(spilling, "_read", spied):
