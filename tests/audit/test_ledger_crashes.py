@@ -34,6 +34,7 @@ WHOLE = settled(ONE).pots[1].limit
 SPENT = Fraction(1, 10**14)  # mu^2 of each release
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed
+LONGEST_WATCHED = 0.2  # where threads of a process wait for each other
 KILLS_PER_LEDGER = 100  # a longer ledger takes longer to check
 
 kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
@@ -155,6 +156,7 @@ def check(path: Path, killed: int) -> int:
 @pytest.mark.parametrize("act", [spend, release])
 def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
     source, told = random.Random(9), 0
+    longest = LONGEST_WATCHED if way is watched else LONGEST
     for start in range(0, kills, KILLS_PER_LEDGER):
         folder = tmp_path / str(start)
         folder.mkdir()
@@ -165,7 +167,7 @@ def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way
         workers = [Worker(path, act, way) for _ in range(ALIVE)]
         try:
             for killed in range(1, min(KILLS_PER_LEDGER, kills - start) + 1):
-                time.sleep(source.random() * LONGEST)
+                time.sleep(source.random() * longest)
                 victim = source.randrange(ALIVE)
                 assert workers[victim].kill() == -signal.SIGKILL
                 found = check(path, killed)
