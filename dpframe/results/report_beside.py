@@ -8,9 +8,12 @@ import pandas as pd
 from dpframe.results.beside import ENDS, PERCENT, followers
 from dpframe.results.promise import Certificate
 from dpframe.results.record_added import IntervalsStep, PercentStep
+from dpframe.results.record_quantiles import QuantilesStep
 from dpframe.results.record_steps import RenameStep, StepPart
 
 __all__ = ["Beside", "published_beside"]
+
+_WITH_ENDS = IntervalsStep | QuantilesStep
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
             within = "" if step.by is None else f" by {', '.join(step.by)}"
             said = f"of the total{within}", f"{100 * step.level:g} %"
             percent[at] = [there[suffix] for suffix in wanted], said
-    found = next((step for step in certificate.steps if isinstance(step, IntervalsStep)), None)
+    with_ends = (step for step in certificate.steps if isinstance(step, _WITH_ENDS))
+    found = next(with_ends, None)
     if found is None:
         return Beside({}, "", percent)
     at_once = ", all at once," if found.simultaneous else ""

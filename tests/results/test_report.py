@@ -20,6 +20,7 @@ from dpframe.errors import (
     QueryError,
 )
 from dpframe.privacy.odds import Guarantee
+from dpframe.results import report_tables
 
 HOSTILE = "<script>alert(1)</script>"
 TURNED = "\u202eturned"
@@ -352,6 +353,17 @@ def test_each_of_several_releases_is_shown_with_its_promise():
     spoiled = both + 0.5
     spoiled.attrs = both.attrs
     assert "is not what its certificate was given for" in dpf.report(spoiled)
+
+
+def test_quantiles_that_were_read_off_are_shown_once_with_their_own_intervals():
+    fares = pd.DataFrame({"zone": ["A", "B"] * 50, "fare": np.arange(100.0)})
+    how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    asked = dpf.ranges("fare", 10, by="zone", keys=["A", "B"], bounds=(0, 100))
+    found = dpf.release(fares, asked, **how).dp.quantile([0.25, 0.5], level=0.9)
+    (view,) = report_tables.tables_of("", found, None, 0.95, shares=False)
+    assert [(column.name, column.intervals) for column in view.columns] == [("fare", "90 %")]
+    (cell,) = view.rows[0].cells
+    assert f"{found['fare_low'].iloc[0]:.3g}"[:3] in cell.interval
 
 
 def test_ranges_and_selected_quantiles_are_described_as_such():
