@@ -120,7 +120,14 @@ def _streams(source: Any, schema: Any) -> Iterator[Any]:
     """Read the streams of a file."""
     while source.tell() < source.size():
         with ipc.open_stream(source) as reader:
-            yield reader.read_all().cast(schema)
+            yield _widened(reader.read_all(), schema)
+
+
+def _widened(table: Any, schema: Any) -> Any:
+    """Give integers the types that they had; others were written as they are."""
+    typed = zip(table.columns, schema.types, strict=True)
+    columns = [one.cast(kind) if pa.types.is_integer(kind) else one for one, kind in typed]
+    return pa.table(columns, names=schema.names)
 
 
 def _decoded(column: Any) -> Any:
@@ -128,7 +135,9 @@ def _decoded(column: Any) -> Any:
 
     Several pieces take much longer to take rows of.
     """
-    return column.cast(_decoded_type(column.type)).combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(_decoded_type(column.type))
+    return column.combine_chunks()
 
 
 def _decoded_type(kind: Any) -> Any:
