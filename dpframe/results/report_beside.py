@@ -63,8 +63,7 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
             within = "" if step.by is None else f" by {', '.join(step.by)}"
             said = f"of the total{within}", f"{100 * step.level:g} %"
             percent[at] = [there[suffix] for suffix in wanted], said
-    with_ends = (step for step in certificate.steps if isinstance(step, _WITH_ENDS))
-    found = next(with_ends, None)
+    found = next((step for step in certificate.steps if isinstance(step, _WITH_ENDS)), None)
     if found is None:
         return Beside({}, "", percent)
     at_once = ", all at once," if found.simultaneous else ""

@@ -222,5 +222,7 @@ def test_the_widest_bounds_do_not_leave_the_range_of_floats():
     query = dpf.mean("x", "g", keys=range(30), bounds=(-1e100, 1e100))
     made = dpf.release(frame, query, epsilon=0.1, privacy_unit=dpf.EACH_ROW, denoise="auto")
     assert made["x_denoised"].abs().max() <= 1e100
-    # a group whose noise puts it on a bound may stay there
-    assert dpf.verify(made).steps[0].chosen["moved"] >= 20
+    moved = dpf.verify(made).steps[0].chosen["moved"]
+    assert moved == (made["x_denoised"] != made["x"]).sum()
+    # a group whose noise puts it on a bound may stay there: one or two of 30 did in 12 of 400 runs
+    assert moved >= 20
