@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, TemporaryError
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
+from dpframe.ledger.failures import NO_ROOM
 from dpframe.results.csv_files import sidecar_of, write_csv
 from dpframe.results.to_parquet import write_parquet
 
@@ -81,6 +82,8 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
     ------
     PlanFileError
         If one cannot be written.
+    TemporaryError
+        If the disk has no room for it.
     """
     for name, path in _places(job):
         try:
@@ -88,7 +91,10 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
                 WRITERS[path.suffix.lower()](frames[name], folder / path.name)
         except (DPFrameError, OSError) as error:
             why = _why_not(frames[name], path, error)
-            raise _section(job, name).error(f"{path} cannot be written: {why}", "files") from None
+            wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise TemporaryError(str(wrong)) from None
+            raise wrong from None
 
 
 def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
@@ -164,7 +170,7 @@ def rescued(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
             for number, (name, frame) in enumerate(frames.items(), start=1):
                 suffix = job.files[name][0].suffix.lower()
                 WRITERS[suffix](frame, folder / f"{number}-{_plain(name)}{suffix}")
-        except Exception:  # the next place may be better
+        except (Exception, KeyboardInterrupt):  # the next place may be better
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
         else:
