@@ -4,11 +4,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 
+from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DPFrameError, TemporaryError
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
@@ -87,7 +87,7 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
     """
     for name, path in _places(job):
         try:
-            with _folder_in(path.parent if here else Path(tempfile.gettempdir())) as folder:
+            with temporary_folder(".dpframe-trial-", path.parent if here else None) as folder:
                 WRITERS[path.suffix.lower()](frames[name], folder / path.name)
         except (DPFrameError, OSError) as error:
             why = _why_not(frames[name], path, error)
@@ -141,9 +141,12 @@ def write_all(
 
 
 def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
-    with _folder_in(path.parent) as folder:
-        WRITERS[path.suffix.lower()](frame, folder / path.name)
-        for made in sorted(folder.iterdir(), reverse=True):  # a certificate before its table
+    # a process that is killed leaves it, for it may hold what was paid for
+    with tempfile.TemporaryDirectory(
+        prefix=".dpframe-", dir=path.parent, ignore_cleanup_errors=True
+    ) as folder:
+        WRITERS[path.suffix.lower()](frame, Path(folder, path.name))
+        for made in sorted(Path(folder).iterdir(), reverse=True):  # a certificate before its table
             place = path.parent / made.name
             if place.exists() and not overwrite:
                 raise FileExistsError(f"{place} was made by something else meanwhile")
@@ -196,10 +199,3 @@ def _section(job: Job, name: str) -> Section:
     """Return the table that says where a release is written to."""
     section = job.plan.section("queries").section(job.asked_by[name])
     return section if "files" in section.table else job.plan.section("release")
-
-
-@contextmanager
-def _folder_in(place: Path) -> Iterator[Path]:
-    """Make a folder for files that are to be moved, and remove it."""
-    with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=place) as folder:
-        yield Path(folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -190,7 +191,8 @@ def _tables(done: Done) -> dict[str, object]:
 
 
 def _job(given: argparse.Namespace, path: Path) -> Job:
-    """Read a plan with what the command line says in its place."""
+    """Read a plan with what the command line says in its place; first of all, tidy up."""
+    remove_leftovers()
     if not path.is_file():
         raise FileNotFoundError("there is no such file, or it is none.")
     overrides = Overrides(

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -17,6 +16,7 @@ from dpframe.declaration.kept import kept_declaration
 from dpframe.doors.declare import declare
 from dpframe.doors.release import release
 from dpframe.engines import Frame
+from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -139,6 +139,8 @@ def preview_job(
     DPFrameError
         What `release` raises.
     """
+    for folder in {path.parent for paths in job.files.values() for path in paths}:
+        remove_leftovers(folder)
     labels = job.data.labels() if with_data else _named(job)
     _check_columns(job, labels)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
@@ -291,8 +293,8 @@ def _ledger_now(job: Job, *, here: bool) -> Ledger:
         return Ledger(budget=job.budget)
     if here:
         return rehearsed(_opened_ledger(job, job.ledger))
-    with TemporaryDirectory(prefix="dpframe-") as folder:
-        copy = Path(folder) / "copy.ledger"
+    with temporary_folder("dpframe-ledger-") as folder:
+        copy = folder / "copy.ledger"
         if job.ledger.is_file():
             shutil.copyfile(job.ledger, copy)
         return rehearsed(_opened_ledger(job, copy))

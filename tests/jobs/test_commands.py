@@ -172,35 +172,6 @@ def test_releases_that_cannot_be_written_are_saved(plan, capsys, monkeypatch):
         dpf.verify(dpf.read_csv(path), ledger=ledger)
 
 
-def test_releases_that_can_be_written_nowhere_are_printed(plan, capsys, monkeypatch):
-    from dpframe.jobs import outputs
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(outputs.os, "replace", full)
-    monkeypatch.setattr(outputs.tempfile, "mkdtemp", full)
-    monkeypatch.setattr(outputs.tempfile.TemporaryDirectory, "__init__", trial_only(outputs))
-    assert run("release", plan, "--json") == LEFT_OVER
-    facts = json.loads(capsys.readouterr().out)
-    assert set(facts["tables"]) == {"by_zone", "fares"}
-    assert facts["tables"]["fares"]["csv"].count("\n") == 11
-
-
-def trial_only(outputs):
-    """Let folders be made as if nothing had happened; `mkdtemp` is what fails."""
-    import os
-    import uuid
-
-    def made(self, prefix, dir):
-        self.name = f"{dir}/{prefix}{uuid.uuid4().hex}"
-        os.mkdir(self.name)
-        self._finalizer = outputs.shutil.rmtree
-        self.cleanup = lambda: outputs.shutil.rmtree(self.name)
-
-    return made
-
-
 def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkeypatch):
     from dpframe.jobs import outputs
 
