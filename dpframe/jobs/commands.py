@@ -159,7 +159,7 @@ def _path(text: str) -> Path:
 
 def _setting(text: str) -> tuple[str, str]:
     name, equal, value = text.partition("=")
-    if not equal or not name.isidentifier():
+    if not (equal and value and name.isidentifier()):
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     return name, value
 

@@ -245,7 +245,7 @@ def test_a_ledger_is_made_once(tmp_path, capsys):
     assert dpf.Ledger(path).budget == BUDGET
 
 
-@pytest.mark.parametrize("setting", ["month", "=3", "a b=3", "1=2"])
+@pytest.mark.parametrize("setting", ["month", "=3", "a b=3", "1=2", "month="])
 def test_settings_have_a_name_and_a_value(plan, capsys, setting):
     with pytest.raises(SystemExit) as stopped:
         main(["release", str(plan), "--set", setting])
