@@ -91,12 +91,19 @@ def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):
     assert len(list(tmp_path.glob("dpframe-released-*/*.csv"))) == 2
 
 
-def test_signals_that_are_ignored_stay_so(heard):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+@each_signal
+@pytest.mark.usefixtures("heard")
+def test_signals_that_are_ignored_stay_so(tmp_path, sent):
+    """As `nohup` has it for SIGHUP."""
+    number = sent[0]
+    signal.signal(number, signal.SIG_IGN)
     with stoppable() as stops:
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
     assert stops.number is None
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    assert signal.getsignal(number) is signal.SIG_IGN
+    plan = planned(tmp_path)
+    line = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(line, leaving=True) == SOUND
 
 
 def test_what_waits_does_so_only_within(heard):
