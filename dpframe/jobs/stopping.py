@@ -2,7 +2,7 @@
 
 A scheduler ends a job with SIGTERM, a terminal that is closed with SIGHUP, a limit on time with
 SIGXCPU; by these Python would leave without removing anything. Here they are raised as Ctrl-C is.
-Others, such as SIGQUIT, end the process at once.
+Others, such as SIGQUIT and SIGALRM, end the process at once.
 """
 
 import math

@@ -13,12 +13,14 @@ import time
 from collections import Counter
 
 import pytest
+from support.interrupting import Traced, places
 from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe import __main__ as process
 from dpframe.engines import parquet
 from dpframe.jobs import planned as jobs
+from dpframe.jobs.commands import main
 
 pytestmark = [
     pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no such outputs"),
@@ -153,6 +155,49 @@ def test_exit_codes_agree_with_the_ledger(folder, runs):
     if runs > 100:  # all that can happen did
         assert {before for _, before in seen} == {(False, False), (True, False), (True, True)}
         assert {DONE, LOST, 129, 130, 143, 152, -signal.SIGKILL} <= {code for code, _ in seen}
+
+
+class Signaled(Traced):
+    """Sends Ctrl-C at a step, in place of raising what it does."""
+
+    def stop(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "outputs"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("planned", "running", "stopping", "terminal"))
+
+
+@pytest.mark.parametrize("part", [10, pytest.param(1000, marks=pytest.mark.audit)])
+def test_a_signal_at_any_step_denies_no_spend(tmp_path, monkeypatch, capsys, part):
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
+    plan = planned(tmp_path, ('share = "1/12"', "rho = 1e-6"))
+    data = ("--data", str(plan.parent / "trips-2024-03.csv"), "--quiet")
+    before = {name: signal.getsignal(getattr(signal, name)) for name in STOPS[:-1]}
+
+    def run(month):
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return main(["release", str(plan), "--set", f"month={month}", *data], leaving=True)
+
+    try:
+        passed = places(lambda: run("first"), CODE)
+        steps = random.Random(12).sample(passed, min(part, len(passed)))
+        codes = Counter()
+        for number, place in enumerate(steps):
+            month = f"m{number}"
+            found = []
+            try:
+                Signaled(CODE, place).run(lambda month=month, found=found: found.append(run(month)))
+            except KeyboardInterrupt:  # before the command took over, or after it was over
+                found.append(130)
+            check(found[0], *state(plan, month))
+            codes[found[0]] += 1
+        assert codes[130] > 0
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL"])
