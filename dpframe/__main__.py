@@ -2,9 +2,20 @@
 
 import sys
 
-from dpframe.jobs.commands import main
+from dpframe.jobs import commands
+from dpframe.jobs.terminal import let_go, reserve_streams
 
 __all__ = ["main"]
+
+
+def main() -> int:
+    """Run a command as the whole of a process; nothing that comes later changes its exit code."""
+    reserve_streams()
+    try:
+        return commands.main(leaving=True)
+    finally:
+        let_go()
+
 
 if __name__ == "__main__":
     sys.exit(main())

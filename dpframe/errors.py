@@ -13,12 +13,15 @@ __all__ = [
     "DPFrameError",
     "DPFrameWarning",
     "DeclarationError",
+    "LedgerAlteredError",
     "LedgerBusyError",
+    "LedgerDiskError",
     "LedgerError",
     "NoSuchNameError",
     "PlanFileError",
     "QueryError",
     "ReleaseError",
+    "TemporaryError",
     "UnknownColumnError",
     "UnreadableCertificateError",
 ]
@@ -75,12 +78,24 @@ class AlreadyReleasedError(DPFrameError, ValueError):
     """The ledger has a release of this name, or identifier, already; nothing was charged."""
 
 
+class TemporaryError(DPFrameError):
+    """What is needed cannot be used now; nothing was drawn or charged: it may be asked again."""
+
+
 class LedgerError(DPFrameError, ValueError):
     """A ledger's file cannot be used, or is not as it was left; nothing was drawn."""
 
 
-class LedgerBusyError(LedgerError):
-    """Others have kept a ledger's file for long; nothing was drawn, and it may be asked again."""
+class LedgerAlteredError(LedgerError):
+    """A ledger's file is damaged, or was changed by other means than a charge."""
+
+
+class LedgerBusyError(LedgerError, TemporaryError):
+    """Others have kept a ledger's file for long."""
+
+
+class LedgerDiskError(LedgerError, TemporaryError):
+    """The disk of a ledger has no room, or fails."""
 
 
 class PlanFileError(DPFrameError, ValueError):

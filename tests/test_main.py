@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
+from dpframe.jobs.terminal import ALTERED, LATER, SOUND, UNREADABLE
 from dpframe.ledger import locks
 
 HOLD = """
@@ -333,7 +333,7 @@ def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, comma
     holding = [sys.executable, "-c", HOLD, str(ledger.path)]
     with subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline().strip() == b"held"
-        assert main([command, str(file), *more]) == UNREADABLE
+        assert main([command, str(file), *more]) == LATER
         other.stdin.close()
     out, err = capsys.readouterr()
     assert out == ""

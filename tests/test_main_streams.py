@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.jobs.commands import COMMANDS, Command, main
-from dpframe.jobs.terminal import INTERRUPTED, SOUND, UNREADABLE
+from dpframe.jobs.terminal import SOUND, UNREADABLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 
@@ -52,7 +52,7 @@ def test_an_interrupt_is_one_line(folder, capsys, monkeypatch):
     monkeypatch.setitem(COMMANDS, "ledger", Command("", wait, COMMANDS["ledger"].options))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert main(["ledger", str(folder / "good.ledger")]) == INTERRUPTED
+        assert main(["ledger", str(folder / "good.ledger")]) == 130
     finally:
         signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == "interrupted\n"

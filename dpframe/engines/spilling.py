@@ -1,6 +1,5 @@
 """Tables too large for memory, split into buckets in temporary files."""
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from dpframe.engines.capping import ordered
 from dpframe.engines.narrow import narrowed
+from dpframe.engines.temporary import remove_leftovers, temporary_folder
 
 try:
     import pyarrow as pa
@@ -38,15 +38,17 @@ def split_tables(
         Number of buckets. As many files are open at once.
     folder
         Where the temporary folder is made, which only its owner may open; `None`: where the
-        system keeps such. It is deleted with all it holds on leaving the context.
+        system keeps such. It is deleted with all it holds on leaving the context; if the process
+        is killed, when the next table is split.
 
     Yields
     ------
     Iterator of pyarrow.Table
         The rows of every bucket that has some, in the order they came in. Dictionaries are decoded.
     """
-    with tempfile.TemporaryDirectory(prefix="dpframe-", dir=folder) as made:
-        files = [Path(made, f"{bucket}.arrow") for bucket in range(count)]
+    remove_leftovers(folder)
+    with temporary_folder("dpframe-rows-", folder) as made:
+        files = [made / f"{bucket}.arrow" for bucket in range(count)]
         schema = _write(parts, files)
         yield _read(files, schema)
 

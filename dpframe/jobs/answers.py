@@ -14,14 +14,15 @@ from dpframe.errors import (
     BudgetExceededError,
     CertificateError,
     DPFrameError,
-    LedgerBusyError,
-    LedgerError,
+    LedgerAlteredError,
     ReleaseError,
+    TemporaryError,
     UnreadableCertificateError,
 )
 from dpframe.jobs.terminal import (
     ALTERED,
     DONE_BEFORE,
+    LATER,
     LEFT_OVER,
     SOUND,
     TOO_MUCH,
@@ -29,17 +30,18 @@ from dpframe.jobs.terminal import (
     one_line,
     say,
 )
+from dpframe.ledger.failures import NO_ROOM
 
 __all__ = ["Answer", "answered", "told"]
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (UnreadableCertificateError, UNREADABLE),
-    (LedgerBusyError, UNREADABLE),
+    (TemporaryError, LATER),
     (BudgetExceededError, TOO_MUCH),
     (AlreadyReleasedError, DONE_BEFORE),
     (ReleaseError, LEFT_OVER),
     (CertificateError, ALTERED),
-    (LedgerError, ALTERED),
+    (LedgerAlteredError, ALTERED),
     (DPFrameError, UNREADABLE),
 )
 
@@ -60,6 +62,8 @@ class Answer:
         The exit code.
     problems
         What is wrong, each to be printed in one line.
+    unsaved
+        Releases that are in no file: printed whatever is asked for.
     """
 
     about: str
@@ -67,6 +71,7 @@ class Answer:
     facts: Mapping[str, Any] = field(default_factory=dict)
     code: int = SOUND
     problems: tuple[str, ...] = ()
+    unsaved: Mapping[str, Any] = field(default_factory=dict)
 
 
 def answered(about: str, ask: Callable[[], Answer]) -> Answer:
@@ -78,7 +83,8 @@ def answered(about: str, ask: Callable[[], Answer]) -> Answer:
         return Answer(about, code=code, problems=(str(error),))
     except Exception as error:  # a file from anywhere makes its reader raise anything
         why = f"cannot be read: {_plainly(error)}"
-        return Answer(about, code=UNREADABLE, problems=(why,))
+        full = isinstance(error, OSError) and error.errno in NO_ROOM
+        return Answer(about, code=LATER if full else UNREADABLE, problems=(why,))
 
 
 def _plainly(error: Exception) -> str:
@@ -91,18 +97,29 @@ def _plainly(error: Exception) -> str:
 
 
 def told(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:
-    """Print answers, and return the exit code: the largest."""
-    for answer in answers:
-        for problem in answer.problems:
-            if not say(one_line(f"{answer.about}: {problem}"), sys.stderr):
-                return UNREADABLE
-    found = [_facts(answer) for answer in answers]
-    texts = [answer.words for answer in answers if answer.words and not quiet]
+    """Print answers, and return the exit code: the largest, that of a failure to print included."""
+    codes = [answer.code for answer in answers]
+    lines = [one_line(f"{one.about}: {problem}") for one in answers for problem in one.problems]
+    heard = [say(line, sys.stderr) for line in lines]
+    text, unsaved = _texts(answers, as_json=as_json, quiet=quiet, as_list=as_list)
+    if text and not say(text, sys.stdout, whole=bool(unsaved)):
+        heard.append(False)
+        say("standard output is closed or full, so that this is all that is printed.", sys.stderr)
+        if unsaved:
+            say(unsaved, sys.stderr)
+    if not all(heard):
+        codes.append(UNREADABLE)
+    return max(codes)
+
+
+def _texts(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> tuple[str, str]:
+    """Return what is to be printed, and the part of it that is nowhere else."""
+    unsaved = "\n".join(json.dumps(answer.unsaved) for answer in answers if answer.unsaved)
     if as_json:
-        texts = [json.dumps(found if as_list else found[0], indent=1, default=_plain)]
-    if texts and not say("\n".join(texts), sys.stdout):
-        return UNREADABLE
-    return max(answer.code for answer in answers)
+        found = [_facts(answer) for answer in answers]
+        return json.dumps(found if as_list else found[0], indent=1, default=_plain), unsaved
+    words = [answer.words for answer in answers if answer.words and not quiet]
+    return "\n".join([*words, unsaved] if unsaved else words), unsaved
 
 
 def _facts(answer: Answer) -> dict[str, Any]:

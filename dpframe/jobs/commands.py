@@ -12,8 +12,8 @@ from dpframe.jobs.answers import Answer, answered, told
 from dpframe.jobs.looking import look_at_ledger, reported, show, verified
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
-from dpframe.jobs.stopping import stoppable
-from dpframe.jobs.terminal import SOUND, UNREADABLE, is_written, one_line, say
+from dpframe.jobs.stopping import Stage, Stops, stoppable
+from dpframe.jobs.terminal import LEFT_OVER, SOUND, UNREADABLE, is_written, one_line, say
 
 __all__ = ["COMMANDS", "Command", "main"]
 
@@ -21,14 +21,15 @@ _CODES = """\
 exit codes:
   0    sound: files are what was released, the ledger is intact, the job is done
   1    altered, without certificate, or not in the ledger
-  2    not readable or not usable: a file, a plan, an option; busy; nowhere to print; a
-       preview where the ledger is not made yet
+  2    not readable or not usable: a file, a plan, an option; nowhere to print; a preview
+       where the ledger is not made yet; nothing was spent
   3    the release does not fit in what is left of the budget; nothing was spent
   4    a release of this name is in the ledger; nothing was spent
-  5    the amount is spent, now or by an earlier run of this name, but a file is not where it
-       should be
-  130  interrupted, by Ctrl-C
-  143  terminated, by SIGTERM
+  5    the amount is spent, now or by an earlier run of this name, but a file, or what was to
+       be printed, is not where it should be
+  75   not now: others keep the ledger, or a disk is full; nothing was spent, try again
+  129  hung up, by SIGHUP; 130 interrupted, by Ctrl-C; 143 terminated, by SIGTERM; 152 out of
+       processor time, by SIGXCPU: nothing was spent, or a line says that all files are written
 """
 
 
@@ -57,25 +58,49 @@ class Command:
     together: bool = False
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
     """Run a command and return its exit code.
 
     0: sound, or done. 1: a file is not what was released, there is no certificate, or the release
-    is not in the ledger given. 2: something cannot be read or used, others keep the ledger locked,
-    or what is said cannot be written. 3: a release does not fit in the budget. 4: it was made
-    before. 5: it was charged, now or before, but not written as it should be. 130: somebody pressed
-    Ctrl-C. 143: somebody sent SIGTERM.
+    is not in the ledger given. 2: something cannot be read or used, or what is said cannot be
+    written. 3: a release does not fit in the budget. 4: it was made before. 5: it was charged, now
+    or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
+    full. 128 and the number of a signal: it was stopped by that.
+
+    Parameters
+    ----------
+    arguments
+        What follows `dpframe`; `None`: as in the command line of the process.
+    leaving
+        Whether the process ends afterwards, so that no later signal may change its exit code.
     """
-    with stoppable() as stops:
+    with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
+            stops.over = True
         except KeyboardInterrupt:
+            stops.over = True
             say(stops.words, sys.stderr)
             return stops.code
-    if stops.number is None or code != SOUND:
+        except Exception as error:  # too little memory, for instance, while answers are printed
+            stops.over = True
+            say(f"dpframe: {type(error).__name__}", sys.stderr)
+            code = UNREADABLE
+        return _settled(code, stops)
+
+
+def _settled(code: int, stops: Stops) -> int:
+    """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
+    if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
         return code
-    say(f"released, and all files written, then {stops.words}", sys.stderr)
-    return stops.code
+    if stops.stage is Stage.WRITTEN and code == SOUND:
+        if stops.number is None:
+            return code
+        say(stops.words, sys.stderr)
+        return stops.code
+    files = "all files are written" if stops.stage is Stage.WRITTEN else "files may be missing"
+    say(f"the amount is spent, and {files}.", sys.stderr)
+    return LEFT_OVER
 
 
 def _ran(arguments: Sequence[str] | None) -> int:
@@ -134,7 +159,7 @@ def _path(text: str) -> Path:
 
 def _setting(text: str) -> tuple[str, str]:
     name, equal, value = text.partition("=")
-    if not equal or not name.isidentifier():
+    if not (equal and value and name.isidentifier()):
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     return name, value
 

@@ -11,7 +11,7 @@ import pandas as pd
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import Answer, answered
 from dpframe.jobs.released_files import opened_ledger, read_released
-from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
+from dpframe.jobs.terminal import UNREADABLE
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget
 from dpframe.results.certificate import verify
@@ -73,13 +73,10 @@ def reported(given: argparse.Namespace, paths: list[Path]) -> Answer:
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
         page = report(frames, ledger=ledger, **options)
     output.write_text(page, encoding="utf-8", newline="\n")
-    wrong = [
-        f"{path}: {answer.problems[0]}"
-        for path, frame in frames.items()
-        if (answer := answered(path, partial(_sound, path, frame, ledger))).code
-    ]
+    checks = [answered(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
+    wrong = [f"{check.about}: {check.problems[0]}" for check in checks if check.code]
     facts = {"tables": list(frames), "sound": not wrong}
-    code = ALTERED if wrong else SOUND
+    code = max(check.code for check in checks)
     return Answer(str(output), f"{output}: written", facts, code, tuple(wrong))
 
 
@@ -115,15 +112,20 @@ def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
         absent = f"there is no folder {path.parent}: make it first."
         return Answer(str(path), code=UNREADABLE, problems=(absent,))
     ledger = Ledger.create(path, budget=Budget(**amounts)) if given.create else opened_ledger(path)
-    return Answer(str(path), f"{ledger.status()}\n\nhead {ledger.head}", state_of(ledger))
+    return Answer(str(path), _words_of(ledger), state_of(ledger))
+
+
+def _words_of(ledger: Ledger) -> str:
+    status = ledger.last_status()
+    return f"{status}\n\nhead {status.log.head}"
 
 
 def state_of(ledger: Ledger) -> dict[str, Any]:
-    """Say for a program what is spent and what is left."""
-    status, budget = ledger.status(), ledger.budget
+    """Say for a program what is spent and what is left, as of the last look at the file."""
+    status, budget = ledger.last_status(), ledger.budget
     return {
         "ledger_id": ledger.ledger_id,
-        "head": ledger.head,
+        "head": status.log.head,
         "budget": {
             "epsilon": budget.epsilon,
             "delta": budget.delta,
@@ -135,6 +137,6 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
         "remaining_mu": status.remaining_mu,
         "releases": [
             {"release_id": entry.release_id, "released_at": entry.released_at, "name": entry.name}
-            for entry in ledger.entries
+            for entry in status.entries
         ],
     }

@@ -4,14 +4,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 
-from dpframe.errors import DPFrameError
+from dpframe.engines.temporary import temporary_folder
+from dpframe.errors import DPFrameError, TemporaryError
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
+from dpframe.ledger.failures import NO_ROOM
 from dpframe.results.csv_files import sidecar_of, write_csv
 from dpframe.results.to_parquet import write_parquet
 
@@ -81,14 +82,19 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
     ------
     PlanFileError
         If one cannot be written.
+    TemporaryError
+        If the disk has no room for it.
     """
     for name, path in _places(job):
         try:
-            with _folder_in(path.parent if here else Path(tempfile.gettempdir())) as folder:
+            with temporary_folder(".dpframe-trial-", path.parent if here else None) as folder:
                 WRITERS[path.suffix.lower()](frames[name], folder / path.name)
         except (DPFrameError, OSError) as error:
             why = _why_not(frames[name], path, error)
-            raise _section(job, name).error(f"{path} cannot be written: {why}", "files") from None
+            wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise TemporaryError(str(wrong)) from None
+            raise wrong from None
 
 
 def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
@@ -135,9 +141,12 @@ def write_all(
 
 
 def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
-    with _folder_in(path.parent) as folder:
-        WRITERS[path.suffix.lower()](frame, folder / path.name)
-        for made in sorted(folder.iterdir(), reverse=True):  # a certificate before its table
+    # a process that is killed leaves it, for it may hold what was paid for
+    with tempfile.TemporaryDirectory(
+        prefix=".dpframe-", dir=path.parent, ignore_cleanup_errors=True
+    ) as folder:
+        WRITERS[path.suffix.lower()](frame, Path(folder, path.name))
+        for made in sorted(Path(folder).iterdir(), reverse=True):  # a certificate before its table
             place = path.parent / made.name
             if place.exists() and not overwrite:
                 raise FileExistsError(f"{place} was made by something else meanwhile")
@@ -164,7 +173,7 @@ def rescued(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
             for number, (name, frame) in enumerate(frames.items(), start=1):
                 suffix = job.files[name][0].suffix.lower()
                 WRITERS[suffix](frame, folder / f"{number}-{_plain(name)}{suffix}")
-        except Exception:  # the next place may be better
+        except (Exception, KeyboardInterrupt):  # the next place may be better
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
         else:
@@ -190,10 +199,3 @@ def _section(job: Job, name: str) -> Section:
     """Return the table that says where a release is written to."""
     section = job.plan.section("queries").section(job.asked_by[name])
     return section if "files" in section.table else job.plan.section("release")
-
-
-@contextmanager
-def _folder_in(place: Path) -> Iterator[Path]:
-    """Make a folder for files that are to be moved, and remove it."""
-    with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=place) as folder:
-        yield Path(folder)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.jobs.data import Data, read_data
+from dpframe.jobs.places import place_of
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
 from dpframe.jobs.schemas import schema_at
@@ -343,7 +344,7 @@ def _files(
             raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
         for table, columns in table_names(name, query).items():
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
-            paths = [plan.source.folder / section.filled("files", text, **more) for text in texts]
+            paths = [place_of(section, text, more) for text in texts]
             for path in paths:
                 first = taken.setdefault(path.resolve(), table)
                 if first != table or paths.count(path) > 1:

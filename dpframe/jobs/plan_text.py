@@ -12,7 +12,14 @@ from typing import Any
 from dpframe.errors import PlanFileError
 from dpframe.jobs.pointing import key_of, why_no_toml
 
-__all__ = ["PlanText", "Section", "did_you_mean", "placeholders", "read_text"]
+__all__ = [
+    "PlanText",
+    "Section",
+    "did_you_mean",
+    "leads_elsewhere",
+    "placeholders",
+    "read_text",
+]
 
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 500  # of a file in which the line of a key is looked for
@@ -210,6 +217,11 @@ def placeholders(given: object) -> list[str]:
     return [name for text in texts for name in _PLACEHOLDER.findall(str(text))]
 
 
+def leads_elsewhere(value: str) -> bool:
+    """Whether a value could lead a path that it is put into to another folder."""
+    return any(part in value for part in _ELSEWHERE)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Name the nearest placeholder, if there is one, as what follows a sentence."""
     close = get_close_matches(name, list(known), n=1)
@@ -262,7 +274,7 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
             f"{did_you_mean(unused[0], placeholders(text))}"
         )
     for name, value in given.items():
-        if any(part in value for part in _ELSEWHERE):
+        if leads_elsewhere(value):
             raise PlanFileError(
                 f"--set {name}={value!r}: a value must have no '/', '\\' or '..', which would "
                 "lead a path elsewhere. Put folders in the plan."

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframe.errors import AlreadyReleasedError, BudgetExceededError, ReleaseError
+from dpframe.engines.temporary import remove_leftovers
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    DPFrameError,
+    ReleaseError,
+)
 from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
@@ -101,7 +107,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
             raise
         raise ReleaseError(
             f"{error} But {lost[0]} is not there: that run lost its result, left it in a folder "
-            f"dpframe-released-..., or still writes. {_under_another_name(job)}"
+            f"dpframe-released-... or .dpframe-..., or still writes. {_under_another_name(job)}"
         ) from None
     except BudgetExceededError as error:
         raise BudgetExceededError(_refused(job, error)) from None
@@ -116,14 +122,13 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
         "ledger": state_of(done.ledger),
     }
     words = [f"{file}: written" for file in done.written]
-    words.append(f"{done.ledger.status()}")
-    if not done.failed:
-        return Answer(str(path), "\n".join(words), facts, SOUND, tuple(_warnings(done.warned)))
+    words.append(f"{done.ledger.last_status()}")
+    code = LEFT_OVER if done.failed else SOUND
     problems = (*_warnings(done.warned), *_lost(done))
-    facts |= {"saved": str(done.saved)} if done.saved else {"tables": _tables(done)}
-    if done.saved is None:
-        words.append(json.dumps(_tables(done)))
-    return Answer(str(path), "\n".join(words), facts, LEFT_OVER, problems)
+    unsaved = _tables(done) if done.failed and done.saved is None else {}
+    if done.failed:
+        facts |= {"tables": unsaved} if unsaved else {"saved": str(done.saved)}
+    return Answer(str(path), "\n".join(words), facts, code, problems, unsaved)
 
 
 def _lost_for_good(job: Job) -> list[Path]:
@@ -136,7 +141,10 @@ def _lost_for_good(job: Job) -> list[Path]:
 
 def _was_charged_lately(job: Job) -> bool:
     """Whether anything was released so lately that its files may not be written yet."""
-    last = max(entry.released_at for entry in opened_ledger(job.ledger).entries)
+    try:
+        last = max(entry.released_at for entry in opened_ledger(job.ledger).last_status().entries)
+    except (DPFrameError, OSError):  # what is known already is not to be forgotten
+        return False
     age = datetime.now(UTC) - datetime.fromisoformat(last)
     return age < timedelta(seconds=_PATIENCE)
 
@@ -164,6 +172,8 @@ def _warnings(warned: Sequence[str]) -> list[str]:
 
 def _lost(done: Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
+    if not done.failed:
+        return []
     problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
     where = f"in {done.saved}" if done.saved else "printed as JSON: keep that"
     return [
@@ -181,7 +191,8 @@ def _tables(done: Done) -> dict[str, object]:
 
 
 def _job(given: argparse.Namespace, path: Path) -> Job:
-    """Read a plan with what the command line says in its place."""
+    """Read a plan with what the command line says in its place; first of all, tidy up."""
+    remove_leftovers()
     if not path.is_file():
         raise FileNotFoundError("there is no such file, or it is none.")
     overrides = Overrides(

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -17,6 +16,7 @@ from dpframe.declaration.kept import kept_declaration
 from dpframe.doors.declare import declare
 from dpframe.doors.release import release
 from dpframe.engines import Frame
+from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -25,12 +25,13 @@ from dpframe.errors import (
     LedgerError,
     PlanFileError,
     ReleaseError,
+    TemporaryError,
 )
 from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.pointing import key_of
-from dpframe.jobs.stopping import hold
+from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.tables import by_table
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
@@ -41,7 +42,14 @@ from dpframe.privacy.neighbors import EACH_ROW
 __all__ = ["Done", "Tried", "is_used_up", "not_made", "preview_job", "release_job"]
 
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
-_CLEAR = (AlreadyReleasedError, BudgetExceededError, LedgerError, PlanFileError, ReleaseError)
+_CLEAR = (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    LedgerError,
+    PlanFileError,
+    ReleaseError,
+    TemporaryError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +134,13 @@ def preview_job(
         If the ledger has a release of this name.
     PlanFileError
         If something of the plan is not usable, or does not fit the columns of the data.
+    TemporaryError
+        If others keep the ledger, or a disk is full.
     DPFrameError
         What `release` raises.
     """
+    for folder in {path.parent for paths in job.files.values() for path in paths}:
+        remove_leftovers(folder)
     labels = job.data.labels() if with_data else _named(job)
     _check_columns(job, labels)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
@@ -164,7 +176,8 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     BudgetExceededError
         If the release does not fit in what is left of the budget.
     DPFrameError
-        What `preview_job` raises; and `ReleaseError`, if the data cannot be read after the charge.
+        What `preview_job` raises; and `ReleaseError`, if the data cannot be read after the charge,
+        or anything else ends the release then.
     """
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
@@ -172,11 +185,42 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
-        frames = by_table(release(frame, job.queries, **job.options), job.queries)
-    hold()
+        frames = _released(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
     saved = rescued(job, frames) if failed else None
+    if not failed:
+        set_stage(Stage.WRITTEN)
     return Done(frames, ledger, written, failed, saved, tried.warned)
+
+
+def _released(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
+    """Release; whatever ends this after the charge is a `ReleaseError`."""
+    try:
+        frames = by_table(release(frame, job.queries, **job.options), job.queries)
+        set_stage(Stage.SPENT)
+    except ReleaseError:
+        set_stage(Stage.SPENT)
+        raise
+    except DPFrameError:  # nothing was charged
+        raise
+    except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
+        set_stage(Stage.SPENT)
+        if not _may_be_charged(ledger, job.options["name"]):
+            set_stage(Stage.UNSPENT)
+            raise
+        ended = str(error) if isinstance(error, Stopped) else type(error).__name__
+    else:
+        return frames
+    raise ReleaseError(f"the release was ended after its amount was charged: {ended}.")
+
+
+def _may_be_charged(ledger: Ledger, name: str) -> bool:
+    """Whether a release of this name, which was not there before, is in the ledger, or may be."""
+    try:
+        ledger.check_name(name)
+    except DPFrameError:
+        return True
+    return False
 
 
 def is_used_up(job: Job) -> bool:
@@ -249,8 +293,8 @@ def _ledger_now(job: Job, *, here: bool) -> Ledger:
         return Ledger(budget=job.budget)
     if here:
         return rehearsed(_opened_ledger(job, job.ledger))
-    with TemporaryDirectory(prefix="dpframe-") as folder:
-        copy = Path(folder) / "copy.ledger"
+    with temporary_folder("dpframe-ledger-") as folder:
+        copy = folder / "copy.ledger"
         if job.ledger.is_file():
             shutil.copyfile(job.ledger, copy)
         return rehearsed(_opened_ledger(job, copy))

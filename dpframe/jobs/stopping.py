@@ -1,80 +1,131 @@
-"""Ctrl-C and SIGTERM: a job stops where it is, but writes first what it has released.
+"""Signals that end a job: it stops where it is, but writes first what it has released.
 
-A scheduler ends a job with SIGTERM, by which Python would leave without removing anything. Here it
-is raised as Ctrl-C is.
+A scheduler ends a job with SIGTERM, a terminal that is closed with SIGHUP, a limit on time with
+SIGXCPU; by these Python would leave without removing anything. Here they are raised as Ctrl-C is.
+Others, such as SIGQUIT and SIGALRM, end the process at once.
 """
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum, auto
 from types import FrameType
 
-from dpframe.jobs.terminal import INTERRUPTED, TERMINATED
+from dpframe.jobs.terminal import LEFT_OVER
 
-__all__ = ["Stopped", "Stops", "hold", "stoppable"]
+__all__ = ["Stage", "Stopped", "Stops", "set_stage", "stoppable"]
 
-_SIGNALS = {signal.SIGINT: ("interrupted", INTERRUPTED), signal.SIGTERM: ("terminated", TERMINATED)}
+_WORDS = {
+    getattr(signal, name): words
+    for name, words in (
+        ("SIGINT", "interrupted"),
+        ("SIGTERM", "terminated"),
+        ("SIGHUP", "hung up"),
+        ("SIGXCPU", "out of processor time"),
+    )
+    if hasattr(signal, name)  # Windows has the first two
+}
+_BY_SIGNAL = 128  # what shells add to the number of a signal
+_TOGETHER = 1.0
+"""Seconds in which signals count as one: service managers send SIGTERM and SIGHUP at once."""
 
 
 class Stopped(KeyboardInterrupt):
     """Somebody asks the program to end."""
 
 
+class Stage(Enum):
+    """How far a command has come."""
+
+    UNSPENT = auto()
+    """It has spent nothing."""
+    SPENT = auto()
+    """It has spent, or may have, and what it released is not all written."""
+    WRITTEN = auto()
+    """It has spent, and all files are written."""
+
+
 @dataclass(slots=True)
 class Stops:
-    """Signals that came, and whether they wait.
+    """Signals that came, and what they do.
 
     Parameters
     ----------
     number
         The last signal that came; `None`: none did.
-    waiting
-        Whether the first does not stop anything, but is kept for later.
+    at
+        When it came.
+    stage
+        How far the command has come: while it writes, the first signal waits.
+    over
+        Whether the exit code is known, and no signal changes it.
     """
 
     number: int | None = None
-    waiting: bool = False
+    at: float = -math.inf
+    stage: Stage = Stage.UNSPENT
+    over: bool = False
 
     @property
     def words(self) -> str:
-        """What the signal does to a job; Ctrl-C where it came in another way."""
-        return _SIGNALS[signal.Signals(self.number or signal.SIGINT)][0]
+        """What the signal did to a job; Ctrl-C where it came in another way."""
+        how = _WORDS[signal.Signals(self.number or signal.SIGINT)]
+        return {
+            Stage.UNSPENT: how,
+            Stage.SPENT: f"{how}: the amount is spent, and what was released may be lost",
+            Stage.WRITTEN: f"released, and all files written, then {how}",
+        }[self.stage]
 
     @property
     def code(self) -> int:
         """The exit code of a program that the signal ended."""
-        return _SIGNALS[signal.Signals(self.number or signal.SIGINT)][1]
+        by_signal = _BY_SIGNAL + (self.number or signal.SIGINT)
+        return LEFT_OVER if self.stage is Stage.SPENT else by_signal
 
     def take(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal; one that is sent twice stops what waits, too."""
-        first, self.number = self.number is None, number
-        if not (self.waiting and first):
-            raise Stopped(_SIGNALS[signal.Signals(number)][0])
+        """Handle a signal; one that is sent again stops what waits, too."""
+        now = time.monotonic()
+        if self.over or now - self.at < _TOGETHER:
+            return
+        waits = self.stage is Stage.SPENT and self.number is None
+        self.number, self.at = number, now
+        if not waits:
+            raise Stopped(_WORDS[signal.Signals(number)])
 
 
-_in_force: list[Stops] = []  # one process has one set of signals
+_in_force: ContextVar[Stops | None] = ContextVar("_in_force", default=None)  # one in each thread
 
 
-def hold() -> None:
-    """Let signals wait from now on, so that what was paid for is written."""
-    for stops in _in_force[-1:]:
-        stops.waiting = True
+def set_stage(stage: Stage) -> None:
+    """Say how far the command has come, by which signals wait, and its exit code is chosen."""
+    stops = _in_force.get()
+    if stops is not None:
+        stops.stage = stage
 
 
 @contextmanager
-def stoppable() -> Iterator[Stops]:
-    """Raise `Stopped` for Ctrl-C and SIGTERM, unless whoever started the program ignores them."""
+def stoppable(*, leaving: bool = False) -> Iterator[Stops]:
+    """Raise `Stopped` for signals that end a job, unless whoever started the program ignores them.
+
+    Parameters
+    ----------
+    leaving
+        Whether the process ends afterwards: then signals are ignored, so that its exit code stays.
+    """
     stops = Stops()
-    heard = [one for one in _SIGNALS if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    heard = [one for one in _WORDS if signal.getsignal(one) not in (signal.SIG_IGN, None)]
     if threading.current_thread() is not threading.main_thread():
         heard = []  # no other may say what signals do
     before = {one: signal.signal(one, stops.take) for one in heard}
-    _in_force.append(stops)
+    outer = _in_force.set(stops)
     try:
         yield stops
     finally:
-        _in_force.pop()
+        _in_force.reset(outer)
         for one, handler in before.items():
-            signal.signal(one, handler)
+            signal.signal(one, signal.SIG_IGN if leaving else handler)

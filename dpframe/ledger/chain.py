@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
@@ -108,7 +108,7 @@ class Chain:
             If the rows do not form a chain, or their meaning is not known.
         """
         if not rows or rows[0].number != 0 or rows[0].hash != _hash(_START, rows[0].body):
-            raise LedgerError(_broken(where, 0))
+            raise LedgerAlteredError(_broken(where, 0))
         try:
             read = json.loads(rows[0].body)
             version = read["format"]
@@ -137,7 +137,7 @@ class Chain:
         seen, head, entries, hashes = self, self.log.head, [], []
         for number, row in enumerate(rows, start=self.log.rows):
             if row.number != number or row.hash != _hash(head, row.body):
-                raise LedgerError(_broken(where, number))
+                raise LedgerAlteredError(_broken(where, number))
             try:
                 read = json.loads(row.body)
                 protected = Protected.in_row(read)

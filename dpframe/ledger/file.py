@@ -19,8 +19,8 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from dpframe.errors import LedgerBusyError, LedgerError
-from dpframe.ledger import locks, names
+from dpframe.errors import LedgerAlteredError, LedgerError
+from dpframe.ledger import failures, locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
 
 __all__ = ["LedgerFile", "Mark", "is_ledger"]
@@ -118,6 +118,8 @@ class LedgerFile:
         except FileExistsError:
             raise LedgerError(self._taken()) from None
         except OSError as error:
+            if error.errno in failures.NO_ROOM:
+                raise failures.of_system(self.path, error) from error
             raise LedgerError(
                 f"the ledger {self.path} cannot be created ({error.strerror}). Choose a folder on "
                 "a local disk in which you can write."
@@ -163,7 +165,8 @@ class LedgerFile:
         """Append the row that is decided on in view of those after one that was seen.
 
         Nobody else appends meanwhile. The row is on disk when this returns, and if it raises, then
-        not at all, but for an interrupt that comes after the row is written.
+        not at all, but for an interrupt that comes after the row is written, and a disk that fails
+        at its end.
 
         Parameters
         ----------
@@ -197,7 +200,7 @@ class LedgerFile:
         there = bool(rows) and rows[0].number == number
         if not there or rows[0].hash != head:
             found = "is not the one read before" if there else "is missing"
-            raise LedgerError(
+            raise LedgerAlteredError(
                 f"the ledger {self.path} was replaced or changed: entry {number} {found}. "
                 "Nothing is charged to it. Put back the file with the latest entries."
             )
@@ -210,7 +213,9 @@ class LedgerFile:
         try:
             rows.extend(map(Row._make, connection.execute(query, (first,))))
         except (sqlite3.Error, UnicodeError) as error:
-            raise LedgerError(
+            if not failures.is_damage(error):
+                raise
+            raise LedgerAlteredError(
                 f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error}). "
                 "Nothing is charged to it. Restore the file from a copy."
             ) from error
@@ -222,7 +227,7 @@ class LedgerFile:
         last = connection.execute(query).fetchone()
         if not rows or last != (rows[-1].number,):
             number = rows[-1].number if rows else -1
-            raise LedgerError(
+            raise LedgerAlteredError(
                 f"the ledger {self.path} was changed: entries after {number} are missing. "
                 "Nothing is charged to it. Restore the file from a copy."
             )
@@ -231,13 +236,13 @@ class LedgerFile:
         pragmas = [f"PRAGMA {name}" for name in ("application_id", "user_version")]
         application, version = (connection.execute(pragma).fetchone()[0] for pragma in pragmas)
         if application != _APPLICATION:
-            raise LedgerError(self._foreign())
+            raise LedgerError(failures.foreign(self.path))
         if version != FORMAT:
             raise LedgerError(other_format(str(self.path), version))
         query = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
         found = [sql for (sql,) in connection.execute(query).fetchall()]
         if len(found) != len(_SCHEMA) or set(found) != set(_SCHEMA):
-            raise LedgerError(
+            raise LedgerAlteredError(
                 f"the ledger {self.path} was changed: its table or the triggers that protect "
                 "entry 0 and all after it are not as they were made. Restore the file from a copy."
             )
@@ -258,10 +263,7 @@ class LedgerFile:
         except FileNotFoundError:
             raise LedgerError(self._missing()) from None
         except OSError as error:
-            raise LedgerError(
-                f"the ledger {self.path} cannot be used ({error.strerror}): nothing was charged. "
-                "It must be a file that you can read and write, in a folder in which you can write."
-            ) from error
+            raise failures.of_system(self.path, error) from error
 
     def _check_journal(self, place: Path) -> None:
         """Remove a journal left by a crash where the file is whole without it.
@@ -310,14 +312,7 @@ class LedgerFile:
         try:
             return _connected(place, "rw", committed)
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
-            busy = _code(error) == sqlite3.SQLITE_BUSY
-            raise (LedgerBusyError if busy else LedgerError)(self._said(error)) from error
-
-    def _foreign(self) -> str:
-        return (
-            f"{self.path} is not a ledger of dpframe, or its beginning is lost. Choose another "
-            "path, or restore the ledger from a copy."
-        )
+            raise failures.of_sqlite(self.path, place, error) from error
 
     def _taken(self) -> str:
         return (
@@ -330,22 +325,6 @@ class LedgerFile:
             f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
             "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
         )
-
-    def _said(self, error: Exception) -> str:
-        """Say what SQLite said, and the way out."""
-        code = _code(error)
-        if code == sqlite3.SQLITE_NOTADB:
-            return self._foreign()
-        ways_out = {
-            sqlite3.SQLITE_BUSY: "Another program has kept it for "
-            f"{locks.BUSY_SECONDS:g} s: try again.",
-            sqlite3.SQLITE_READONLY: "Get permission to write the file and its folder.",
-            sqlite3.SQLITE_CANTOPEN: "It must be a file that you can read and write, in a folder "
-            "in which you can write.",
-            sqlite3.SQLITE_FULL: "Make room on the disk.",
-        }
-        way_out = ways_out.get(code, "Restore the file from a copy.")
-        return f"the ledger {self.path} cannot be used ({error}): nothing was charged. {way_out}"
 
 
 def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
@@ -370,18 +349,15 @@ def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -
 
 
 def _mark(handle: int) -> Mark | None:
-    """Mark what an open file looks like; `None` where what is new may be elsewhere."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    header, found = os.read(handle, _HEADER), os.fstat(handle)
+    """Mark what an open file looks like; `None` where that cannot be told."""
+    try:
+        os.lseek(handle, 0, os.SEEK_SET)
+        header, found = os.read(handle, _HEADER), os.fstat(handle)
+    except OSError:  # a spend may be on disk by now, which must not look like one that failed
+        return None
     if header[18:20] != _NO_LOG:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, header
-
-
-def _code(error: Exception) -> int:
-    """Give what SQLite calls an error, without the details."""
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return code & 0xFF
 
 
 def _text(raw: bytes) -> str:

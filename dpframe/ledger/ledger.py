@@ -15,9 +15,10 @@ import pandas as pd
 
 from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerDiskError, LedgerError
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.events import dp_event
+from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
@@ -189,13 +190,27 @@ class Ledger:
             If it is not an `Entry`.
         LedgerError
             If the file cannot be written, or was changed.
+        ReleaseError
+            If the disk failed when the entry was on it, or may have been: it counts as spent.
         """
         if not isinstance(entry, Entry):
             raise DeclarationError(
                 f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
                 "charge the ledger of their frame by themselves."
             )
-        self._append(lambda seen: self._decide(seen, entry))
+        try:
+            self._append(lambda seen: self._decide(seen, entry))
+        except LedgerDiskError as error:
+            if not self._may_hold(entry):
+                raise
+            raise charged_perhaps(self._where()) from error
+
+    def _may_hold(self, entry: Entry) -> bool:
+        """Whether an entry is in the file, or nobody can tell."""
+        try:
+            return self._look().log.with_id(entry.release_id) is not None
+        except LedgerError:
+            return True
 
     def protect(self, protected: Protected) -> None:
         """Settle whom the ledger protects, or check that it is the same as before.

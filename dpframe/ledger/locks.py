@@ -26,7 +26,7 @@ try:
 except ImportError:  # everywhere else
     msvcrt = None  # type: ignore[assignment]
 
-__all__ = ["BUSY_SECONDS", "OneAtATime", "freed_surely", "with_locked_file"]
+__all__ = ["BUSY_SECONDS", "OneAtATime", "freed_surely", "try_to_lock", "with_locked_file"]
 
 T = TypeVar("T")
 
@@ -187,7 +187,7 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
 def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = time.monotonic() + BUSY_SECONDS
-    while not _locked(handle):
+    while not try_to_lock(handle):
         keeper = _KEEPERS.get(inode)
         if keeper is not None and keeper.thread == threading.get_ident():
             raise LedgerError(
@@ -202,10 +202,19 @@ def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
         time.sleep(_PAUSE)
 
 
-def _locked(handle: int) -> bool:
+def try_to_lock(handle: int) -> bool:
+    """Lock an open file as long as it is open, unless another opening of it has the lock.
+
+    Raises
+    ------
+    OSError
+        If there are no locks, here or on this disk.
+    """
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        elif msvcrt is None:
+            raise OSError("this system has no locks on files")
         else:
             os.lseek(handle, _BEYOND, os.SEEK_SET)
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)

@@ -63,7 +63,7 @@ def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted
 
     with mock.patch.object(spilling, "_read", spied):
         totals(units, [capped()])
-    assert seen == [(0o700, 15), 0]
+    assert seen == [(0o700, 16), 1]  # with the file that keeps the folder
     assert not list((tmp_path / "spill").iterdir())
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.planning import TRIPS, planned
 
 import dpframe as dpf
-from dpframe.errors import AlreadyReleasedError, PlanFileError
+from dpframe.errors import AlreadyReleasedError, PlanFileError, TemporaryError
 from dpframe.jobs import outputs
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_file import Overrides, read_plan
@@ -60,7 +60,7 @@ def test_a_folder_that_is_full_is_known_before_the_charge(tmp_path, monkeypatch)
 
     plan = planned(tmp_path)
     monkeypatch.setitem(outputs.WRITERS, ".csv", full)
-    with pytest.raises(PlanFileError, match="cannot be written: No space left"):
+    with pytest.raises(TemporaryError, match="cannot be written: No space left"):
         release_job(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
 

@@ -66,5 +66,5 @@ def test_the_page_names_every_kind_of_query_and_every_key():
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", prose))))
     known = {*plan_file._TABLES, *plan_file._DECLARE, *plan_file._RELEASE, *plan_file._KINDS}
     assert known | set(csv_cells.KINDS) <= named
-    codes = {terminal.TOO_MUCH, terminal.DONE_BEFORE, terminal.LEFT_OVER, terminal.INTERRUPTED}
+    codes = {terminal.TOO_MUCH, terminal.DONE_BEFORE, terminal.LEFT_OVER, terminal.LATER}
     assert all(f"\n| {code} |" in PAGE for code in codes)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line, an exit code, nothing left behind, and nothing lost."""
+"""Signals that end a job: one line, an exit code, nothing left behind, and nothing lost."""
 
 import os
 import signal
@@ -11,15 +11,21 @@ import pytest
 from support.planning import planned
 
 import dpframe as dpf
-from dpframe.jobs import outputs, running
+from dpframe.jobs import outputs, running, stopping
 from dpframe.jobs.commands import main
-from dpframe.jobs.stopping import Stopped, hold, stoppable
-from dpframe.jobs.terminal import DONE_BEFORE, INTERRUPTED, LEFT_OVER, SOUND, TERMINATED
+from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
+from dpframe.jobs.terminal import DONE_BEFORE, LEFT_OVER, SOUND
 
 MARCH = ("--set", "month=2024-03")
 SIGNALS = [
-    (signal.SIGINT, INTERRUPTED, "interrupted"),
-    (signal.SIGTERM, TERMINATED, "terminated"),
+    (getattr(signal, name), code, words)
+    for name, code, words in [
+        ("SIGINT", 130, "interrupted"),
+        ("SIGTERM", 143, "terminated"),
+        ("SIGHUP", 129, "hung up"),
+        ("SIGXCPU", 152, "out of processor time"),
+    ]
+    if hasattr(signal, name)
 ]
 each_signal = pytest.mark.parametrize("sent", SIGNALS)
 
@@ -78,22 +84,30 @@ def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monke
 
 def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):
     plan = planned(tmp_path)
+    monkeypatch.setattr(stopping, "_TOGETHER", 0.0)
     monkeypatch.setattr(outputs.os, "replace", raising(signal.SIGTERM, os.replace))
     assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert "terminated" in capsys.readouterr().err
     assert len(list(tmp_path.glob("dpframe-released-*/*.csv"))) == 2
 
 
-def test_signals_that_are_ignored_stay_so(heard):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+@each_signal
+@pytest.mark.usefixtures("heard")
+def test_signals_that_are_ignored_stay_so(tmp_path, sent):
+    """As `nohup` has it for SIGHUP."""
+    number = sent[0]
+    signal.signal(number, signal.SIG_IGN)
     with stoppable() as stops:
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
     assert stops.number is None
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    assert signal.getsignal(number) is signal.SIG_IGN
+    plan = planned(tmp_path)
+    line = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(line, leaving=True) == SOUND
 
 
 def test_what_waits_does_so_only_within(heard):
-    hold()
+    set_stage(Stage.SPENT)
     with stoppable(), pytest.raises(Stopped):
         signal.raise_signal(signal.SIGTERM)
 
@@ -126,4 +140,4 @@ def test_a_process_leaves_as_schedulers_expect(tmp_path):
         text=True,
         cwd=Path(__file__).resolve().parents[2],
     )
-    assert (done.returncode, done.stdout, done.stderr) == (TERMINATED, "", "terminated\n")
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "terminated\n")

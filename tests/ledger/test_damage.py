@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.charging import ONE, entry, gaussian, pure
 
-from dpframe.errors import LedgerError
+from dpframe.errors import LedgerError, TemporaryError
 from dpframe.ledger.ledger import Ledger
 
 LOSSES = [pure(0.1), gaussian(0.05), pure(0.2)]
@@ -68,6 +68,7 @@ def refused(path: Path, expected: tuple[object, ...]) -> bool:
         assert Ledger(path).entries == expected
     except LedgerError as error:
         assert str(path) in str(error)
+        assert not isinstance(error, TemporaryError)
         return True
     return False
 

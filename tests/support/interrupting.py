@@ -51,8 +51,11 @@ class Traced:
             self._passed[step] += 1
             self.places.append(place)
             if place == self._stop_at:
-                raise KeyboardInterrupt
+                self.stop()
         return self._step
+
+    def stop(self) -> None:
+        raise KeyboardInterrupt
 
 
 def places(act: Callable[[], Any], files: tuple[str, ...]) -> list[Place]:

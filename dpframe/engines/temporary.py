@@ -1,0 +1,103 @@
+"""Temporary folders that do not outlive their process for long, even if it is killed.
+
+Each holds a file that its process keeps locked. The system frees the lock when the process ends, in
+whatever way, and then the next one that makes such folders removes what is left. Numbers of
+processes would not do: they are given to others.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from dpframe.ledger.locks import try_to_lock
+
+__all__ = ["remove_leftovers", "temporary_folder"]
+
+_NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
+_KEEPER = "in-use"
+_ATTEMPTS = 100
+
+
+@contextmanager
+def temporary_folder(prefix: str, place: str | Path | None = None) -> Iterator[Path]:
+    """Make a folder that only its owner may open, and remove it with all it holds.
+
+    Parameters
+    ----------
+    prefix
+        What its name begins with: one of those that `remove_leftovers` looks for.
+    place
+        The folder in which it is made; `None`: where the system keeps temporary files.
+    """
+    with ExitStack() as stack:
+        for _ in range(_ATTEMPTS):
+            name = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True)
+            )
+            keeper = _kept(Path(name, _KEEPER))
+            if keeper is not None:
+                stack.enter_context(keeper)
+                break
+        yield Path(name)
+
+
+def _kept(path: Path) -> FileIO | None:
+    """Lock a file in a new folder; `None` where another process takes it for a leftover."""
+    try:
+        keeper = open(path, "xb", buffering=0)
+    except FileNotFoundError:
+        return None
+    try:
+        if try_to_lock(keeper.fileno()) and path.exists():
+            return keeper
+    except OSError:  # no locks here: without the file, nobody takes the folder for a leftover
+        with suppress(OSError):
+            path.unlink()
+        return keeper
+    keeper.close()
+    return None
+
+
+def remove_leftovers(place: str | Path | None = None) -> None:
+    """Remove what killed processes of this user left in a folder; nothing that is in use.
+
+    Parameters
+    ----------
+    place
+        The folder; `None`: where the system keeps temporary files.
+    """
+    with suppress(OSError), os.scandir(place or tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if _NAME.fullmatch(entry.name) and _is_own(entry):
+                _remove(Path(entry.path))
+
+
+def _is_own(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder, not a link to one, of the user who asks."""
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    return os.name == "nt" or entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that nobody keeps any more."""
+    with suppress(OSError):
+        folder.rmdir()  # if its process was killed before it made anything
+    try:
+        with open(folder / _KEEPER, "rb", buffering=0, opener=_opened) as keeper:
+            if not try_to_lock(keeper.fileno()):
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:  # no leftover, or no locks here
+        return
+    shutil.rmtree(folder, ignore_errors=True)  # Windows removes no file that is open
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open what may be no file: without following links, or waiting for pipes."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
