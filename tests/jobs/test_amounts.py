@@ -55,7 +55,7 @@ CALLS = {
     "caps": lambda dp, amount: dp.suggest_caps(epsilon=amount, largest=4),
     "planned": lambda dp, amount: dp.suggest_caps(epsilon=1, largest=4, planned={"mu": amount}),
     "bounds": lambda dp, amount: dp.suggest_bounds(
-        "fare", epsilon=1, within=(0.01, 100), planned={"share": amount}
+        "fare", epsilon=1, within=(1, 100), bins=4, planned={"epsilon": "0.9", "delta": amount}
     ),
     "share": lambda dp, amount: dp.budget.share(amount),
 }
