@@ -56,7 +56,7 @@ def _lines(section: Section) -> list[Any]:
     place = section.source.folder / section.get("file", str)
     kind = section.get("type", str) or "string"
     if kind not in KINDS:
-        raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r}.", "type")
+        raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r:.200}.", "type")
     if not place.is_file():
         raise section.error(f"there is no file {place}.", "file")
     try:
