@@ -22,7 +22,7 @@ from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import name_of
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Amount, Spend, check_delta
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import selected
@@ -42,11 +42,11 @@ def preview(
     frame: Frame,
     queries: Query | Mapping[str, Query],
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
     compare: bool = False,
     std_error: Wanted | None = None,
@@ -132,9 +132,9 @@ def preview(
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = checked(frame, queries)
-        plans = least_plans(
-            declaration, asked, _excess(limits, measure, cell, several=several), mechanism, delta
-        )
+        excess = _excess(limits, measure, cell, several=several)
+        mass = None if delta is None else check_delta(delta)
+        plans = least_plans(declaration, asked, excess, mechanism, mass)
         engine.check(frame, plans[0].columns)
         return _needed(plans, declaration, measure, cell, several=several)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
@@ -230,7 +230,7 @@ def _of_all(label: Hashable) -> Hashable:
 def _check_amounts(
     std_error: Wanted | None,
     half_width: Wanted | None,
-    amounts: Sequence[float | None],
+    amounts: Sequence[Amount | None],
     *,
     compare: bool,
 ) -> None:

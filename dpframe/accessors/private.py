@@ -39,7 +39,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.preview import preview
-from dpframe.privacy.amounts import Budget
+from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
@@ -260,11 +260,11 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        mu: float | None = None,
-        rho: float | None = None,
-        share: float | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        mu: Amount | None = None,
+        rho: Amount | None = None,
+        share: Amount | None = None,
         mechanism: MechanismName = "auto",
         denoise: DenoiserName | None = None,
         graph: object = None,

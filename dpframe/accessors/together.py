@@ -8,6 +8,7 @@ from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.doors.release import release
 from dpframe.engines import Frame
+from dpframe.privacy.amounts import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries import asking
 from dpframe.queries.asking_margins import MarginBins, MarginOther, MarginPart, MarginWeights
@@ -35,11 +36,11 @@ class TogetherMethods:
         other: MarginOther = None,
         weights: MarginWeights = None,
         max_rows: int | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        mu: float | None = None,
-        rho: float | None = None,
-        share: float | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        mu: Amount | None = None,
+        rho: Amount | None = None,
+        share: Amount | None = None,
         mechanism: MechanismName = "auto",
         denoise: DenoiserName | None = None,
         graph: object = None,

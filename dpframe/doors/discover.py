@@ -19,7 +19,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.discovery_record import cost_of_discovery, record_of_discovery
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
@@ -43,12 +43,12 @@ class LookOptions(TypedDict, total=False):
     max_length: int
     where: str | None
     max_groups: int | None
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
-    discovery: float | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
+    discovery: Amount | None
     mechanism: DiscoveryMechanism
     privacy_unit: EachRow | None
 
@@ -69,12 +69,12 @@ def discover(
     max_length: int = 256,
     where: str | None = None,
     max_groups: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
-    discovery: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    discovery: Amount | None = None,
     mechanism: DiscoveryMechanism = "auto",
     name: str | None = None,
     note: str | None = None,
@@ -168,12 +168,12 @@ def preview_discover(
     max_length: int = 256,
     where: str | None = None,
     max_groups: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
-    discovery: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    discovery: Amount | None = None,
     mechanism: DiscoveryMechanism = "auto",
     privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:
@@ -230,7 +230,7 @@ def _planned(
     spend: Spend,
     *,
     mechanism: str,
-    discovery: float | None,
+    discovery: Amount | None,
 ) -> tuple[Engine, DiscoveryPlan]:
     """Plan for a frame that has the columns, and return the engine that can read it."""
     engine = engine_for(frame)

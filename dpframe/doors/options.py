@@ -3,6 +3,7 @@
 from typing import TypedDict
 
 from dpframe.denoise.methods import DenoiserName
+from dpframe.privacy.amounts import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.strategies import MechanismName
 
@@ -12,11 +13,11 @@ __all__ = ["ReleaseOptions", "SpendOptions"]
 class SpendOptions(TypedDict, total=False):
     """How much to spend, in exactly one way, and on which mechanism; see `dpframe.release`."""
 
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
     mechanism: MechanismName
     privacy_unit: EachRow | None
 

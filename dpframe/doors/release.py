@@ -27,7 +27,7 @@ from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import record_of
 from dpframe.plan.tables import TableName
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
@@ -65,11 +65,11 @@ def release(
     frame: Frame,
     queries: Query | Mapping[str, Query],
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
     denoise: DenoiserName | None = None,
     graph: object = None,

@@ -17,7 +17,7 @@ from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
 from dpframe.plan.suggestion import plan_caps
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Amount, Spend
 from dpframe.queries import asking
 from dpframe.queries.kinds import By, Query
 from dpframe.queries.quantiles import measured
@@ -40,11 +40,11 @@ class PreviewCapsOptions(TypedDict, total=False):
     cap: str | None
     largest: int | None
     planned: Mapping[str, Any] | None
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
     mechanism: MechanismName
 
 
@@ -64,11 +64,11 @@ def suggest_caps(
     cap: str | None = None,
     largest: int | None = None,
     planned: Mapping[str, Any] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
     name: str | None = None,
     note: str | None = None,
@@ -166,11 +166,11 @@ def preview_suggest_caps(
     cap: str | None = None,
     largest: int | None = None,
     planned: Mapping[str, Any] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
 ) -> pd.DataFrame:
     """Show the noise that each cap needs, and that of the histogram; reads no data.

@@ -15,7 +15,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.asked import SINGLE
 from dpframe.engines.declared import declaration_of
 from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.binned import Histogram
 from dpframe.queries.kinds import By, Keys
@@ -41,11 +41,11 @@ class PreviewBoundsOptions(TypedDict, total=False):
     within: tuple[float, float] | None
     bins: int
     planned: Mapping[str, Any] | None
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
-    share: float | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
     mechanism: MechanismName
     privacy_unit: EachRow | None
 
@@ -71,11 +71,11 @@ def suggest_bounds(
     within: tuple[float, float] | None = None,
     bins: int = 64,
     planned: Mapping[str, Any] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
     name: str | None = None,
     note: str | None = None,
@@ -171,11 +171,11 @@ def preview_suggest_bounds(
     within: tuple[float, float] | None = None,
     bins: int = 64,
     planned: Mapping[str, Any] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    share: float | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
     mechanism: MechanismName = "auto",
     privacy_unit: EachRow | None = None,
 ) -> pd.DataFrame:

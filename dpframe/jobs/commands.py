@@ -187,7 +187,7 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
         ("delta", "of the whole budget, with --create; 0 where it is not given"),
         ("discovery", "part of delta that is kept for groups that are not known"),
     ):
-        parser.add_argument(f"--{name}", type=float, help=about)
+        parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,8 @@ from typing import IO, Any, TextIO, cast
 import numpy as np
 import pandas as pd
 
+from dpframe.jobs.csv_encoding import UTF8, Encoding
+
 __all__ = ["KINDS", "cells_as", "csv_rows"]
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
@@ -27,18 +29,22 @@ _LONGEST_CELL = 2**31 - 1
 
 
 @contextmanager
-def csv_rows(path: Path, separator: str) -> Iterator[Iterator[list[str]]]:
-    """Open a CSV file, which may be compressed, for its rows; no cell in it is refused."""
+def csv_rows(path: Path, separator: str, encoding: Encoding) -> Iterator[Iterator[list[str]]]:
+    """Open a CSV file, which may be compressed, for its rows; no cell in it is refused.
+
+    Cells are to be decoded, by `Encoding.text`.
+    """
+    delimiter = encoding.separator(separator)
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
-        with _text_of(path) as lines:
-            yield (row for row in csv.reader(lines, delimiter=separator) if row)
+        with _text_of(path, encoding) as lines:
+            yield (row for row in csv.reader(lines, delimiter=delimiter) if row)
     finally:
         csv.field_size_limit(before)
 
 
 @contextmanager
-def _text_of(path: Path) -> Iterator[TextIO]:
+def _text_of(path: Path, encoding: Encoding) -> Iterator[TextIO]:
     with ExitStack() as opened:
         data: IO[bytes]
         if path.suffix.lower() == ".zip":
@@ -48,11 +54,14 @@ def _text_of(path: Path) -> Iterator[TextIO]:
             data = opened.enter_context(path.open("rb"))
         if path.suffix.lower() == ".gz":
             data = cast(IO[bytes], opened.enter_context(gzip.open(data)))
-        yield io.TextIOWrapper(data, encoding="utf-8-sig", errors="replace", newline="")
+        form = "utf-8-sig" if encoding == UTF8 else encoding.opened  # without a mark of it
+        yield io.TextIOWrapper(data, encoding=form, errors="surrogateescape", newline="")
 
 
 def cells_as(kind: str, texts: Sequence[Any]) -> pd.Series:
     """Read cells as one of `KINDS`; what is no text, or not of the kind, is missing.
+
+    Bytes, of which no text can be made, are "string" cells as they are.
 
     Examples
     --------
@@ -99,7 +108,8 @@ def _instant(text: str) -> datetime | None:
 
 
 def _strings(texts: Sequence[Any]) -> pd.Series:
-    return pd.Series([text if isinstance(text, str) else None for text in texts], dtype=object)
+    kept = [text if isinstance(text, (str, bytes)) else None for text in texts]
+    return pd.Series(kept, dtype=object)
 
 
 def _integers(texts: Sequence[Any]) -> pd.Series:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows
+from dpframe.jobs.csv_encoding import UTF8, Encoding
 from dpframe.jobs.csv_types import kind_from_plan
 from dpframe.jobs.plan_text import Section
 from dpframe.queries.kinds import Query
@@ -24,6 +26,7 @@ __all__ = ["Data", "read_data"]
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
+_BLOCK = 1 << 8  # rows of a CSV file; more of them would wake Python's garbage collector
 _Read = TypeVar("_Read")
 
 
@@ -43,6 +46,8 @@ class Data:
         What stands between the cells of CSV files.
     missing
         Cells of CSV files that are missing, beside empty ones.
+    encoding
+        What CSV files are in.
     given
         Whether the files are named on the command line, not in the plan.
     """
@@ -52,6 +57,7 @@ class Data:
     types: Mapping[str, str]
     separator: str
     missing: tuple[str, ...]
+    encoding: Encoding
     given: bool = False
 
     @property
@@ -180,7 +186,7 @@ class Data:
 
 def read_data(section: Section, given: tuple[Path, ...]) -> Data:
     """Read the table `data`; paths that are given go before those of the plan."""
-    section.only(("path", "types", "separator", "missing"), "data")
+    section.only(("path", "types", "separator", "missing", "encoding"), "data")
     types = section.section("types")
     named = {column: types.get(column, str) for column in types.table}
     for column, kind in named.items():
@@ -192,8 +198,32 @@ def read_data(section: Section, given: tuple[Path, ...]) -> Data:
     missing = section.get("missing", list) or []
     if not all(isinstance(cell, str) for cell in missing):
         raise section.error(f"must be a list of texts, got {missing!r:.200}.", "missing")
+    encoding = _encoding(section, separator or ",")
     paths = given or _paths(section)
-    return Data(section, paths, named, separator or ",", tuple(missing), bool(given))
+    return Data(section, paths, named, separator or ",", tuple(missing), encoding, bool(given))
+
+
+def _encoding(section: Section, separator: str) -> Encoding:
+    """Read what CSV files are in; one odd byte must not change how other cells are read."""
+    name = section.get("encoding", str)
+    try:
+        found = UTF8 if name is None else Encoding.of(name)
+    except LookupError:
+        raise section.error(
+            "must be an encoding that has ASCII as it is, and no shifts, such as utf-8, cp1252, "
+            f"cp1251, gb18030 or cp932, got {name!r:.200}: convert the files, to UTF-8 for "
+            "instance.",
+            "encoding",
+        ) from None
+    try:
+        found.separator(separator)
+    except ValueError:
+        raise section.error(
+            f"must be one byte that is no part of another character in {found.name}, got "
+            f"{separator!r}.",
+            "separator",
+        ) from None
+    return found
 
 
 def _paths(section: Section) -> tuple[Path, ...]:
@@ -207,11 +237,18 @@ def _paths(section: Section) -> tuple[Path, ...]:
 def _header(data: Data, path: Path) -> list[Hashable]:
     """Read the labels of the columns of a file."""
     if data.form == "csv":
-        with csv_rows(path, data.separator) as rows:
+        with csv_rows(path, data.separator, data.encoding) as rows:
             header = next(rows, None)
         if header is None:
             raise data.error(f"{path} is empty: it has no header.")
-        return list(header)
+        labels = list(map(data.encoding.text, header))
+        if any(isinstance(label, bytes) for label in labels):
+            raise data.error(
+                f"the first line of {path} is no {data.encoding.name}: say what it is, for "
+                'instance data.encoding = "cp1252". (It is not shown, since it may be a private '
+                "row.)"
+            )
+        return list(labels)
     from pyarrow import ipc  # comes with the extra that reads such files
 
     with ipc.open_file(path) as reader:
@@ -234,15 +271,20 @@ def _type_name(kind: Any) -> str:
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
     """Read columns of a CSV file; a row that is too short has missing cells."""
     absent = {"", *data.missing}
-    with csv_rows(path, data.separator) as rows:
-        header = next(rows)
+    with csv_rows(path, data.separator, data.encoding) as rows:
+        header = list(map(data.encoding.text, next(rows)))
         places = [header.index(name) for name in needed]
-        texts: list[list[str | None]] = [[] for _ in places]
-        for row in rows:
+        last, length = max(places, default=0), 0
+        texts: list[list[str | bytes | None]] = [[] for _ in places]
+        while block := list(islice(rows, _BLOCK)):
+            full = [row if len(row) > last else [*row, *[""] * last] for row in block]
             for cells, at in zip(texts, places, strict=True):
-                cells.append(row[at] if at < len(row) and row[at] not in absent else None)
+                read = data.encoding.texts([row[at] for row in full])
+                cells += [None if cell in absent else cell for cell in read]
+            length += len(block)
     kinds = [kind or "string" for kind in needed.values()]
-    return pd.DataFrame(dict(zip(needed, map(cells_as, kinds, texts), strict=True)))
+    found = dict(zip(needed, map(cells_as, kinds, texts), strict=True))
+    return pd.DataFrame(found, pd.RangeIndex(length))  # a count of all rows needs no column
 
 
 def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

@@ -175,7 +175,7 @@ def _check_name(plan: Section) -> None:
             raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
         raise release.error(
             f"release.name has no {lacking[0]}, but data.path has: the run on the next "
-            f'{lacking[0][1:-1]} would be refused. Write name = "{name} {" ".join(lacking)}".',
+            f'{lacking[0][1:-1]} would be refused. Write name = "{name:.200} {" ".join(lacking)}".',
             "name",
         )
 
@@ -231,7 +231,7 @@ def _query(section: Section) -> Query:
     wanted = section.need("kind", str, such_as='kind = "count"')
     make = _KINDS.get(wanted)
     if make is None:
-        raise section.error(f"must be one of {', '.join(_KINDS)}, got {wanted!r}.", "kind")
+        raise section.error(f"must be one of {', '.join(_KINDS)}, got {wanted!r:.200}.", "kind")
     known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
     known += [cap for cap in _CAPS if cap not in known]
     if wanted in _SEVERAL:
@@ -367,7 +367,7 @@ def _ledger(section: Section) -> Path:
     section.only(("path", "budget"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
-        raise section.error(f"must be the path of a file, got {path!r}.", "path")
+        raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     return section.source.folder / path
 
 

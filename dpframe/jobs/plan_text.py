@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.errors import PlanFileError
+from dpframe.jobs.plan_lines import holds, line_of, too_much
 from dpframe.jobs.pointing import key_of, why_no_toml
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 _MOST_BYTES = 1 << 20
-_MOST_LINES = 500  # of a file in which the line of a key is looked for
+_MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _ELSEWHERE = ("/", "\\", "..", "\0")
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
@@ -84,37 +85,6 @@ class PlanText:
         """The folder that paths in the plan start from."""
         return self.path.parent
 
-    def line_of(self, keys: tuple[str, ...]) -> int | None:
-        """Find the number of the line on which a key is given; `None` where that is not known.
-
-        The first lines that are TOML by themselves and hold the key end where its value ends.
-        """
-        lines = self.text.splitlines(keepends=True)
-        if len(lines) > _MOST_LINES:
-            return None
-        before = 0
-        for end in range(1, len(lines) + 1):
-            try:
-                found = tomllib.loads("".join(lines[:end]))
-            except tomllib.TOMLDecodeError:
-                continue
-            if _holds(found, keys):
-                return 1 + next(at for at in range(before, end) if _says_something(lines[at]))
-            before = end
-        return None
-
-
-def _says_something(line: str) -> bool:
-    return line.strip() != "" and not line.lstrip().startswith("#")
-
-
-def _holds(table: object, keys: tuple[str, ...]) -> bool:
-    for key in keys:
-        if not isinstance(table, dict) or key not in table:
-            return False
-        table = table[key]
-    return True
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -138,7 +108,7 @@ class Section:
         """Say what is wrong with a key of this table, or with the table itself."""
         named = (*self.keys, *keys)
         at = next(
-            (line for n in range(len(named), 0, -1) if (line := self.source.line_of(named[:n]))),
+            (at for n in range(len(named), 0, -1) if (at := line_of(self.source.text, named[:n]))),
             None,
         )
         dotted = ".".join(map(_shown_key, named))
@@ -187,11 +157,17 @@ class Section:
 
     def given(self, *keys: str) -> tuple[str, ...]:
         """Return so many of some keys, one within the other, as there are in the plan."""
-        return next(keys[:n] for n in range(len(keys), -1, -1) if _holds(self.table, keys[:n]))
+        return next(keys[:n] for n in range(len(keys), -1, -1) if holds(self.table, keys[:n]))
 
     def filled(self, key: str, text: str, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text."""
         values = {**self.source.values, **more}
+        names = _PLACEHOLDER.findall(text)
+        if names and len(text) + sum(len(values.get(one, "")) for one in names) > _MOST_FILLED:
+            raise self.error(
+                f"must have at most {_MOST_FILLED:,} characters with the values of placeholders.",
+                key,
+            )
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
@@ -262,9 +238,12 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         raise PlanFileError("a plan file has at most 1 MiB.")
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
-        table = tomllib.loads(text)
     except UnicodeDecodeError:
         raise PlanFileError("a plan file is a text in UTF-8.") from None
+    if why := too_much(text):
+        raise PlanFileError(why)
+    try:
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanFileError(_reason(text, error)) from None
     unused = [name for name in given if f"{{{name}}}" not in text]

@@ -1,6 +1,5 @@
 """Values of a plan that TOML has no form for: ranges, fractions and lists in a file."""
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,10 @@ _FAR = 1e300  # edges stay finite
 _SUCH_GROUPS = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
 
 
-def amount_at(section: Section, key: str) -> float | Fraction | None:
-    """Read an amount: a number, or a fraction as a text, "1/12" for instance."""
-    given = section.get(key, int, float, str)
-    if not isinstance(given, str):
-        return given  # type: ignore[no-any-return]
-    try:
-        return Fraction(given)
-    except (ValueError, ZeroDivisionError):
-        raise section.error(
-            f'must be a number, or a text such as "1/12", got {given!r}.', key
-        ) from None
+def amount_at(section: Section, key: str) -> float | str | None:
+    """Read an amount: a number, or a text such as "1/12", which whoever spends it reads."""
+    amount: float | str | None = section.get(key, int, float, str)
+    return amount
 
 
 def groups_at(section: Section, key: str) -> Any:
@@ -64,7 +56,7 @@ def _lines(section: Section) -> list[Any]:
     place = section.source.folder / section.get("file", str)
     kind = section.get("type", str) or "string"
     if kind not in KINDS:
-        raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r}.", "type")
+        raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r:.200}.", "type")
     if not place.is_file():
         raise section.error(f"there is no file {place}.", "file")
     try:

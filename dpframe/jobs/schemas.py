@@ -27,7 +27,7 @@ def schema_at(section: Section, *, allow_imports: bool) -> Any:
     module, colon, name = named.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
         raise section.error(
-            f'must be a YAML file, "trips.yaml", or "module:Name", got {named!r}.', "schema"
+            f'must be a YAML file, "trips.yaml", or "module:Name", got {named!r:.200}.', "schema"
         )
     if not allow_imports:
         raise section.error(

@@ -12,7 +12,7 @@ from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
-from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, check_positive, exact
+from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, check_loss, check_positive, exact
 from dpframe.privacy.pots import Pot, Pots
 from dpframe.privacy.rounding import below, root_below
 
@@ -112,7 +112,7 @@ class BudgetStatus:
         """
         return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
-    def share(self, amount: float | Fraction) -> PrivacyLoss:
+    def share(self, amount: Amount) -> PrivacyLoss:
         """Say what a share costs now: epsilon of Laplace noise, or mu^2 of Gaussian noise.
 
         It is the part ``s / (1 - shares so far)`` of what is left for its kind. So n shares of 1/n

@@ -9,7 +9,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, check_delta, exact
+from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, Spend, check_delta, exact
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.rounding import below
@@ -85,7 +85,7 @@ def plan_discovery(
     wanted: Labels,
     spend: Spend,
     mechanism: str = "auto",
-    discovery: float | None = None,
+    discovery: Amount | None = None,
 ) -> DiscoveryPlan:
     """Plan how labels are found; reads no data and spends nothing.
 
@@ -168,7 +168,7 @@ def _most_labels(declaration: Declaration, wanted: Labels) -> int:
     return most
 
 
-def _extra(ledger: Ledger | None, discovery: float | None) -> _Extra:
+def _extra(ledger: Ledger | None, discovery: Amount | None) -> _Extra:
     """Say which extra delta may be charged."""
     asked = None if discovery is None else exact(check_delta(discovery))
     if asked == 0:

@@ -148,8 +148,9 @@ def amounts_of(
             f"planned must be a dict of amounts such as {{'epsilon': 0.9}}, of {', '.join(known)}, "
             f"got planned={shown(planned)}."
         )
-    Spend.of(**planned)
-    return {name: float(amount) for name, amount in planned.items() if amount is not None}
+    later = Spend.of(**planned)
+    delta = {} if later.delta is None else {"delta": later.delta}
+    return {later.kind: float(later.amount), **delta}
 
 
 def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:

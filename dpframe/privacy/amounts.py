@@ -5,17 +5,16 @@ to the last bit, and comparisons need no tolerance.
 """
 
 import math
-import operator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral, Real
 from typing import Literal
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.exact import Amount, as_number, below, exact, read_amount, shown_amount
 
 __all__ = [
+    "Amount",
     "Budget",
     "PrivacyLoss",
     "Spend",
@@ -31,73 +30,14 @@ SpendKind = Literal["epsilon", "mu", "rho", "share"]
 
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
 _TINY = Fraction(1, 2**1074)
-_SIMPLE_DENOMINATOR = 10**6
-
-
-def as_number(value: object) -> float | Fraction:
-    """Read a number of Python or NumPy: integers and fractions stay exact, others become floats.
-
-    Raises
-    ------
-    TypeError
-        If it is something else: truth values, texts and arrays are no numbers, even where `float`
-        takes them.
-
-    Examples
-    --------
-    >>> as_number(2**70) == 2**70
-    True
-    """
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise TypeError(f"{type(value).__name__} is no number")
-    if isinstance(value, Fraction):
-        return value
-    return operator.index(value) if isinstance(value, Integral) else float(value)
-
-
-def exact(value: float | Fraction) -> Fraction:
-    """Return the simplest fraction that a float stands for.
-
-    A float names the fraction a person wrote when that fraction, rounded to a float, gives it back:
-    `0.1` is read as 1/10 and `1 / 7` as 1/7. Others are taken as their shortest decimal text.
-
-    Parameters
-    ----------
-    value
-        A finite number.
-
-    Examples
-    --------
-    >>> exact(0.1), exact(1 / 7)
-    (Fraction(1, 10), Fraction(1, 7))
-    """
-    return value if isinstance(value, Fraction) else _simplest(float(value))
-
-
-@lru_cache(maxsize=1024)  # a release asks several times for each of its amounts
-def _simplest(number: float) -> Fraction:
-    simple = Fraction(number).limit_denominator(_SIMPLE_DENOMINATOR)
-    return simple if float(simple) == number else Fraction(repr(number))
-
-
-def _check_number(name: str, value: object) -> float | Fraction:
-    """Read an amount; one beyond all floats counts as infinite."""
-    try:
-        number = as_number(value)
-        float(number)
-    except OverflowError:
-        return math.inf
-    except (TypeError, ValueError):
-        raise CalibrationError(f"{name} must be a number, got {name}={value!r}.") from None
-    return number
 
 
 def check_epsilon(value: object) -> Fraction:
     """Validate an epsilon: a finite number >= 0."""
-    number = _check_number("epsilon", value)
+    number = read_amount("epsilon", value)
     if not math.isfinite(number) or number < 0:
         raise CalibrationError(
-            f"epsilon must be a finite number >= 0, got epsilon={value!r}. "
+            f"epsilon must be a finite number >= 0, got epsilon={shown_amount(value)}. "
             "Common choices lie between 0.01 and 10."
         )
     return exact(number)
@@ -105,25 +45,25 @@ def check_epsilon(value: object) -> Fraction:
 
 def check_delta(value: object) -> float:
     """Validate a delta: a number in [0, 1)."""
-    number = float(_check_number("delta", value))
+    number = read_amount("delta", value)
     if not 0 <= number < 1:
         raise CalibrationError(
-            f"delta must be in [0, 1), got delta={value!r}. "
+            f"delta must be in [0, 1), got delta={shown_amount(value)}. "
             "It should be far below one over the number of people, 1e-6 for instance."
         )
-    return number
+    return below(exact(number))
 
 
 def check_positive(name: SpendKind, value: object) -> Fraction:
     """Validate a mu, a rho or a share: a finite number > 0, at most 1 for a share."""
-    number = _check_number(name, value)
+    number = read_amount(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
         rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError(f"{name} must be {rule}, got {name}={value!r}.")
+        raise CalibrationError(f"{name} must be {rule}, got {name}={shown_amount(value)}.")
     return exact(number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Budget:
     """A total privacy budget: everything released together is (epsilon, delta)-DP.
 
@@ -153,16 +93,15 @@ class Budget:
     delta: float = 0.0
     discovery: float = 0.0
 
-    def __post_init__(self) -> None:
-        epsilon = check_epsilon(self.epsilon)
-        delta = check_delta(self.delta)
-        discovery = _check_discovery(self.discovery, delta)
-        if epsilon == 0 and delta == 0:
+    def __init__(self, epsilon: Amount, delta: Amount = 0.0, discovery: Amount = 0.0) -> None:
+        level, delta = check_epsilon(epsilon), check_delta(delta)
+        discovery = _check_discovery(discovery, delta)
+        if level == 0 and delta == 0:
             raise CalibrationError(
                 "epsilon and delta are both 0: nothing at all could be released. "
                 "Give epsilon > 0 or delta > 0."
             )
-        object.__setattr__(self, "epsilon", float(epsilon))
+        object.__setattr__(self, "epsilon", below(level))
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "discovery", discovery)
 
@@ -179,13 +118,13 @@ class Budget:
 
 def _check_discovery(value: object, delta: float) -> float:
     """Validate the part of delta that is kept for extra deltas."""
-    number = float(_check_number("discovery", value))
-    if not 0 <= number <= delta:
+    number = read_amount("discovery", value)
+    if not 0 <= number < math.inf or exact(number) > exact(delta):
         raise CalibrationError(
             f"discovery must be in [0, delta], delta={delta}: it is the part of delta kept for "
-            f"extra deltas of releases; got discovery={value!r}."
+            f"extra deltas of releases; got discovery={shown_amount(value)}."
         )
-    return number
+    return below(exact(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +143,11 @@ class Spend:
     def of(
         cls,
         *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        mu: float | None = None,
-        rho: float | None = None,
-        share: float | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        mu: Amount | None = None,
+        rho: Amount | None = None,
+        share: Amount | None = None,
     ) -> "Spend":
         """Read the keywords of a release.
 
@@ -217,7 +156,7 @@ class Spend:
         CalibrationError
             If none or several ways of spending are given, or a value is out of range.
         """
-        ways: dict[SpendKind, float | None] = {
+        ways: dict[SpendKind, Amount | None] = {
             "epsilon": epsilon,
             "mu": mu,
             "rho": rho,
@@ -225,7 +164,7 @@ class Spend:
         }
         given = {kind: value for kind, value in ways.items() if value is not None}
         if len(given) != 1:
-            named = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "none"
+            named = ", ".join(f"{k}={shown_amount(v)}" for k, v in given.items()) or "none"
             raise CalibrationError(
                 "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
                 f"got {named}."
@@ -236,7 +175,7 @@ class Spend:
             return cls(kind, check_epsilon(value), checked)
         if delta is not None:
             raise CalibrationError(
-                f"delta goes with epsilon= only, got delta={delta!r} with {kind}=."
+                f"delta goes with epsilon= only, got delta={shown_amount(delta)} with {kind}=."
             )
         return cls(kind, check_positive(kind, value))
 

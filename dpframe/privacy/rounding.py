@@ -5,7 +5,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import PrivacyLoss, exact
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.exact import below
 
 __all__ = ["below", "root_below", "round_up"]
 
@@ -39,14 +40,6 @@ def round_up(value: float, holds: Callable[[float], bool]) -> float:
             "epsilon, delta or mu is so small that no float is enough noise. Give a larger one."
         )
     return value
-
-
-def below(value: Fraction) -> float:
-    """Largest float that stands for no more than a fraction."""
-    number = float(value)
-    while exact(number) > value:
-        number = math.nextafter(number, -math.inf)
-    return number
 
 
 def root_below(square: Fraction) -> float:

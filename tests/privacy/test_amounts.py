@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.errors import CalibrationError, DeclarationError
+from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, as_number, exact
+from dpframe.privacy.exact import below
 from dpframe.privacy.neighbors import Caps, check_neighboring
 
 NOT_NUMBERS = [
     True,
     np.True_,
-    "1",
+    "one",
     b"1",
     None,
     pd.NA,
@@ -38,6 +40,11 @@ wholes = st.integers(0, 10**6)
 fractions = st.builds(Fraction, wholes, st.integers(1, 10**6))
 
 
+def shown(value):
+    """What an error shows of a value: no cells, and not all of very many digits."""
+    return f"a {type(value).__name__}" if isinstance(value, list | np.ndarray) else repr(value)[:50]
+
+
 @pytest.mark.parametrize("value", ONES)
 def test_every_kind_of_number_is_read_alike(value):
     assert Budget(value, 1e-6) == Budget(1.0, 1e-6)
@@ -53,7 +60,7 @@ def test_epsilons_that_are_no_amount_are_refused(value):
             Spend.of(epsilon=value)
     with pytest.raises(CalibrationError, match=r"^epsilon must be") as caught:
         Budget(epsilon=value, delta=1e-6)
-    assert repr(value) in str(caught.value)
+    assert shown(value) in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["mu", "rho", "share"])
@@ -63,7 +70,7 @@ def test_other_amounts_must_be_positive(kind, value):
         return
     with pytest.raises(CalibrationError, match=rf"^{kind} must be") as caught:
         Spend.of(**{kind: value})
-    assert f"{kind}={value!r}" in str(caught.value)
+    assert f"{kind}={shown(value)}" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, *NEGATIVE, math.nan, math.inf, 1, 1.5, 10**400])
@@ -212,3 +219,95 @@ def test_quantities_are_frozen_values(value):
     first = dataclasses.fields(value)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(value, first, 5)
+
+
+WRITTEN = {
+    "1/12": Fraction(1, 12),
+    " 1 / 12\n": Fraction(1, 12),
+    "0.1": Fraction(1, 10),
+    " .5": Fraction(1, 2),
+    "1.": Fraction(1),
+    "5E-1": Fraction(1, 2),
+    "0.12345678901234567890": Fraction(12345678901234567890, 10**20),
+    Decimal("0.12345678901234567890"): Fraction(12345678901234567890, 10**20),
+}
+MISWRITTEN = [
+    *(
+        "",
+        " ",
+        "one",
+        "inf",
+        "nan",
+        "True",
+        "0x1p-1",
+        "0x1",
+        "1_000",
+        "\uff10.\uff15",
+        "1/\uff12",
+        "0,5",
+    ),
+    *("1/0", "1/2/3", "1.5/2", "1/-2", "1e", "1e+-2", "1e9999", "1e999999999", "1/1e999", "--1"),
+    *("9" * 101, "1/" + "9" * 200_000, "0" * 10**6, "50%", "1 000", "1j", "½", "-inf", "\x001"),
+]
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "mu", "rho", "share"])
+@pytest.mark.parametrize("text", WRITTEN)
+def test_texts_of_numbers_are_read_exactly(text, kind):
+    assert Spend.of(**{kind: text}).amount == WRITTEN[text]
+    number = Ledger(budget=Budget(text, "1e-6", "1/10000000")).budget
+    assert number == Budget(below(WRITTEN[text]), 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("text", MISWRITTEN, ids=range(len(MISWRITTEN)))
+def test_texts_of_no_numbers_are_refused(text):
+    for spend in ({"epsilon": text}, {"epsilon": 1, "delta": text}, {"mu": text}, {"share": text}):
+        with pytest.raises(
+            CalibrationError, match=r"must be a number, or a text such as"
+        ) as caught:
+            Spend.of(**spend)
+        assert len(str(caught.value)) < 400
+    for amounts in ((text,), (1, text), (1, 1e-6, text)):
+        with pytest.raises(CalibrationError, match="or a text such as"):
+            Budget(*amounts)
+
+
+TINY = ["1e-400", Decimal("1e-400"), Fraction(1, 10**400), Fraction(1, 3**20_000)]
+
+
+@pytest.mark.parametrize("value", TINY, ids=range(4))
+def test_amounts_below_all_floats_are_refused(value):
+    for kind in ("epsilon", "mu", "rho", "share"):
+        with pytest.raises(CalibrationError, match=f"^{kind} must be 0 or at least"):
+            Spend.of(**{kind: value})
+    with pytest.raises(CalibrationError, match=r"^delta must be 0 or at least"):
+        Budget(1, value)
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, -(10**5000), Fraction(10**5000, 3), "1e999"], ids=range(4)
+)
+def test_amounts_beyond_all_floats_are_refused(value):
+    for kind in ("epsilon", "mu", "rho", "share"):
+        with pytest.raises(CalibrationError, match=f"^{kind} must be"):
+            Spend.of(**{kind: value})
+
+
+def test_fractions_have_so_many_digits_at_most():
+    with pytest.raises(CalibrationError, match=r"^share must be a fraction of at most"):
+        Spend.of(share=Fraction(3**10_000, 2 * 3**10_000 + 1))
+
+
+@pytest.mark.parametrize("data", [pd.Series([0.123]), pd.DataFrame({"a": [0.123]}), [0.123]])
+def test_no_error_about_an_amount_shows_data(data):
+    for spend in ({"epsilon": data}, {"epsilon": 1, "delta": data}, {"mu": 1, "share": data}):
+        with pytest.raises(CalibrationError) as caught:
+            Spend.of(**spend)
+        assert "0.123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 3_000_001), "1/3000001", Fraction(7, 3_000_017)])
+def test_deltas_are_rounded_down_to_floats(delta):
+    kept = [Spend.of(epsilon=1, delta=delta).delta, Budget(1, delta).delta]
+    assert all(exact(one) <= Fraction(delta) for one in kept)
+    assert kept == pytest.approx([float(Fraction(delta))] * 2)

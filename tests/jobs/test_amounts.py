@@ -1,0 +1,87 @@
+"""Amounts as texts: they mean the same in a plan file, on the command line and in Python."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from support.planning import planned
+
+import dpframe as dpf
+from dpframe.errors import CalibrationError
+from dpframe.jobs.commands import main
+from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.running import release_job
+from dpframe.jobs.terminal import SOUND, UNREADABLE
+from dpframe.privacy.amounts import Spend
+
+MARCH = Overrides({"month": "2024-03"})
+
+
+def declared(**more):
+    """Declare a frame of a hundred people with a ledger of its own."""
+    frame = pd.DataFrame({"zone": ["a", "b"] * 50, "who": range(100), "fare": [1.0, 2.0] * 50})
+    frame.dp.declare(
+        privacy_unit="who",
+        max_rows=1,
+        max_groups=1,
+        bounds={"fare": (0, 3)},
+        keys={"zone": ["a", "b"]},
+        budget=dpf.Budget(**({"epsilon": 2, "delta": 1e-6, "discovery": 1e-7} | more)),
+    )
+    return frame
+
+
+@pytest.mark.parametrize("text", ["1/12", "1/7", "0.1", "1 / 3", "2.5e-1"])
+def test_a_share_means_in_python_what_it_means_in_a_plan(tmp_path, text):
+    plan = planned(tmp_path, ('share = "1/12"', f'share = "{text}"'))
+    release_job(read_plan(plan, MARCH))
+    frame = declared()
+    frame.dp.count(by="zone", share=text)
+    (planned_spend,), (called,) = (
+        [entry.spend for entry in ledger.entries]
+        for ledger in (dpf.Ledger(tmp_path / "trips.ledger"), frame.dp.budget)
+    )
+    assert planned_spend == called == Spend.of(share=Fraction(text.replace(" ", "")))
+
+
+CALLS = {
+    "release": lambda dp, amount: dp.count(by="zone", epsilon=amount, delta="1e-8"),
+    "preview": lambda dp, amount: dp.preview(dpf.count(by="zone"), epsilon=amount),
+    "errors": lambda dp, amount: dp.preview(dpf.count(by="zone"), std_error=9, delta=amount),
+    "discover": lambda dp, amount: dp.discover("zone", mu=amount, discovery="1/20000000"),
+    "discovery": lambda dp, amount: dp.discover("zone", mu=0.1, discovery=amount),
+    "select": lambda dp, amount: dp.quantile("fare", 0.5, epsilon=amount, bins=4),
+    "caps": lambda dp, amount: dp.suggest_caps(epsilon=amount, largest=4),
+    "planned": lambda dp, amount: dp.suggest_caps(epsilon=1, largest=4, planned={"mu": amount}),
+    "bounds": lambda dp, amount: dp.suggest_bounds(
+        "fare", epsilon=1, within=(1, 100), bins=4, planned={"epsilon": "0.9", "delta": amount}
+    ),
+    "share": lambda dp, amount: dp.budget.share(amount),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_all_calls_read_texts(call):
+    small = "1/20000000"  # fits wherever a delta goes, too
+    for amount in (small, float(Fraction(small)), Decimal("5e-8"), Fraction(small)):
+        assert CALLS[call](declared().dp, amount) is not None
+    for wrong in ("1e999999999", "1/0", "nan"):
+        with pytest.raises(CalibrationError, match="or a text such as"):
+            CALLS[call](declared().dp, wrong)
+
+
+def test_a_delta_of_zero_as_a_text_is_no_delta():
+    table = declared(delta=0, discovery=0).dp.preview(dpf.count(by="zone"), std_error=9, delta="0")
+    assert "laplace" in table.index
+
+
+def test_a_ledger_is_made_with_texts(tmp_path, capsys):
+    path = tmp_path / "new.ledger"
+    made = ["ledger", str(path), "--create", "--epsilon", "1/3", "--delta", "1e-6", "--quiet"]
+    assert main(made) == SOUND
+    assert dpf.Ledger(path).budget == dpf.Budget("1/3", "1e-6")
+    for wrong in ("inf", "1e999999999", "-1"):
+        other = str(tmp_path / "other.ledger")
+        assert main(["ledger", other, "--create", f"--epsilon={wrong}"]) == UNREADABLE
+        assert "epsilon must be" in capsys.readouterr().err
