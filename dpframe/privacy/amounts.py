@@ -13,7 +13,7 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import Literal
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 
 __all__ = [
     "Budget",
@@ -88,7 +88,7 @@ def _check_number(name: str, value: object) -> float | Fraction:
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
-        raise CalibrationError(f"{name} must be a number, got {name}={value!r}.") from None
+        raise CalibrationError(f"{name} must be a number, got {name}={shown(value)}.") from None
     return number
 
 
@@ -97,7 +97,7 @@ def check_epsilon(value: object) -> Fraction:
     number = _check_number("epsilon", value)
     if not math.isfinite(number) or number < 0:
         raise CalibrationError(
-            f"epsilon must be a finite number >= 0, got epsilon={value!r}. "
+            f"epsilon must be a finite number >= 0, got epsilon={shown(value)}. "
             "Common choices lie between 0.01 and 10."
         )
     return exact(number)
@@ -108,7 +108,7 @@ def check_delta(value: object) -> float:
     number = float(_check_number("delta", value))
     if not 0 <= number < 1:
         raise CalibrationError(
-            f"delta must be in [0, 1), got delta={value!r}. "
+            f"delta must be in [0, 1), got delta={shown(value)}. "
             "It should be far below one over the number of people, 1e-6 for instance."
         )
     return number
@@ -119,7 +119,7 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     number = _check_number(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
         rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError(f"{name} must be {rule}, got {name}={value!r}.")
+        raise CalibrationError(f"{name} must be {rule}, got {name}={shown(value)}.")
     return exact(number)
 
 
@@ -183,7 +183,7 @@ def _check_discovery(value: object, delta: float) -> float:
     if not 0 <= number <= delta:
         raise CalibrationError(
             f"discovery must be in [0, delta], delta={delta}: it is the part of delta kept for "
-            f"extra deltas of releases; got discovery={value!r}."
+            f"extra deltas of releases; got discovery={shown(value)}."
         )
     return number
 
@@ -225,7 +225,7 @@ class Spend:
         }
         given = {kind: value for kind, value in ways.items() if value is not None}
         if len(given) != 1:
-            named = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "none"
+            named = ", ".join(f"{k}={shown(v)}" for k, v in given.items()) or "none"
             raise CalibrationError(
                 "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
                 f"got {named}."
@@ -236,7 +236,7 @@ class Spend:
             return cls(kind, check_epsilon(value), checked)
         if delta is not None:
             raise CalibrationError(
-                f"delta goes with epsilon= only, got delta={delta!r} with {kind}=."
+                f"delta goes with epsilon= only, got delta={shown(delta)} with {kind}=."
             )
         return cls(kind, check_positive(kind, value))
 
