@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
-import pandas as pd
 
-from dpframe.errors import DeclarationError, QueryError
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data, shown
 
 __all__ = [
     "MOST_GROUPS",
@@ -36,7 +35,9 @@ _MOST_NAME, _MOST_NOTE = 200, 2_000
 
 
 def is_label(value: object) -> TypeGuard[Hashable]:
-    """Whether something can be the label of a column, that is, hashable."""
+    """Whether something can be the label of a column, that is, hashable and no data."""
+    if is_data(value):
+        return False
     try:
         hash(value)
     except TypeError:
@@ -49,7 +50,7 @@ def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
 
     Examples
     --------
-    >>> [is_one_of(value, ["a", "b"]) for value in ("a", "c", pd.NA, pd.Series(["a"]))]
+    >>> [is_one_of(value, ["a", "b"]) for value in ("a", "c", None, np.array(["a"]))]
     [True, False, False, False]
     """
     return is_label(value) and value in set(known)
@@ -65,24 +66,6 @@ def check_flag(name: str, given: object) -> None:
     """
     if not isinstance(given, bool | np.bool_):
         raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
-
-
-def is_data(value: object) -> bool:
-    """Whether something may hold a column of the frame: no message may show it."""
-    return isinstance(value, pd.Series | pd.DataFrame | np.ndarray)
-
-
-def a_type(value: object) -> str:
-    """Name the type of an argument in an error, with its article."""
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in {*"aeio"} else f"a {name}"
-
-
-def shown(value: object) -> str:
-    """Show an argument in an error; only its type where it may hold a column of the frame."""
-    if is_data(value):
-        return a_type(value)
-    return repr(value)
 
 
 def check_place(path: object, what: str) -> Path:

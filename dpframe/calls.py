@@ -1,4 +1,4 @@
-"""How a call shows its keywords, and what it says of those that it does not have."""
+"""How a call shows its keywords, and what it refuses: unknown ones, and private arguments."""
 
 import functools
 import inspect
@@ -8,11 +8,20 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
-from dpframe.errors import CallError
+from dpframe.errors import (
+    CallError,
+    DeclarationError,
+    DPFrameError,
+    QueryError,
+    is_data,
+    shown,
+)
+from dpframe.marks import SCALARS, origin_of, parts_of
 
 __all__ = [
     "nearest",
     "no_such_keyword",
+    "refuse_private",
     "with_keywords",
     "with_keywords_of_init",
     "with_keywords_of_methods",
@@ -26,6 +35,12 @@ _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
+_FRAMES = frozenset({*_OWNERS, "frame", "published", "released", "releases", "tables"})
+"""What holds private or released cells by its nature, and is checked as a frame."""
+_TAKE_DATA = frozenset({"by", "column", "columns"}) | frozenset(
+    "ax bins bounds color coords edges graph keys n parents q schema weights".split()
+)
+"""What may be, or hold, an array or a frame of public values."""
 
 _ELSEWHERE = {
     "alpha": "level",
@@ -46,6 +61,18 @@ _ELSEWHERE = {
     "values": "keys",
 }
 """What keywords are called in other libraries."""
+
+_WAYS_OUT = {
+    "keys": "Write down the groups there can be, or find those that may be published with "
+    ".dp.discover.",
+    "bounds": "Write down what values can be, or find bounds with .dp.suggest_bounds.",
+    "bins": "Write down the edges, or find bounds with .dp.suggest_bounds.",
+} | dict.fromkeys(
+    ("max_rows", "max_groups", "max_rows_per_group"),
+    "Write down a cap, or find one with .dp.suggest_caps.",
+)
+
+"""What to do in place of taking a public argument from the data."""
 
 _NOT_THERE = {
     ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
@@ -69,6 +96,8 @@ def with_keywords(function: _Function) -> _Function:
     CallError
         By the function, if it is called with a keyword, or by position with an argument, that it
         does not have, or without one that it needs.
+    DeclarationError
+        By the function, if a public argument is known to hold something private.
 
     Examples
     --------
@@ -144,7 +173,17 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
-        return function(*args, **keywords)
+        for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
+            if type(value) not in SCALARS and name not in _FRAMES:
+                refuse_private(name, value)
+                if name not in _TAKE_DATA:
+                    _refuse_data(name, value)
+        try:
+            return function(*args, **keywords)
+        except DPFrameError as error:
+            if error.__suppress_context__:  # what is not shown may quote an argument
+                error.__context__ = None
+            raise
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
@@ -171,6 +210,29 @@ def _listed(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Pa
     for name, kind in get_type_hints(options).items():
         default = defaults.get(name)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def refuse_private(name: str, value: object) -> None:
+    """Refuse a public argument that is, or holds, what is known to be private.
+
+    Raises
+    ------
+    DeclarationError
+        If it was taken from a declared frame, from a diagnosis or from a collection of Dask.
+    """
+    origin = origin_of(value)
+    if origin is not None:
+        way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
+        raise DeclarationError(
+            f"{name} must be public, and was taken from {origin}: what it holds is private, and "
+            f"would be published. {way_out}"
+        )
+
+
+def _refuse_data(name: str, value: object) -> None:
+    """Refuse an array or a frame where none is taken: its cells may be private."""
+    if any(map(is_data, parts_of(value))):
+        raise QueryError(f"{name} must be a plain value, no array or frame, got {shown(value)}.")
 
 
 def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:

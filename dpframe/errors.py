@@ -1,8 +1,15 @@
 """The exception tree.
 
 Every error names a public parameter, its rule, the value given and the way out. No message ever
-contains a value taken from a private frame.
+contains a value taken from a private frame: `shown` alone shows what was given.
 """
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 __all__ = [
     "AlreadyReleasedError",
@@ -24,7 +31,24 @@ __all__ = [
     "TemporaryError",
     "UnknownColumnError",
     "UnreadableCertificateError",
+    "a_type",
+    "is_data",
+    "shown",
 ]
+
+_EXACT = (bool, int, float, complex, type(None), Fraction, Decimal, range)
+_MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
+_PLAIN = (np.bool_, np.number, np.datetime64, np.timedelta64, *_MOMENTS)
+_CONTAINERS: dict[type, str] = {
+    list: "[{}]",
+    tuple: "({})",
+    dict: "{{{}}}",
+    set: "{{{}}}",
+    frozenset: "frozenset({{{}}})",
+}
+_OF_PANDAS = {"Interval", "NAType", "Period"}  # scalars, of a library that errors do not import
+_MOST_LETTERS, _MOST_ITEMS, _DEEPEST = 200, 10, 3
+_OF_DATA = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "__dataframe__")
 
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """What stops a program and says nothing of a value; never contained."""
@@ -108,3 +132,73 @@ class CertificateError(DPFrameError, ValueError):
 
 class UnreadableCertificateError(CertificateError):
     """A certificate is malformed, or of a format that this version does not read."""
+
+
+def a_type(value: object) -> str:
+    """Name the type of an argument in an error, with its article."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in {*"aeio"} else f"a {name}"
+
+
+def is_data(value: object) -> bool:
+    """Whether something may hold a column of a frame, of whatever library: all arrays and tables.
+
+    Examples
+    --------
+    >>> [is_data(value) for value in (np.ones(2), np.float64(1), "a", [1], None)]
+    [True, False, False, False, False]
+    """
+    if isinstance(value, np.generic):
+        return isinstance(value, np.void)  # a row of several cells
+    if isinstance(value, tuple):
+        return any(map(is_data, value))
+    return any(hasattr(type(value), name) for name in _OF_DATA)
+
+
+def shown(value: object) -> str:
+    """Show an argument in an error: short and plain as it is, all else by its type alone.
+
+    Examples
+    --------
+    >>> shown((0.5, "a")), shown([1, np.ones(3)]), shown([0] * 1000)
+    ("(0.5, 'a')", '[1, a ndarray]', 'a list of 1,000')
+    """
+    return _shown(value, _DEEPEST)
+
+
+def _shown(value: object, depth: int) -> str:
+    kind = type(value)
+    if kind in _CONTAINERS:
+        return _shown_items(value, depth)
+    if isinstance(value, str | bytes | type):  # not as its own class would show it
+        (base,) = (one for one in (str, bytes, type) if isinstance(value, one))
+        text = base.__repr__(value)
+    elif kind in _EXACT or isinstance(value, _PLAIN) or _is_of_pandas(kind):
+        text = _representation(value)
+    else:
+        return a_type(value)
+    return text if len(text) <= _MOST_LETTERS else f"{a_type(value)} of many characters"
+
+
+def _is_of_pandas(kind: type) -> bool:
+    return kind.__name__ in _OF_PANDAS and kind.__module__.startswith("pandas")
+
+
+def _representation(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return a_type(value)
+
+
+def _shown_items(value: Any, depth: int) -> str:
+    """Show a short container; of a long or deep one, how long it is."""
+    if len(value) <= _MOST_ITEMS and depth:
+        items = [_shown(one, depth - 1) for one in value]
+        if isinstance(value, dict):
+            values = (_shown(one, depth - 1) for one in value.values())
+            items = [f"{key}: {one}" for key, one in zip(items, values, strict=True)]
+        text = ", ".join(items) + "," * (isinstance(value, tuple) and len(value) == 1)
+        if len(text) <= _MOST_LETTERS:
+            return _CONTAINERS[type(value)].format(text) if value else repr(value)
+    return f"{a_type(value)} of {len(value):,}"

@@ -13,8 +13,8 @@ from dpframe.declaration.kept import kept_declaration
 from dpframe.declaration.words import declaration_text
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
+from dpframe.marks import is_private
 from dpframe.results.certificate import ATTRIBUTE, certificate_of
-from dpframe.results.private import is_private
 from dpframe.results.promise import Certificate, parts_of
 from dpframe.results.suggested import suggested
 

@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, check_size, is_data, shown
-from dpframe.declaration.marks import is_marked
+from dpframe.arguments import a_type, check_size, shown
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
-__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing", "check_public"]
+__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing"]
 
 MOST = 1e100
 """Largest size of a bound: sums, their noise and the squares of both stay finite floats."""
@@ -111,7 +110,6 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise DeclarationError(
             f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it."
         )
-    check_public(f"keys of {label!r}", value)
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
         raise DeclarationError(
@@ -140,30 +138,13 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         )
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
-        got = shown(value) if is_data(value) else f"{again[:5]!r} more than once"
+        plain = isinstance(value, list | tuple)
+        got = f"{shown(again[:5])} more than once" if plain else shown(value)
         raise DeclarationError(
             f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
             "every group there can be once, whatever the data hold."
         )
     return keys
-
-
-def check_public(what: str, keys: object) -> None:
-    """Refuse keys that pandas made of a declared frame, where it says so in their `attrs`.
-
-    An array, such as that of `unique()`, does not say what it was made of.
-
-    Raises
-    ------
-    DeclarationError
-        If they were.
-    """
-    if isinstance(keys, pd.Series | pd.DataFrame) and is_marked(keys.attrs):
-        raise DeclarationError(
-            f"{what} were taken from a declared frame: which groups it holds is private, and would "
-            "be published. Write down the groups there can be, or find those that may be published "
-            "with .dp.discover."
-        )
 
 
 def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:

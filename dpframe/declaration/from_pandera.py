@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
+from dpframe.arguments import shown
+from dpframe.calls import refuse_private
 from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column
 from dpframe.errors import DeclarationError
@@ -72,6 +74,7 @@ def _column(label: Hashable, column: Any) -> Column:
     dtype = getattr(column.dtype, "type", None)
     integer = _is_integer(dtype)
     own = _overrides(label, column.metadata)
+    refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
     lower, upper, keys = _of_dtype(dtype)
     for check in column.checks:
         low, high, allowed = _of_check(check, integer=integer)
@@ -106,7 +109,7 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
         raise DeclarationError(
             f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
-            f"{', '.join(map(repr, _OVERRIDES))}; got {own!r}."
+            f"{', '.join(map(repr, _OVERRIDES))}; got {shown(own)}."
         )
     return own
 

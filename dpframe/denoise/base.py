@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.laws import Law
 
 __all__ = [
@@ -69,7 +69,8 @@ def check_sigma(sigma: object) -> float:
         if math.isfinite(number) and number > 0:
             return number
     raise QueryError(
-        f"sigma must be the standard deviation of the noise, a positive number; got sigma={sigma!r}"
+        "sigma must be the standard deviation of the noise, a positive number; got "
+        f"sigma={shown(sigma)}"
     )
 
 
@@ -83,7 +84,9 @@ def check_law(law: object) -> Law:
     """
     if isinstance(law, Law):
         return law
-    raise QueryError(f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={law!r}.")
+    raise QueryError(
+        f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={shown(law)}."
+    )
 
 
 def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> float:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpframe.denoise.base import Denoised, check_sigma, check_values
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 
 __all__ = ["gaussian_prior", "james_stein", "stein_risk"]
 
@@ -92,10 +92,10 @@ def james_stein(
     """
     y, s = check_values(values), check_sigma(sigma)
     if toward not in ("mean", "zero"):
-        raise QueryError(f'toward must be "mean" or "zero", got toward={toward!r}.')
+        raise QueryError(f'toward must be "mean" or "zero", got toward={shown(toward)}.')
     if not isinstance(positive_part, bool | np.bool_):
         raise QueryError(
-            f"positive_part must be True or False, got positive_part={positive_part!r}."
+            f"positive_part must be True or False, got positive_part={shown(positive_part)}."
         )
     factor = y.size - (3 if toward == "mean" else 2)
     if factor < 1:
@@ -262,10 +262,10 @@ def _check_prior(mean: object, variance: object) -> None:
     if mean is not None and not (isinstance(mean, _NUMBER) and math.isfinite(mean)):
         raise QueryError(
             "mean must be a finite number, or None to estimate it from the values; "
-            f"got mean={mean!r}."
+            f"got mean={shown(mean)}."
         )
     if variance is not None and not (isinstance(variance, _NUMBER) and 0 <= variance < math.inf):
         raise QueryError(
             "variance must be a finite number >= 0, or None to estimate it from the values; "
-            f"got variance={variance!r}."
+            f"got variance={shown(variance)}."
         )

@@ -7,7 +7,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.amounts import as_number
 
 __all__ = ["Wavelets", "spanning_tree_wavelets", "tree_wavelets"]
@@ -89,7 +89,9 @@ def tree_wavelets(
     pairs = check_edges(edges, y.size)
     count, start = _whole("trees", trees, 1), _whole("seed", seed, 0)
     if not isinstance(threshold, str) or threshold not in get_args(Rule):
-        raise QueryError(f'threshold must be "sure" or "universal", got threshold={threshold!r}.')
+        raise QueryError(
+            f'threshold must be "sure" or "universal", got threshold={shown(threshold)}.'
+        )
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
@@ -107,7 +109,7 @@ def _whole(name: str, value: object, least: int) -> int:
         number = least - 1
     if isinstance(number, int) and number >= least:
         return number
-    raise QueryError(f"{name} must be a whole number >= {least}, got {name}={value!r}.")
+    raise QueryError(f"{name} must be a whole number >= {least}, got {name}={shown(value)}.")
 
 
 class _Removed(NamedTuple):

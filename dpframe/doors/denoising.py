@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import TableName
@@ -67,9 +67,9 @@ def denoisings_of(
     alone = {name: _described(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:
         raise QueryError(
-            f"denoise={method!r} takes the errors of cells for independent, and these are measured "
-            'together. Margins of at most two columns take denoise="consistent"; leave it out '
-            "elsewhere."
+            f"denoise={shown(method)} takes the errors of cells for independent, and these are "
+            'measured together. Margins of at most two columns take denoise="consistent"; leave it '
+            "out elsewhere."
         )
     if margins:
         _check_margins_alone(list(margins), list(alone), graph)

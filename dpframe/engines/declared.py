@@ -4,8 +4,8 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
+from dpframe.marks import is_private
 from dpframe.results.certificate import ATTRIBUTE
-from dpframe.results.private import is_private
 
 __all__ = ["check_private", "declaration_of"]
 

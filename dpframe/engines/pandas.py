@@ -9,13 +9,13 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
-from dpframe.declaration.marks import is_marked, mark_attrs
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
+from dpframe.marks import is_marked, mark_frame
 from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["PandasEngine", "labels_of", "totals_of"]
@@ -42,7 +42,7 @@ class PandasEngine:
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""
-        mark_attrs(frame.attrs)
+        mark_frame(frame)
 
     def is_derived(self, frame: pd.DataFrame) -> bool:
         """Tell whether the frame bears the mark of another one."""

@@ -19,7 +19,6 @@ from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.silence import silent
-from dpframe.declaration.marks import is_marked
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
@@ -38,6 +37,7 @@ from dpframe.engines.parquet_files import (
 from dpframe.engines.spilling import split_tables
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
+from dpframe.marks import is_marked
 from dpframe.progress import check_progress, show_progress
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition

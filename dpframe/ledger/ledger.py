@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pandas as pd
 
-from dpframe.arguments import a_type
+from dpframe.arguments import a_type, check_release_name
 from dpframe.calls import with_keywords
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerDiskError, LedgerError
 from dpframe.ledger.chain import Chain, Row
@@ -170,8 +170,10 @@ class Ledger:
         ------
         AlreadyReleasedError
             If there is one.
+        DeclarationError
+            If it is no name.
         """
-        refuse_repeated(name, self._look())
+        refuse_repeated(check_release_name(name), self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
@@ -222,6 +224,10 @@ class Ledger:
         LedgerError
             If the file cannot be written, or was changed.
         """
+        if not isinstance(protected, Protected):
+            raise DeclarationError(
+                f"protected must be a dpframe.ledger.protected.Protected, got {a_type(protected)}."
+            )
         if self._seen.protected is None:
             self._append(lambda seen: _settled(seen, protected))
         if self.protected != protected:

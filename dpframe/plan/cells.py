@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.checks import check_keys, check_public
+from dpframe.declaration.checks import check_keys
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import DeclarationError, QueryError
+from dpframe.errors import DeclarationError, QueryError, shown
 from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -49,7 +49,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
         raise QueryError(
-            f"by={list(query.by)!r} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
+            f"by={shown(list(query.by))} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
             "Name the combinations wanted: keys=frame with one column per name in by."
         )
     return cells
@@ -69,12 +69,14 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
     if isinstance(given, Mapping):
         unknown = [label for label in given if label not in by]
         if unknown:
-            raise QueryError(f"keys names {unknown!r}, which by={list(by)!r} does not group by.")
+            raise QueryError(
+                f"keys names {shown(unknown)}, which by={shown(list(by))} does not group by."
+            )
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
         raise QueryError(
             "keys must be a dict from column to groups, or a frame of combinations, "
-            f"where by={list(by)!r} does not name a single column."
+            f"where by={shown(list(by))} does not name a single column."
         )
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
@@ -98,10 +100,10 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
 
 def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
-    check_public("keys", frame)
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         raise QueryError(
-            f"keys must have exactly the columns of by={list(by)!r}, got {list(frame.columns)!r}."
+            f"keys must have exactly the columns of by={shown(list(by))}, got "
+            f"{list(frame.columns)!r}."
         )
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]

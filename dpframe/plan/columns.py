@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
-from dpframe.errors import DeclarationError, QueryError
+from dpframe.errors import DeclarationError, QueryError, shown
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.outputs import Asked, Statistic
 from dpframe.queries.presence import met, present
@@ -170,5 +170,6 @@ def _naive(moment: Moment) -> bool:
 
 def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
     return DeclarationError(
-        f"missing[{label!r}]={fill!r} must be of the kind of its bounds, such as {lower!r}."
+        f"missing[{label!r}]={shown(fill)} must be of the kind of its bounds, such as "
+        f"{shown(lower)}."
     )

@@ -108,7 +108,7 @@ def _kind(cap: object, query: Query, declaration: Declaration) -> SizeKind:
     if query.counts_units and cap != "max_groups":
         raise QueryError(
             f'cap must be "max_groups" for units, which count once in a group however many rows '
-            f"they have there, got cap={cap!r}."
+            f"they have there, got cap={shown(cap)}."
         )
     return known[cap]
 
@@ -186,7 +186,8 @@ class _Plans:
             plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))
         except CalibrationError as error:
             raise CalibrationError(
-                f"with max_{self.kind}={cap} and planned={dict(self.amounts)!r}, the query cannot "
+                f"with max_{self.kind}={cap} and planned={shown(dict(self.amounts))}, the query "
+                "cannot "
                 f"be released: {error} Say what it may spend with planned=, or look at smaller "
                 "caps with largest=."
             ) from None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 
 __all__ = ["check_level", "integer_pair_half_width", "integer_pair_holds", "pair_half_width"]
 
@@ -25,7 +25,7 @@ def check_level(level: object) -> float:
     """
     if isinstance(level, int | float | np.floating) and 0 < level < 1:
         return float(level)
-    raise QueryError(f"level must be a number in (0, 1), got level={level!r}; 0.95 is usual.")
+    raise QueryError(f"level must be a number in (0, 1), got level={shown(level)}; 0.95 is usual.")
 
 
 def pair_half_width(

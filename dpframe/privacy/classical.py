@@ -6,7 +6,7 @@ needs less noise than the analytic calibration.
 
 import math
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.amounts import check_delta, check_epsilon
 
 __all__ = ["TIGHT", "classical_mu", "classical_sigma", "least_sigma", "sigma_without_epsilon"]
@@ -45,7 +45,8 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     level, mass = float(check_epsilon(epsilon)), check_delta(delta)
     if not 0 < level < 1:
         raise CalibrationError(
-            f'mechanism="classical" needs epsilon in (0, 1), got epsilon={epsilon!r}: elsewhere '
+            f'mechanism="classical" needs epsilon in (0, 1), got epsilon={shown(epsilon)}: '
+            "elsewhere "
             "its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). Use "
             'mechanism="gaussian".'
         )

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 
 __all__ = ["HALF", "SQRT_2PI", "check_finite", "gaussian_delta", "mills", "mills_slope"]
 
@@ -71,7 +71,7 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
         number = math.nan
     if not math.isfinite(number) or number < least:
         rule = {0: " >= 0", -math.inf: ""}.get(least, " > 0")
-        raise CalibrationError(f"{name} must be a finite number{rule}, got {name}={value!r}.")
+        raise CalibrationError(f"{name} must be a finite number{rule}, got {name}={shown(value)}.")
     return number
 
 

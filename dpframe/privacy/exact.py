@@ -13,9 +13,9 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import TypeAlias
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 
-__all__ = ["Amount", "as_number", "below", "exact", "read_amount", "shown_amount"]
+__all__ = ["Amount", "as_number", "below", "exact", "read_amount"]
 
 Amount: TypeAlias = float | Fraction | Decimal | str
 """What an amount may be given as: a number, or a text such as "1/12"."""
@@ -111,8 +111,7 @@ def read_amount(name: str, given: object) -> float | Fraction:
         return math.inf
     if number and not rounded:
         raise CalibrationError(
-            f"{name} must be 0 or at least 5e-324, the smallest float, got "
-            f"{name}={shown_amount(given)}."
+            f"{name} must be 0 or at least 5e-324, the smallest float, got {name}={shown(given)}."
         )
     if isinstance(number, Fraction) and number.denominator.bit_length() > _MOST_BITS:
         raise CalibrationError(
@@ -120,22 +119,6 @@ def read_amount(name: str, given: object) -> float | Fraction:
             f"{number.denominator.bit_length():,}. Give a float."
         )
     return number
-
-
-def shown_amount(given: object) -> str:
-    """Show what was given as an amount; only its type where it may hold a column of the frame.
-
-    Examples
-    --------
-    >>> shown_amount("1/0"), shown_amount([0.5])
-    ("'1/0'", 'a list')
-    """
-    if hasattr(given, "__len__") and not isinstance(given, str | bytes):
-        return f"a {type(given).__name__}"
-    try:
-        return f"{given!r:.{_LONGEST}}"
-    except ValueError:  # Python writes no integer of so many digits
-        return "a number of thousands of digits"
 
 
 def _written(name: str, text: str) -> Fraction:
@@ -152,5 +135,5 @@ def _written(name: str, text: str) -> Fraction:
 def _no_amount(name: str, given: object) -> CalibrationError:
     return CalibrationError(
         f'{name} must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} '
-        f"characters and three digits of exponent, got {name}={shown_amount(given)}."
+        f"characters and three digits of exponent, got {name}={shown(given)}."
     )

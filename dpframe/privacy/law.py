@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.noise import check_scale, integer_noise
 from dpframe.privacy.noise_tables import Curve
@@ -170,7 +170,9 @@ class Law(ABC):
         """
         sigma = float(check_scale(scale))
         if not 0 < level < 1:
-            raise CalibrationError(f"level must be strictly between 0 and 1, got level={level!r}.")
+            raise CalibrationError(
+                f"level must be strictly between 0 and 1, got level={shown(level)}."
+            )
         if sigma == 0:
             return 0
         below, enough = -1, 1

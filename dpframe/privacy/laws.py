@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 from dpframe.privacy import box_accuracy, sums
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
@@ -391,5 +391,6 @@ def law_named(name: object) -> Law:
         return LAWS[name]
     known = ", ".join(f'"{law}"' for law in LAWS)
     raise CalibrationError(
-        f"law must be one of {known}, got law={name!r}. A newer version of dpframe may know it."
+        f"law must be one of {known}, got law={shown(name)}. A newer version of dpframe may know "
+        "it."
     )

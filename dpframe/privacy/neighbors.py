@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, shown
 from dpframe.privacy.amounts import as_number
 
 __all__ = [
@@ -64,7 +64,7 @@ class Caps:
                 number = math.nan
             if not isinstance(number, int) or number < 1:
                 raise DeclarationError(
-                    f"max_{name} must be a whole number >= 1, got max_{name}={value!r}. "
+                    f"max_{name} must be a whole number >= 1, got max_{name}={shown(value)}. "
                     "Leave it out for no such limit."
                 )
             object.__setattr__(self, name, number)
@@ -95,5 +95,5 @@ def check_neighboring(value: object) -> Neighboring:
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
     raise DeclarationError(
-        f'neighboring must be "add_remove" or "replace", got neighboring={value!r}.'
+        f'neighboring must be "add_remove" or "replace", got neighboring={shown(value)}.'
     )

@@ -54,7 +54,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.noise_floats import (
     KNOWN_BITS,
     NARROW,
@@ -166,7 +166,8 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     scales = check_scale(scale)
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
-            f"scale must be one number or one per draw, got shape {scales.shape} for size={size!r}."
+            f"scale must be one number or one per draw, got shape {scales.shape} for "
+            f"size={shown(size)}."
         )
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         return _draw(strip_table(curve), scales, size)

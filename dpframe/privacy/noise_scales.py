@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 
 __all__ = ["MAX_SCALE", "check_scale", "check_size"]
 
@@ -13,7 +13,7 @@ MAX_SCALE = 2.0**60
 def check_size(size: int) -> None:
     """Validate a number of draws."""
     if size < 0:
-        raise CalibrationError(f"size must be >= 0, got size={size!r}.")
+        raise CalibrationError(f"size must be >= 0, got size={shown(size)}.")
 
 
 def check_scale(scale: float | np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.curve import check_finite, gaussian_delta
 
 __all__ = ["Guarantee"]
@@ -59,7 +59,7 @@ class Guarantee(NamedTuple):
         """
         chance = _check_probability("chance", chance)
         if not 0 < chance < 1:
-            raise CalibrationError(f"chance must be in (0, 1), got chance={chance!r}.")
+            raise CalibrationError(f"chance must be in (0, 1), got chance={shown(chance)}.")
         return _growth(self, chance)
 
     def belief(self, prior: float, chance: float = 0.001) -> float:
@@ -134,5 +134,5 @@ def _growth(promised: Guarantee, chance: float) -> float:
 def _check_probability(name: str, value: float) -> float:
     number = check_finite(name, value)
     if not 0 <= number <= 1:
-        raise CalibrationError(f"{name} must be in [0, 1], got {name}={value!r}.")
+        raise CalibrationError(f"{name} must be in [0, 1], got {name}={shown(value)}.")
     return number

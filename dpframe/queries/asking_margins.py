@@ -148,7 +148,7 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
     tables = tuple(_in_order(by, one) for one in chosen)
     if len(set(tables)) != len(tables):
-        raise QueryError(f"columns must not name a table twice, got {list(tables)!r:.500}.")
+        raise QueryError(f"columns must not name a table twice, got {shown(list(tables))}.")
     _check_layers(sum(2 ** len(one) for one in tables))
     return by, tables
 
@@ -223,7 +223,7 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
     if binned:
-        raise QueryError(f"keys and bins both name {binned!r}; give one of them.")
+        raise QueryError(f"keys and bins both name {shown(binned)}; give one of them.")
     return {column: kept(keys) for column, keys in named.items()} or None
 
 
@@ -264,7 +264,7 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple
     for columns, weight in given.items():
         table = _named_table(by, tables, columns)
         if table in found:
-            raise QueryError(f"weights must not name a table twice, got {columns!r} again.")
+            raise QueryError(f"weights must not name a table twice, got {shown(columns)} again.")
         found[table] = _weight(columns, weight)
     return tuple(found.get(table, 1.0) for table in tables)
 
@@ -276,7 +276,7 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
         if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
             return found
     raise QueryError(
-        f"weights names {columns!r}, which is none of the {len(tables)} tables, such as "
+        f"weights names {shown(columns)}, which is none of the {len(tables)} tables, such as "
         f"{tables[-1]!r}."
     )
 
@@ -290,7 +290,7 @@ def _weight(columns: Hashable, given: object) -> float:
         return number
     raise QueryError(
         f"weights must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}, got {shown(given)} "
-        f"for {columns!r}."
+        f"for {shown(columns)}."
     )
 
 
@@ -307,5 +307,7 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
         )
     unknown = [column for column in given if column not in by]
     if unknown:
-        raise QueryError(f"{name} names {unknown!r}, which is not among columns={list(by)!r}.")
+        raise QueryError(
+            f"{name} names {shown(unknown)}, which is not among columns={shown(list(by))}."
+        )
     return given

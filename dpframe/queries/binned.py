@@ -271,8 +271,7 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds) ->
     if not covered:
         raise QueryError(
             f"bins of {column!r} must reach from bound to bound, ({shown(bounds[0])}, "
-            f"{shown(bounds[1])}), got {shown(bins.left[0])} to {shown(bins.right[-1])}. Add "
-            "edges, or give bounds= in the call."
+            f"{shown(bounds[1])}), and these do not. Add edges, or give bounds= in the call."
         )
 
 

@@ -101,6 +101,5 @@ def _check_moment(column: Hashable, edge: Moment) -> None:
     rest = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
     if rest or not in_use(edge):
         raise QueryError(
-            f"bins of {column!r} must have edges of whole microseconds in the years 1 to 9999, "
-            f"got {edge}."
+            f"bins of {column!r} must have edges of whole microseconds in the years 1 to 9999."
         )

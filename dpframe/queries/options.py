@@ -3,7 +3,7 @@
 import math
 from typing import get_args
 
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 
@@ -41,7 +41,7 @@ def _max_true(value: object) -> int | None:
         number = math.nan
     if isinstance(number, int) and number >= 1:
         return number
-    raise QueryError(f"max_true must be a whole number >= 1, got max_true={value!r}.")
+    raise QueryError(f"max_true must be a whole number >= 1, got max_true={shown(value)}.")
 
 
 def _n_weight(value: object) -> float:
@@ -52,7 +52,8 @@ def _n_weight(value: object) -> float:
     if 0 <= number <= _MOST_WEIGHT:
         return number
     raise QueryError(
-        f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got n_weight={value!r}. "
+        f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
+        f"n_weight={shown(value)}. "
         "1 makes the number of rows as important as a column."
     )
 
@@ -61,4 +62,4 @@ def _objective(value: object) -> Objective:
     for name in get_args(Objective):
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
-    raise QueryError(f'objective must be "total" or "worst", got objective={value!r}.')
+    raise QueryError(f'objective must be "total" or "worst", got objective={shown(value)}.')

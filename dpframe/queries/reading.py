@@ -5,8 +5,8 @@ from typing import TypedDict
 
 import pandas as pd
 
-from dpframe.arguments import a_type, is_label
-from dpframe.errors import DeclarationError, QueryError
+from dpframe.arguments import a_type, is_data, is_label
+from dpframe.errors import DeclarationError, QueryError, shown
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
@@ -56,7 +56,7 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
     wrong = QueryError(f"{name} must be a column label or a list of labels, got {a_type(given)}.")
-    # sets have no order, and a column of the frame is private
+    # sets have no order, and a column of the frame is private; other arrays may hold labels
     if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
         raise wrong
     try:
@@ -64,8 +64,10 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
         repeated = len(set(labels)) != len(labels)
     except TypeError:
         raise wrong from None
+    if any(map(is_data, labels)):
+        raise wrong
     if repeated:
-        raise QueryError(f"{name} must not name a column twice, got {name}={list(labels)!r}.")
+        raise QueryError(f"{name} must not name a column twice, got {name}={shown(list(labels))}.")
     return labels
 
 
@@ -81,7 +83,9 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
     named = bounds if isinstance(bounds, Mapping) else ()
     unknown = [label for label in named if label not in columns]
     if unknown:
-        raise QueryError(f"bounds names {unknown!r}, which is not among columns={list(columns)!r}.")
+        raise QueryError(
+            f"bounds names {shown(unknown)}, which is not among columns={shown(list(columns))}."
+        )
     return bounds
 
 

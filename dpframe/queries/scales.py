@@ -55,7 +55,9 @@ def linear_ends(within: object, bins: object) -> Ends:
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     if not isinstance(bins, int) or isinstance(bins, bool) or not 1 <= bins <= _MOST_BINS:
-        raise QueryError(f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={bins!r}.")
+        raise QueryError(
+            f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={shown(bins)}."
+        )
     try:
         low, high = (float(as_number(end)) for end in within)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):

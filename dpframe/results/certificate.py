@@ -15,13 +15,12 @@ import pandas as pd
 from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
 from dpframe.declaration.kept import kept_declaration
-from dpframe.declaration.marks import is_marked
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
 from dpframe.ledger.ledger import Ledger
+from dpframe.marks import is_marked, is_private
 from dpframe.results.computed import about_computed
 from dpframe.results.content import Change, changes, content_of
 from dpframe.results.digest import Piece, digest, pieces_of
-from dpframe.results.private import is_private
 from dpframe.results.promise import (
     FORMAT,
     UNSEALED,

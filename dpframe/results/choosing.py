@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import a_type, is_one_of, shown
 from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
 from dpframe.declaration.careless import warn
@@ -69,7 +69,7 @@ def sort_values(
     flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(labels)
     if not all(isinstance(flag, bool | np.bool_) for flag in flags) or len(flags) != len(names):
         raise QueryError(
-            f"ascending must be True or False, or a list of them for {labels!r}, got "
+            f"ascending must be True or False, or a list of them for {shown(labels)}, got "
             f"{shown(ascending)}."
         )
     if not names:
@@ -239,7 +239,8 @@ def _are_among(known: pd.Index, wanted: Sequence[object], of: object) -> np.ndar
     if isinstance(wanted, str | bytes) or not hasattr(wanted, "__iter__"):
         raise QueryError(f"keys of {of!r} must be a list of keys, got {shown(wanted)}.")
     listed = list(wanted)
-    check_keys(known, listed, of)
+    called = None if isinstance(wanted, list | tuple) else f"a key of {a_type(wanted)}"
+    check_keys(known, listed, of, called)
     return np.fromiter((key in set_ for set_ in [set(listed)] for key in known), bool, len(known))
 
 
@@ -250,7 +251,7 @@ def _names_of_columns(
     labels = list(columns) if isinstance(columns, list) else [columns]
     places = [place_of(released, label, "columns") for label in labels]
     if not labels or len(set(places)) < len(places):
-        raise QueryError(f"columns must name some columns, each once, got {labels!r}.")
+        raise QueryError(f"columns must name some columns, each once, got {shown(labels)}.")
     sources = {
         later: at
         for at in range(len(first_of(certificate).columns))
@@ -275,7 +276,7 @@ def _number_of_rows(n: object) -> int:
 
 def _name_of(released: pd.DataFrame, label: Hashable, called: str) -> str:
     """Check the name of a column or a level."""
-    if label is None or label not in [*released.columns, *released.index.names]:
+    if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
         raise QueryError(
             f"{called} must name a column, {list(released.columns)!r}, or a level, "
             f"{list(released.index.names)!r}, got {shown(label)}."

@@ -107,7 +107,7 @@ def _of_tables(
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
     if len(set(names)) < len(names):
-        raise QueryError(f"weights must not name a table twice, got {list(weights)!r:.500}.")
+        raise QueryError(f"weights must not name a table twice, got {shown(list(weights))}.")
     weighed = [
         _weighed(released[name], own) for name, own in zip(names, weights.values(), strict=True)
     ]
@@ -180,10 +180,11 @@ def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     unknown += [*table.index.difference(released.index, sort=False)]
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
     if unknown or again:
-        wrong = f"{unknown[:5]!r} is not in it" if unknown else f"{again[:5]!r} comes twice"
+        wrong = "is not in it" if unknown else "comes twice"
+        cell = shown((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
         raise QueryError(
-            f"weights must name cells of the release, each once; {wrong}. Rows are named by the "
-            "keys of the release, and columns by its columns."
+            f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
+            "the keys of the release, and columns by its columns."
         )
     numbers = table.map(_number).to_numpy(np.float64)
     if not np.isfinite(numbers).all():

@@ -104,9 +104,9 @@ def check_denoising(
         If it does not.
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {method!r}.")
+        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {shown(method)}.")
     if across not in (None, "rows", "columns"):
-        raise QueryError(f"across must be 'rows' or 'columns', got across={across!r}.")
+        raise QueryError(f"across must be 'rows' or 'columns', got across={shown(across)}.")
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
     if across == "columns":
@@ -154,7 +154,8 @@ def _positions(
         )
     if not chosen or (means and method != "auto"):
         raise QueryError(
-            f"method={method!r} is for counts and sums, and there are none among the columns to "
+            f"method={shown(method)} is for counts and sums, and there are none among the "
+            "columns to "
             'denoise, or means beside them. Means are denoised by "auto" alone.'
         )
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
@@ -205,12 +206,12 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
         if nearest(unknown[0], _KEYWORDS):
             raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
         raise QueryError(
-            f"{unknown[0]!r} is not an option of method={method!r}, which takes "
+            f"{shown(unknown[0])} is not an option of method={shown(method)}, which takes "
             f"{sorted(allowed)!r}."
         )
     missing = sorted(required - options.keys())
     if missing:
-        raise QueryError(f"method={method!r} needs {missing[0]}=.")
+        raise QueryError(f"method={shown(method)} needs {missing[0]}=.")
 
 
 def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
@@ -218,11 +219,12 @@ def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
         graph = "ordered"
     if graph is not None:
         if method != "auto" and not METHODS[method].needs_graph:
-            raise QueryError(f"method={method!r} takes no graph. Leave it out, or use 'auto'.")
+            raise QueryError(f"method={shown(method)} takes no graph. Leave it out, or use 'auto'.")
         return edges_of(graph, index)
     if method != "auto" and METHODS[method].needs_graph:
         raise QueryError(
-            f"method={method!r} needs to know which rows are neighbors: give graph=, for instance "
+            f"method={shown(method)} needs to know which rows are neighbors: give graph=, for "
+            "instance "
             '"ordered" where the keys follow each other.'
         )
     return None

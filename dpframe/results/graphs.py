@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.denoise.base import check_edges
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 
 __all__ = ["edges_of", "is_ordered"]
 
@@ -95,8 +95,7 @@ def _positions(keys: Iterable[object], index: pd.Index) -> np.ndarray:
     if len(unknown):
         raise QueryError(
             f"graph joins keys that are not rows of the release: {len(unknown)} of {len(wanted)} "
-            f"ends, for instance {wanted[unknown[0]]!r}. Leave out the edges that lead there, or "
-            "declare these keys."
+            "ends. Leave out the edges that lead there, or declare these keys."
         )
     return found
 
@@ -118,7 +117,7 @@ def _by_order(graph: str, index: pd.Index) -> np.ndarray:
                 f'{list(index.names)!r}. Use graph="ordered" for one.'
             )
         return np.concatenate([_along(index, 1), _along(index, 2)])
-    raise QueryError(f"graph must be {_FORMS}; got graph={graph!r}.")
+    raise QueryError(f"graph must be {_FORMS}; got graph={shown(graph)}.")
 
 
 def _along(index: pd.Index, level: int) -> np.ndarray:

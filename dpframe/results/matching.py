@@ -69,7 +69,8 @@ def check_condition(
             written = int(constant) if whole else constant
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
             raise QueryError(
-                f"where: {written!r} is {_one(constant)}, and {what} are {_many(present)}: no row "
+                f"where: {shown(written)} is {_one(constant)}, and {what} are {_many(present)}: "
+                "no row "
                 f"can match. {_way_out(label, written, present, label in levels)}"
             )
 
@@ -116,8 +117,10 @@ def _way_out(label: Hashable, constant: float | str, values: pd.Series, level: b
     return "Choose by a level or another column."
 
 
-def check_keys(known: pd.Index, wanted: Sequence[object], of: object) -> None:
-    """Check that keys are among those of a level, or of all levels.
+def check_keys(
+    known: pd.Index, wanted: Sequence[object], of: object, called: str | None = None
+) -> None:
+    """Check that keys are among those of a level, or of all levels; they may be called something.
 
     Raises
     ------
@@ -128,6 +131,8 @@ def check_keys(known: pd.Index, wanted: Sequence[object], of: object) -> None:
     for key in wanted:
         if is_label(key) and key in found:
             continue
+        if called is not None:
+            raise QueryError(f"keys must be among those of this table, and {called} is not.")
         if isinstance(known, pd.MultiIndex):
             raise QueryError(
                 f"keys must be among those of this table, and {shown(key)} is no key of "
@@ -144,7 +149,7 @@ def _by_level(known: pd.MultiIndex, wanted: Sequence[object]) -> str:
     for at, name in enumerate(known.names):
         keys = set(known.get_level_values(at))
         if name is not None and all(is_label(key) and key in keys for key in wanted):
-            return f"Use keys={{{name!r}: {[*wanted]!r:.200}}}."
+            return f"Use keys={{{name!r}: {shown([*wanted])}}}."
     return "Give tuples, one key for each level, or a dict of lists by level."
 
 

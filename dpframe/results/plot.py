@@ -15,7 +15,14 @@ from dpframe.results.plot_cells import Drawn, gather, gather_percent, gather_rat
 from dpframe.results.plot_distribution import gather_distribution, is_distribution
 from dpframe.results.plot_errors import draw_errors
 from dpframe.results.plot_figure import Figure, Panel, draw_figure, is_crowded
-from dpframe.results.plot_look import Look, looks, pyplot
+from dpframe.results.plot_look import (
+    Look,
+    check_figsize,
+    given_panels,
+    listed_axes,
+    looks,
+    pyplot,
+)
 from dpframe.results.plot_marks import Series
 from dpframe.results.plot_places import Places, bins_along, names_of, one_by_one, scaled, text
 from dpframe.results.promise import first_of
@@ -141,6 +148,7 @@ def plot(
             f"{did_you_mean(kind, get_args(Kind))}"
         )
     _check_flags(percent=percent, subplots=subplots, legend=legend)
+    check_figsize(figsize)
     alone = column is None and per is None and not percent
     if kind == "errors" or (kind == "auto" and alone and suggested(released)):
         verify(released)
@@ -165,7 +173,7 @@ def plot(
             "panels=True gives each group of one column a panel, and these are several columns; "
             "choose one with column=, or leave panels out."
         )
-    one_panel = panels is False or len(drawn) > 1 or (ax is not None and np.size(ax) == 1)
+    one_panel = panels is False or len(drawn) > 1 or len(listed_axes(ax)) == 1
     split = False if one_panel else panels
     arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
     if len(drawn) > 1:
@@ -184,7 +192,9 @@ def _has_panels(released: pd.DataFrame) -> bool:
 
 def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
     """Return the axes given, or new ones."""
-    return pyplot().subplots(layout="constrained", figsize=figsize)[1] if ax is None else ax
+    if ax is not None:
+        return given_panels(1, ax, figsize)[0]
+    return pyplot().subplots(layout="constrained", figsize=figsize)[1]
 
 
 def _check_flags(**flags: object) -> None:
@@ -211,7 +221,7 @@ def _gather(
     if per is not None and percent:
         raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
     if isinstance(column, list):
-        raise QueryError(f"per= and percent=True draw one column, got column={column!r}.")
+        raise QueryError(f"per= and percent=True draw one column, got column={shown(column)}.")
     if percent:
         return gather_percent(released, column, level)
     return gather_ratio(released, column, per, level)
@@ -330,7 +340,7 @@ def _check(kind: Kind, one: Drawn) -> None:
         )
     if kind in ("bar", "barh") and one.scale.points:
         raise QueryError(
-            f"kind={kind!r} draws from 0, and points in time have none; use kind='points' or "
+            f"kind={shown(kind)} draws from 0, and points in time have none; use kind='points' or "
             "kind='line'."
         )
 
@@ -352,7 +362,8 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
         return "panels"
     if panels or on_scale:
         raise QueryError(
-            f"kind={kind!r} draws at most {_MOST_PANELS} panels, got {groups} groups; give ax= or "
+            f"kind={shown(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups; give "
+            "ax= or "
             "panels=False to draw all on the same axes, or use kind='bar'."
         )
     return "rows"

@@ -1,5 +1,6 @@
 """How figures look: colors, plain texts, legends beside the axes, captions and panels."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -20,8 +21,10 @@ __all__ = [
     "add_legend",
     "add_legend_of_figure",
     "add_title",
+    "check_figsize",
     "given_panels",
     "inches",
+    "listed_axes",
     "looks",
     "new_panels",
     "pyplot",
@@ -134,6 +137,28 @@ def tune(axis: Any, **parameters: Any) -> None:
         locator.set_params(**parameters)
 
 
+def check_figsize(figsize: object) -> None:
+    """Check the size of a figure: matplotlib would show what is none."""
+    sizes = figsize if isinstance(figsize, tuple | list) else ()
+    numbers = [
+        one for one in sizes if isinstance(one, int | float | np.number) and 0 < one < math.inf
+    ]
+    if figsize is not None and (len(sizes) != 2 or len(numbers) != 2):  # noqa: PLR2004
+        raise QueryError(
+            f"figsize must be a width and a height in inches, got {shown(figsize)}; "
+            "figsize=(8, 4), for instance."
+        )
+
+
+def listed_axes(ax: object) -> np.ndarray:
+    """List the axes that are given, in whatever shape; none where there is anything else."""
+    try:
+        panels = np.atleast_1d(np.asarray(ax, object)).ravel()
+    except ValueError:  # parts of several shapes
+        return np.empty(0, object)
+    return panels if all(hasattr(one, "transAxes") for one in panels) else panels[:0]
+
+
 def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> Any:
     """Return the axes that are given, in a figure of the size asked for.
 
@@ -142,8 +167,8 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
     QueryError
         If there are not as many axes as panels.
     """
-    panels = np.atleast_1d(np.asarray(ax, object)).ravel()
-    if len(panels) != count or not all(hasattr(one, "transAxes") for one in panels):
+    panels = listed_axes(ax)
+    if len(panels) != count:
         raise QueryError(
             f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}; "
             "choose one column with column=, or draw all groups in one panel with panels=False."

@@ -11,7 +11,7 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.results.certificate import certificate_of, verify
 from dpframe.results.plot_cells import Drawn, gather, locate
-from dpframe.results.plot_look import PLAIN, pyplot
+from dpframe.results.plot_look import PLAIN, listed_axes, pyplot
 from dpframe.results.plot_places import text
 from dpframe.results.plot_scale import Scale
 from dpframe.results.promise import first_of
@@ -89,7 +89,7 @@ def plot_map(
     check_before(verify(released), "plot_map", allowed=ROW_BY_ROW)
     raw, places = _positions(released, column, denoised)
     points, geographic = _points(coords)
-    spots = _spots(points, list(released.index), "keys of the release")
+    spots = _spots(points, list(released.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
     (drawn,) = gather(released, [released.columns[raw]], _LEVEL)
     parts = ["value" if place == raw else "denoised" for place in places]
@@ -152,13 +152,16 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
     return dict(zip(keys, table, strict=True)), geographic
 
 
-def _spots(points: Mapping[Any, np.ndarray], keys: Sequence[Any], what: str) -> np.ndarray:
+def _spots(
+    points: Mapping[Any, np.ndarray], keys: Sequence[Any], what: str, *, known: bool
+) -> np.ndarray:
     """Look up the coordinates of keys, as rows."""
     missing = [key for key in keys if key not in points or not np.isfinite(points[key]).all()]
     if missing:
+        first = f", the first {missing[0]!r}" if known else ""  # edges may hold anything
         raise QueryError(
             f"coords must hold two finite numbers for all {len(keys)} {what}, got none for "
-            f"{len(missing)}, the first {missing[0]!r}; add them."
+            f"{len(missing)}{first}; add them."
         )
     return np.array([points[key] for key in keys]).reshape(-1, 2)
 
@@ -169,7 +172,9 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
         raise QueryError(
             f"edges must be a frame whose first two columns hold keys, got {shown(edges)}."
         )
-    ends = [_spots(points, list(edges.iloc[:, end]), "ends of edges") for end in (0, 1)]
+    ends = [
+        _spots(points, list(edges.iloc[:, end]), "ends of edges", known=False) for end in (0, 1)
+    ]
     return np.stack(ends, axis=1)
 
 
@@ -227,7 +232,7 @@ def _panels(ax: Any, count: int, spots: np.ndarray) -> np.ndarray:
         size = (count * (area * ratio) ** 0.5 + 1, (area / ratio) ** 0.5)  # an inch for the bar
         figure = pyplot().figure(figsize=size, layout="constrained")
         ax = [figure.add_subplot(1, count, panel + 1) for panel in range(count)]
-    panels = np.atleast_1d(ax).ravel()
+    panels = listed_axes(ax)
     if len(panels) != count:
         raise QueryError(
             f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}; "

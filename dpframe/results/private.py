@@ -1,13 +1,13 @@
 """Frames of exact, private numbers: marked, so that nothing here takes one for a release."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pandas as pd
 
-__all__ = ["Diagnosis", "is_private"]
+from dpframe.marks import DIAGNOSED
 
-_ATTRIBUTE = "dpframe_private"
+__all__ = ["Diagnosis"]
+
 _HEADING = "Not for publication: exact numbers of the private frame, without noise."
 _CHARGED = "Nothing was charged."
 
@@ -27,7 +27,7 @@ class Diagnosis(pd.DataFrame):  # type: ignore[misc]  # pandas has no types
     def of(cls, frame: pd.DataFrame) -> "Diagnosis":
         """Mark a frame."""
         marked = cls(frame)
-        marked.attrs[_ATTRIBUTE] = f"{_HEADING} {_CHARGED}"
+        marked.attrs[DIAGNOSED] = f"{_HEADING} {_CHARGED}"
         return marked
 
     def __repr__(self) -> str:
@@ -38,8 +38,3 @@ class Diagnosis(pd.DataFrame):  # type: ignore[misc]  # pandas has no types
         """Show the frame under a heading in a notebook."""
         table = super()._repr_html_()
         return None if table is None else f"<p><b>{_HEADING}</b> {_CHARGED}</p>{table}"
-
-
-def is_private(attrs: Mapping[Any, Any]) -> bool:
-    """Tell whether the `attrs` of a frame say that its numbers are private."""
-    return _ATTRIBUTE in attrs

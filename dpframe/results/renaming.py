@@ -96,7 +96,7 @@ def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Lab
     for label, place in zip(renamed, places, strict=True):
         if place >= own:
             raise QueryError(
-                f"column {label!r} has the label of what it was computed from. Rename that."
+                f"column {shown(label)} has the label of what it was computed from. Rename that."
             )
     beside = [followers(released, certificate, at) for at in range(own)]
     computed = [released.columns[place] for places in beside for place in places]
@@ -105,7 +105,7 @@ def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Lab
         read_as = {f"{base}{suffix}" for base in {*bases} - {new} for suffix in SUFFIXES}
         if computed and label != new and (new in computed or new in read_as):
             raise QueryError(
-                f"{new!r} would read as a column that was computed from another, as "
+                f"{shown(new)} would read as a column that was computed from another, as "
                 f"{computed[0]!r} is. Take another label."
             )
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpframe.arguments import a_type, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
-from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, shown
 from dpframe.ledger.ledger import BudgetStatus, Ledger
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.odds import Guarantee
@@ -111,7 +111,7 @@ def report(
     if not isinstance(title, str):
         raise QueryError(f"title must be a text, got {a_type(title)}.")
     if not isinstance(percent, bool):
-        raise QueryError(f"percent must be True or False, got percent={percent!r}.")
+        raise QueryError(f"percent must be True or False, got percent={shown(percent)}.")
     place = None if path is None else check_place(path, "a page")
     template = _template()
     tables = [

@@ -82,7 +82,7 @@ def concat(
     _check_different(frames, certificates)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
-        raise QueryError(f"name={name!r} is that of a level of keys: give keys=, too.")
+        raise QueryError(f"name={shown(name)} is that of a level of keys: give keys=, too.")
     made = _joined(frames, labels, name)
     if not made.index.is_unique:
         raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
@@ -170,7 +170,7 @@ def _checked_keys(
     if len(keys) != len(frames) or len({str(key) for key in keys}) < len(keys):
         raise QueryError(
             f"keys must be {len(frames)}, one for each release, and no two of them may read alike; "
-            f"got {keys!r:.200}."
+            f"got {shown(keys)}."
         )
     if not all(map(is_unicode, keys)):
         raise QueryError("keys must be valid Unicode.")

@@ -79,8 +79,8 @@ def test_nothing_to_join_gives_no_edges(graph, index):
         (None, "got NoneType"),
         (sparse.eye(3), r"each of the 4 rows .* shape \(3, 3\)"),
         (pd.DataFrame({"u": ["mon"]}), "two columns"),
-        (nx.Graph([("mon", "sun")]), "1 of 1 ends, for instance 'sun'"),
-        (pd.DataFrame({"u": ["mon"], "v": [[1]]}), r"for instance \[1\]"),
+        (nx.Graph([("mon", "sun")]), "1 of 1 ends"),
+        (pd.DataFrame({"u": ["mon"], "v": [[1]]}), "1 of 1 ends"),
         ("grid", "two ordered keys"),
     ],
 )
