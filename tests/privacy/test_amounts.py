@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.errors import CalibrationError, DeclarationError
+from dpframe.errors import CalibrationError, DeclarationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, as_number, exact
 from dpframe.privacy.exact import below
