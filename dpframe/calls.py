@@ -71,7 +71,6 @@ _WAYS_OUT = {
     ("max_rows", "max_groups", "max_rows_per_group"),
     "Write down a cap, or find one with .dp.suggest_caps.",
 )
-
 """What to do in place of taking a public argument from the data."""
 
 _NOT_THERE = {
