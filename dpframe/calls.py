@@ -37,10 +37,10 @@ _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
 _FRAMES = frozenset({*_OWNERS, "frame", "published", "released", "releases", "tables"})
 """What holds private or released cells by its nature, and is checked as a frame."""
-_TAKE_DATA = frozenset({"by", "column", "columns"}) | frozenset(
-    "ax bins bounds color coords edges graph keys n parents q schema weights".split()
-)
-"""What may be, or hold, an array or a frame of public values."""
+_TAKE_DATA = frozenset(
+    "ax bins bounds by color column columns coords edges graph keys n parents q schema".split()
+) | frozenset("weights delta discovery epsilon mu name note rho share".split())
+"""What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {
     "alpha": "level",
@@ -71,7 +71,6 @@ _WAYS_OUT = {
     ("max_rows", "max_groups", "max_rows_per_group"),
     "Write down a cap, or find one with .dp.suggest_caps.",
 )
-
 """What to do in place of taking a public argument from the data."""
 
 _NOT_THERE = {

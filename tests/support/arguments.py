@@ -36,7 +36,7 @@ MARKED = {
     "collection",
     "column of a collection",
 }
-ARRAYS = {"index", "array", "array of texts", "Arrow array"}
+ARRAYS = {"index", "array", "array of texts", "Arrow array", "extension array", "categorical"}
 FRAMES = {"self", "frame"}
 """Arguments that take a private frame."""
 
