@@ -141,9 +141,12 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
+            way = "Spend less, or declare a larger budget."
+            if not any(left):
+                way = "Nothing is left: less than a billionth of a budget counts as nothing."
             raise BudgetExceededError(
                 f"share={float(amount):.6g} does not fit in what is left of {self.budget}. "
-                f"Left: {_fits(self, 6)}. Spend less, or declare a larger budget."
+                f"Left: {_fits(self, 6)}. {way}"
             )
         part = amount / (1 - self.shares)
         return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
@@ -264,7 +267,7 @@ def _part(pot: Pot, loss: PrivacyLoss) -> float:
 
 def refusal(left: BudgetStatus, loss: PrivacyLoss) -> str:
     """Say that a release does not fit, and what would."""
-    if loss.delta > left.pots.spare_delta:
+    if not left.pots.fits_delta(loss):
         return (
             f"this release needs an extra delta={float(loss.delta):.6g}, and "
             f"delta={_floor(left.remaining_delta, 6)} is left for such in {left.budget}. How much "

@@ -13,7 +13,8 @@ Vadhan 2016) with a part of delta of its own, and the parts add up to at most th
   Kamath and Steinke 2020, Proposition 12; Feldman and Zrnic 2021).
 
 The very first charge may be beyond all pots if it keeps the budget by itself: it takes all of it.
-Prices are rounded up and limits down; sums are exact.
+Prices are rounded up and limits down; sums are exact, and so is what fits. Less than a billionth of
+a pot, where amounts were rounded, is not shown as left, and no share is a part of it.
 """
 
 import math
@@ -42,6 +43,7 @@ GAUSSIAN_PART = Fraction(4, 5)
 _ORDERS = 6
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
+_NOTHING = Fraction(1, 10**9)  # of a pot
 _LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
 
 
@@ -194,11 +196,15 @@ class Pots:
         """Whether a further loss keeps the promise, decided exactly and from amounts alone."""
         if loss == PrivacyLoss():
             return True
-        if loss.delta > self.spare_delta:
+        if not self.fits_delta(loss):
             return False
         if any(_filled(pot, had, (loss,)) is not None for pot, had in self.live):
             return True
         return self.untouched and _gaussian_price(loss) <= self.whole
+
+    def fits_delta(self, loss: PrivacyLoss) -> bool:
+        """Whether the extra delta of a further loss fits, exactly."""
+        return loss.delta <= self.discovery - self.spent.delta
 
     @property
     def untouched(self) -> bool:
@@ -214,8 +220,9 @@ class Pots:
 
     @property
     def spare(self) -> Spare:
-        """Largest loss of either kind that fits in a pot."""
-        spares = [NOTHING, *(pot.spare(pot.limit - had) for pot, had in self.live)]
+        """Largest loss of either kind that fits in a pot of which something is left."""
+        left = ((pot, _left(had, pot.limit)) for pot, had in self.live)
+        spares = [NOTHING, *(pot.spare(rest) for pot, rest in left if rest)]
         return Spare(
             max(spare.mu_squared for spare in spares), max(spare.epsilon for spare in spares)
         )
@@ -231,16 +238,16 @@ class Pots:
 
     @property
     def spare_delta(self) -> Fraction:
-        """What is left for extra deltas."""
-        return self.discovery - self.spent.delta
+        """What is left for extra deltas, if it is something."""
+        return _left(self.spent.delta, self.discovery)
 
     @property
     def for_shares(self) -> Spare:
         """What shares are parts of: pure losses take the pure pot as long as it has room."""
         most = self.spare
         for pot, had in self.live:
-            if isinstance(pot, PurePot) and had < pot.limit:
-                return Spare(most.mu_squared, pot.limit - had)
+            if isinstance(pot, PurePot) and (left := _left(had, pot.limit)):
+                return Spare(most.mu_squared, left)
         return most
 
     @property
@@ -254,6 +261,12 @@ class Pots:
         """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
         found = self.emptiest
         return Fraction(1) if found is None else found[1] / found[0].limit
+
+
+def _left(had: Fraction, limit: Fraction) -> Fraction:
+    """Return what is left of a limit; less than a billionth of it is nothing."""
+    left = limit - had
+    return left if left >= limit * _NOTHING else Fraction(0)
 
 
 def _filled(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:

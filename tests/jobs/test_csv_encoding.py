@@ -1,6 +1,7 @@
 """Cells of CSV files in some encoding: bytes that are no text concern their own cell alone."""
 
 import itertools
+import math
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
+from dpframe.jobs.csv_cells import cells_as
 from dpframe.jobs.csv_encoding import UTF8, Encoding
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
@@ -221,3 +223,91 @@ def test_a_count_of_all_rows_needs_no_column(tmp_path, form):
     dpf.Ledger.create(tmp_path / "l", budget=dpf.Budget(1e7))
     (table,) = release_job(read_plan(tmp_path / "all.toml", Overrides())).frames.values()
     assert table["count"].tolist() == [1400 if form == "two files" else 700]
+
+
+def odd_frame(tmp_path, kind):
+    """Return people and zones of which many are no text, in some form that Python has for it."""
+    rows = [b"Jos%c,%s,5" % (byte, b"A" if byte % 2 else b"Z%c" % byte) for byte in range(128, 256)]
+    plan = plan_in(tmp_path)
+    written(tmp_path, rows * 2)
+    frame = read_plan(plan, MARCH).data.frame(
+        {"driver": "string", "zone": "string", "fare": "float64"}
+    )
+    if kind == "bytes":
+        return frame
+    texts = {
+        name: [
+            one.decode("utf-8", "surrogateescape") if isinstance(one, bytes) else one
+            for one in frame[name]
+        ]
+        for name in ("driver", "zone")
+    }
+    dtype = object if kind == "surrogates" else pd.StringDtype("python")
+    return frame.assign(**{name: pd.Series(cells, dtype=dtype) for name, cells in texts.items()})
+
+
+@pytest.mark.filterwarnings("ignore::dpframe.errors.DPFrameWarning")
+@pytest.mark.parametrize("kind", ["bytes", "surrogates", "texts of Python"])
+def test_labels_that_are_no_text_are_never_published(tmp_path, kind):
+    frame = odd_frame(tmp_path, kind)
+    assert len(set(frame["driver"])) == 128
+    frame.dp.declare(
+        privacy_unit="driver",
+        max_rows=1,
+        max_groups=1,
+        keys={"zone": ["A", "B"]},
+        bounds={"fare": (0, 9)},
+        budget=dpf.Budget(1e6, 1e-4, 1e-5),
+    )
+    assert frame.dp.units(epsilon=1e4)["units"].tolist() == [128]
+    assert frame.dp.discover("zone", epsilon=1e4, delta=1e-6).index.tolist() == ["A"]
+    chosen = frame.dp.quantile("fare", 0.5, by="zone", epsilon=1e4)
+    assert chosen.index.unique("zone").tolist() == ["A", "B"]
+    counted = frame.dp.count(by="zone", epsilon=1e4)
+    assert counted["count"].tolist() == [64, 0]
+    counted.dp.write_parquet(tmp_path / "counted.parquet")
+    counted.dp.write_csv(tmp_path / "counted.csv")
+    said = frame.dp.diagnose(dpf.count(by="zone")).to_string() + repr(frame.dp)
+    assert said.isprintable() or said.replace("\n", "").isprintable()
+    assert "Jos" not in said
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(b"9,\x00,5", b"\x00", b'9,A"B,5', b'9,"A"B"C",5', b'"9"",""A",A,5', b"9,A,5\r9,A,5"),
+        *(b"9," + b"x" * 10**6 + b",5", b"9,A," + b"9" * 10**6, b"\xff" * 9, b'9,"A\n\r\nB",5'),
+    ],
+    ids=range(10),
+)
+def test_an_odd_row_leaves_all_others_as_they_are(tmp_path, odd):
+    plan = plan_in(tmp_path)
+    written(tmp_path, [b"1,A,5", odd, b"2,B,6", b"3,C,7"])
+    fares = dict(zip(column(plan, "driver"), column(plan, "fare", "float64"), strict=True))
+    zones = dict(zip(column(plan, "driver"), column(plan, "zone"), strict=True))
+    assert {person: fares[person] for person in "123"} == {"1": 5, "2": 6, "3": 7}
+    assert {person: zones[person] for person in "123"} == {"1": "A", "2": "B", "3": "C"}
+
+
+NUMBERS = {
+    "1e400": math.inf,
+    "-1e400": -math.inf,
+    "1e-400": 0,
+    " 5 ": 5,
+    "1_000": 1000,
+    "\uff11\uff12": 12,
+    "0x10": None,
+    "1,000": None,
+    "NaN": None,
+    "5\x00": None,
+    "1 000": None,
+    "9" * 10**6: math.inf,
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS, ids=range(len(NUMBERS)))
+def test_numbers_are_read_as_python_reads_them(text):
+    (found,) = cells_as("float64", [text])
+    assert pd.isna(found) if NUMBERS[text] is None else found == NUMBERS[text]
+    (whole,) = cells_as("int64", [text])
+    assert pd.isna(whole) or whole == NUMBERS[text]

@@ -89,7 +89,7 @@ def test_entries_are_kept_exactly(tmp_path):
         "2026-01-01T00:00:00+00:00",
         "count where zone == 'Zürich \ud800 \"quoted\"\n'",
         "gaussian",
-        Spend.of(epsilon=Fraction(1, 7 * 10**5000), delta=1e-9),
+        Spend("epsilon", Fraction(1, 7 * 10**5000), 1e-9),
         PrivacyLoss(Fraction(1, 10**9000), Fraction(2**-537) ** 2, Fraction(1, 10**400)),
         name="März \udfff",
         note="a\nb",

@@ -214,7 +214,7 @@ def test_answers_are_remembered() -> None:
         (gaussian_mu, (1, 1), r"delta must be in \[0, 1\), got delta=1"),
         (gaussian_mu, (1, -1e-9), "delta must be .* got delta=-1e-09"),
         (gaussian_mu, (1, math.nan), "delta must be .* got delta=nan"),
-        (gaussian_mu, ("one", 1e-6), "epsilon must be a number, got epsilon='one'"),
+        (gaussian_mu, ("one", 1e-6), "epsilon must be a number, or a text"),
         (gaussian_epsilon, (1.5, 1), "delta must be .* got delta=1.5"),
         (gaussian_epsilon, (1e-6, -0.5), "mu must be a finite number >= 0, got mu=-0.5"),
         (gaussian_epsilon, (1e-6, math.inf), "mu must be .* got mu=inf"),
