@@ -25,7 +25,8 @@ def check_level(level: object) -> float:
     """
     if isinstance(level, int | float | np.floating) and 0 < level < 1:
         return float(level)
-    raise QueryError(f"level must be a number in (0, 1), got level={level!r}; 0.95 is usual.")
+    given = f"level={level!r}" if isinstance(level, int | float | str) else type(level).__name__
+    raise QueryError(f"level must be a number in (0, 1), got {given}; 0.95 is usual.")
 
 
 def pair_half_width(

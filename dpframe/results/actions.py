@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.errors import QueryError
 from dpframe.queries.timescale import in_seconds
 from dpframe.results.beside import ENDS, PERCENT, ends_of, followers, put_beside
@@ -74,7 +74,7 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
 
 def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
     """Find a column by its label."""
-    if label not in list(released.columns):
+    if not is_one_of(label, released.columns):
         raise QueryError(
             f"{called} must name columns of this table, {list(released.columns)!r}, got "
             f"{shown(label)}."

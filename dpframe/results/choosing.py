@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
 from dpframe.declaration.careless import warn
@@ -275,7 +275,7 @@ def _number_of_rows(n: object) -> int:
 
 def _name_of(released: pd.DataFrame, label: Hashable, called: str) -> str:
     """Check the name of a column or a level."""
-    if label is None or label not in [*released.columns, *released.index.names]:
+    if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
         raise QueryError(
             f"{called} must name a column, {list(released.columns)!r}, or a level, "
             f"{list(released.index.names)!r}, got {shown(label)}."

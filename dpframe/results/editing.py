@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 import pandas as pd
 
-from dpframe.arguments import shown
+from dpframe.arguments import is_one_of, shown
 from dpframe.calls import with_keywords
 from dpframe.declaration.careless import warn
 from dpframe.errors import CertificateError, QueryError
@@ -204,7 +204,7 @@ def unstack(
     names = list(released.index.names)
     if len(names) == 1:
         raise QueryError(f"unstack needs two levels of keys or more, and there is {names!r}.")
-    position = names.index(level) if level in names else level
+    position = names.index(level) if is_one_of(level, names) else level
     if type(position) is not int or not -len(names) <= position < len(names):
         raise QueryError(f"level must be among {names!r}, or a position, got {shown(level)}.")
     if list(map(str, names)).count(str(names[position])) > 1:
@@ -214,7 +214,7 @@ def unstack(
     own = list(released.columns[: len(first_of(certificate).columns)])
     if column is None and len(own) == 1:
         column = own[0]
-    if column not in own:
+    if not is_one_of(column, own):
         raise QueryError(
             f"column must be one of the columns released, {own!r}, got {shown(column)}."
         )
