@@ -168,7 +168,9 @@ def test_counts_of_things_are_whole_and_their_intervals_hold(asked, mu):
         assert fewer < 0.8 - 6 * math.sqrt(0.16 / DRAWS)
 
 
-@pytest.mark.parametrize("caps", [{"max_groups": 3, "max_rows": 3}, {"max_groups": 4, "max_rows": 9}])
+@pytest.mark.parametrize(
+    "caps", [{"max_groups": 3, "max_rows": 3}, {"max_groups": 4, "max_rows": 9}]
+)
 def test_numbers_of_units_are_whole_where_they_share_noise(caps):
     who = np.arange(400)
     visits = pd.DataFrame({"who": who, "zone": who % 12})
