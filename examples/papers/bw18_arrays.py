@@ -150,7 +150,8 @@ def _compare_laplace(checks: Checks, errors: pd.DataFrame, denoiser: str, repeti
 
     Plain noise has closed forms. A mean moves by d / n in L1 and by sqrt(d) / n in L2, so that the
     lengths of its errors are as sqrt(2 d) to sigma, that for sensitivity 1: Laplace noise is better
-    for `2 d < sigma^2` alone. A histogram moves by 2 / n and sqrt(2) / n, whatever d is.
+    for `2 d < sigma^2` alone. It would be better for all d with the scale of the L2 sensitivity,
+    which does not protect. A histogram moves by 2 / n and sqrt(2) / n, whatever d is.
     """
     sigma = gaussian_sigma(1.0, DELTA)
     for d, row in errors.loc[1.0].iterrows():
@@ -166,6 +167,11 @@ def _compare_laplace(checks: Checks, errors: pd.DataFrame, denoiser: str, repeti
             holds = laplace < row[rival]
             numbers = f"{laplace:.4g} against {row[rival]:.4g} of {rival}"
             claim(f"{what} is better (Appendix B.1), {numbers}", holds)
+        if denoiser == "aGM-JS":
+            would = math.sqrt(2) * d / RECORDS
+            numbers = f"{would:.4g} against {row['aGM']:.4g} and {row[denoiser]:.4g}"
+            what = f"epsilon=1, d={d}: at the L2 sensitivity, not private, Laplace would be better"
+            checks.true(f"{what}, {numbers}", would < min(row["aGM"], row[denoiser]))
     if denoiser == "aGM-JS":
         largest = sigma**2 / 2
         print(f"because: Laplace noise is better for 2 d < {sigma:.4g}^2, up to d = {largest:.1f}")
