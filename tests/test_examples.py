@@ -154,7 +154,7 @@ counts.rename_axis("id").to_csv("trips/junction_counts.csv.gz")
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "stand in for 24 September 2014" in done.stdout
-    assert "\nFigure 2: noon: Uber" in done.stdout
+    assert "\nFigure 2: midnight: yellow cabs" in done.stdout
 
 
 @pytest.mark.full

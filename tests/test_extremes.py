@@ -95,6 +95,21 @@ def test_known_rows_that_are_too_many_are_refused_before_the_charge(said, match)
     assert frame.dp.ledger.entries == ()
 
 
+def test_released_rows_are_no_exact_number():
+    frame = visits(bounds={"fare": (0, 1), "who": (0, 2)})
+    released = frame.dp.count("zone", mu=0.01)
+    rows, variance = released["count"], float(released.dp.std_error.iloc[0, 0] ** 2)
+    for noisy in (rows, rows.astype(float), 2 * rows):
+        with pytest.raises(QueryError, match=r"has noise.*variance"):
+            frame.dp.sum(["fare", "who"], "zone", n=noisy, mu=0.01)
+    assert len(frame.dp.ledger.entries) == 1
+    with_rows = frame.dp.preview(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01)
+    exact = frame.dp.preview(
+        dpf.sum(["fare", "who"], "zone", n=pd.Series({"A": 2, "B": 1})), mu=0.01
+    )
+    assert (with_rows["std_error"] > exact["std_error"]).all()
+
+
 def test_weights_that_are_too_large_are_refused():
     with pytest.raises(QueryError, match=r"n_weight must be a number >= 0, and at most 1e\+100"):
         dpf.sum(["fare", "who"], n_weight=1e300, objective="worst")

@@ -135,3 +135,55 @@ def test_what_has_no_truth_value_is_refused_as_any_other_value(trips, call, odd)
             AFTER[call](made, odd)
     assert "\n" not in str(caught.value)
     assert len(trips.dp.ledger.entries) <= (call in AFTER)
+
+
+TAKEN_FROM = {
+    "weights": lambda made, odd: made.dp.combine(odd),
+    "weights, of a dict": lambda made, odd: dpf.combine({(): made}, {(): odd}),
+    "numerator": lambda made, odd: made.dp.ratio(odd, "n"),
+    "percent": lambda made, odd: made.dp.percent(odd),
+    "by": lambda made, odd: made.dp.percent("n", by=odd),
+    "level": lambda made, odd: made.dp.interval(odd),
+    "sort_values": lambda made, odd: made.dp.sort_values(odd),
+    "head": lambda made, odd: made.dp.head(odd),
+    "select": lambda made, odd: made.dp.select(columns=odd),
+    "select keys": lambda made, odd: made.dp.select(keys={"zone": odd}),
+    "select level": lambda made, odd: made.dp.select(keys=odd),
+    "suppress": lambda made, odd: made.dp.suppress(below=3, by=odd),
+    "below": lambda made, odd: made.dp.suppress(below=odd),
+    "round": lambda made, odd: made.dp.round(odd),
+    "rename": lambda made, odd: made.dp.rename(odd),
+    "unstack": lambda made, odd: made.dp.unstack(odd),
+    "unstacked column": lambda made, odd: made.dp.unstack("zone", column=odd),
+    "denoise": lambda made, odd: made.dp.denoise(odd),
+    "across": lambda made, odd: made.dp.denoise(across=odd),
+    "graph": lambda made, odd: made.dp.denoise(graph=odd),
+    "toward": lambda made, odd: made.dp.denoise("james_stein", toward=odd),
+    "order": lambda made, odd: made.dp.denoise("trend_filter", graph="ordered", order=odd),
+    "total": lambda made, odd: made.dp.denoise("simplex", total=odd),
+    "parents": lambda made, odd: made.dp.denoise("consistent", parents=odd),
+    "column": lambda made, odd: made.dp.plot(column=odd),
+    "per": lambda made, odd: made.dp.plot(column="n", per=odd),
+    "plot level": lambda made, odd: made.dp.plot(level=odd),
+    "report level": lambda made, odd: dpf.report(made, level=odd),
+    "report ledger": lambda made, odd: dpf.report(made, ledger=odd),
+    "verify ledger": lambda made, odd: dpf.verify(made, ledger=odd),
+    "quantiles": lambda made, odd: made.dp.quantiles(odd),
+    "between": lambda made, odd: made.dp.between(odd, odd),
+}
+
+
+@pytest.mark.parametrize("call", TAKEN_FROM)
+@pytest.mark.parametrize("part", ["frame", "column", "made of it"])
+def test_another_release_is_no_argument(call, part):
+    visits = pd.DataFrame({"zone": [0, 1, 0], "day": [0, 0, 1], "fare": [1.0, 2.0, 3.0]})
+    keys = {"zone": [0, 1], "day": [0, 1]}
+    kind = dpf.ranges("fare", 4, bounds=(0, 4)) if call in ("quantiles", "between") else None
+    query = kind or dpf.aggregate(by=["zone", "day"], keys=keys, n=dpf.count())
+    made, other = (visits.dp.release(query, epsilon=1, privacy_unit=dpf.EACH_ROW) for _ in "ab")
+    odd = {"frame": other, "column": other.iloc[:, 0], "made of it": -other}[part]
+    with pytest.raises(DPFrameError, match=r"must|for a whole|takes") as caught:
+        TAKEN_FROM[call](made, odd)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message.split()) <= 50 or "columns of this table" in message

@@ -125,12 +125,66 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     draws = GAUSSIAN.draw(part.scales, DRAWS)
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions[0].std_error ** 2
+    assert estimate.values.dtype == np.int64
     assert np.mean(estimate.values**2) == pytest.approx(predicted, rel=MOST_OFF)
     assert np.mean(estimate.values**2) != pytest.approx(1.1 * predicted, rel=MOST_OFF)
     (alone,) = plan_release(
         declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "gaussian"
     ).measurements
     assert predicted < 0.95 * alone.predictions[0].std_error ** 2
+
+
+BITS = [f"x{position}" for position in range(6)]
+WHOLE = {
+    "answers": dpf.sum(BITS, "zone"),
+    "answers, n known": dpf.sum(BITS, "zone", n=pd.Series(1, GROUPS)),
+    "few answers": dpf.sum(BITS, "zone", max_true=3),
+    "rows of a condition": dpf.aggregate(
+        "zone", n=dpf.count(), some=dpf.count(where="x0 == True"), ticked=dpf.sum("x2")
+    ),
+}
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0])
+@pytest.mark.parametrize("asked", WHOLE)
+def test_counts_of_things_are_whole_and_their_intervals_hold(asked, mu):
+    pandera = pytest.importorskip("pandera.pandas")
+    frame = pd.DataFrame({name: position < 2 for position, name in enumerate(BITS)}, index=GROUPS)
+    frame = frame.assign(zone=np.arange(DRAWS))
+    schema = pandera.DataFrameSchema({name: pandera.Column(bool) for name in BITS}, strict=False)
+    frame.dp.declare(schema, keys={"zone": GROUPS}, privacy_unit=dpf.EACH_ROW)
+    found = frame.dp.release(WHOLE[asked], mu=mu, mechanism="correlated")
+    answers = {name: position < 2 for position, name in enumerate(BITS)}
+    answers |= {"n": 1, "some": 1, "ticked": 0}
+    check(found, found.columns, answers)
+    assert (found.dtypes == np.int64).all()
+    bars = found.dp.interval(0.8)
+    for name in found.columns:
+        low, high = bars[f"{name}_low"], bars[f"{name}_high"]
+        inside = ((low <= answers[name]) & (answers[name] <= high)).mean()
+        # six deviations of 60,000 draws
+        assert inside > 0.8 - 6 * math.sqrt(0.16 / DRAWS)
+        fewer = ((low + 1 < answers[name]) & (answers[name] < high - 1)).mean()  # 2 too narrow
+        assert fewer < 0.8 - 6 * math.sqrt(0.16 / DRAWS)
+
+
+@pytest.mark.parametrize(
+    "caps", [{"max_groups": 3, "max_rows": 3}, {"max_groups": 4, "max_rows": 9}]
+)
+def test_numbers_of_units_are_whole_where_they_share_noise(caps):
+    who = np.arange(400)
+    visits = pd.DataFrame({"who": who, "zone": who % 12})
+    visits.dp.declare(keys={"zone": range(12)}, privacy_unit="who", **caps)
+    query = dpf.units("zone")
+    assert visits.dp.preview(query, mu=0.5)["mechanism"].iloc[0] == "correlated"
+    found = visits.dp.release(query, mu=0.5)
+    assert found.dtypes.tolist() == [np.int64]
+    assert len(dict.fromkeys(found.dp.certificate.mechanism.scales.values())) == 2
+    bars = found.dp.interval()
+    assert (bars.dtypes == np.int64).all()
+    half = (bars["units_high"] - found["units"]).iloc[0]
+    error = found.dp.std_error.iloc[0, 0]
+    assert 1.96 * error - 1 < half < 1.96 * error + 1
 
 
 ZONES = range(3000)

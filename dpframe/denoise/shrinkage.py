@@ -91,7 +91,7 @@ def james_stein(
     (3.5733, 0.7333)
     """
     y, s = check_values(values), check_sigma(sigma)
-    if toward not in ("mean", "zero"):
+    if not isinstance(toward, str) or toward not in ("mean", "zero"):
         raise QueryError(f'toward must be "mean" or "zero", got toward={shown(toward)}.')
     if not isinstance(positive_part, bool | np.bool_):
         raise QueryError(

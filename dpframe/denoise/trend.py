@@ -106,7 +106,7 @@ def trend_filter(
     """
     y, s = check_values(values), check_sigma(sigma)
     pairs = check_edges(edges, y.size)
-    if isinstance(order, bool) or order not in (0, 1):
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (0, 1):
         raise QueryError(f"order must be 0 or 1, got order={shown(order)}.")
     given = _penalty(penalty)
     nothing = {"penalty": 0.0, "degrees_of_freedom": float(y.size)}

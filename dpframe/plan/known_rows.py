@@ -10,6 +10,7 @@ from dpframe.arguments import a_type
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.tasks import Cells
+from dpframe.results.certificate import ATTRIBUTE
 
 __all__ = ["known_rows"]
 
@@ -29,10 +30,16 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
     Raises
     ------
     QueryError
-        If it is something else, misses a group, is too large, or is negative without a variance.
+        If it is something else, misses a group, is too large, or is negative or of a release
+        without a variance.
     """
     if given is None:
         return None
+    if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
+        raise QueryError(
+            "n must be exact, and a column of a release has noise. Give its variance, too, the "
+            "square of its .dp.std_error: n=(released['n'], variance)."
+        )
     rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
     variance = _number("the variance of n", spread)
     if isinstance(rows, pd.Series):

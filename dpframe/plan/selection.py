@@ -115,27 +115,23 @@ class SelectionPlan:
     def rank_errors(self, level: float = 0.95) -> list[float]:
         """Return, by quantile, how many rows may lie between it and the bin selected.
 
-        In each of the L selections that lead to a quantile, one after the other, the distance is at
-        most `s log(n L / (1 - level)) / b` rows, with n bins and noise of scale s, but for a
-        probability of `(1 - level) / L` (McKenna and Sheldon 2020, whose error is never above that
-        of the exponential mechanism). The distances add up.
+        With c the rows below a bin and d those in it, the ranks of the bin are c to c + d, so that
+        rows that share its values do not lie between. The distance from the rank q N to them is
+        at most `s log(n / (1 - level)) / b`, with n parts of bins and noise of scale s (McKenna and
+        Sheldon 2020, whose error is never above that of the exponential mechanism).
+
+        That holds for the quantile that is selected first, whatever the rows are. The others are
+        selected among the rows on one side of it, and a cut misses its place by as many rows as
+        share a part of a bin. That number is private, so their distance is not known: NaN.
 
         Parameters
         ----------
         level
             Probability with which that holds for a quantile.
         """
-        found: dict[int, tuple[int, float]] = {}
-        items = int(self.bins.parts.sum())
-        for step, scale in zip(self.selection.steps, self.selection.scales, strict=True):
-            rounds = step.level + 1
-            own = scale / step.b
-            around = max(found.get(at, (0, 0.0))[1] for at in (step.low, step.high))
-            found[step.at] = (rounds, around + own)
-        return [
-            scales * math.log(items * rounds / (1 - level))
-            for _, (rounds, scales) in sorted(found.items())
-        ]
+        first, items = self.selection.steps[0], int(self.bins.parts.sum())
+        rows = self.selection.scales[0] / first.b * math.log(items / (1 - level))
+        return [rows if first.at == at else math.nan for at in range(len(self.query.quantiles))]
 
 
 def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> SelectionPlan:

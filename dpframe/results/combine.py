@@ -13,7 +13,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.results.certificate import Certificate, verify
+from dpframe.results.certificate import ATTRIBUTE, Certificate, verify
 from dpframe.results.computed import noted
 from dpframe.results.measured_together import (
     errors_over_tables,
@@ -50,8 +50,8 @@ def combine(
         A released frame; or a dict of margins that were released together.
     weights
         A frame of weights by row and column; or, for a single released column, a series or a dict
-        by row. Cells that are not named have weight 0. For margins, a dict of these by table, named
-        by its columns in any order; that of all rows, `()`, has one row, 0.
+        by row; not another release. Cells that are not named have weight 0. For margins, a dict of
+        these by table, named by its columns in any order; that of all rows, `()`, has one row, 0.
     level
         Confidence level of the interval, in (0, 1).
 
@@ -65,8 +65,8 @@ def combine(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If weights name no cells, or some that there are not, if they are not finite numbers, or if
-        the combination is beyond the range of floats.
+        If weights name no cells, or some that there are not, if they are not finite numbers, or are
+        a release, or if the combination is beyond the range of floats.
 
     Examples
     --------
@@ -168,6 +168,12 @@ def _row(
 
 def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     """Weights in the shape of the released frame."""
+    if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
+        raise QueryError(
+            "weights must be plain numbers by cell, such as {'A': 1, 'B': -1}, got a released "
+            "frame or a part of one. To compare two releases, subtract them; the variance of the "
+            "difference is the sum of the squares of their .dp.std_error."
+        )
     table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
     if table.index.nlevels != released.index.nlevels:
         raise QueryError(

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_data, is_one_of, shown
 from dpframe.calls import nearest, no_such_keyword
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError
@@ -20,6 +20,7 @@ __all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "
 Across: TypeAlias = Literal["rows", "columns"]
 
 _SAME = 1e-9
+_BY_ROW = "parents"  # the only option with a value for each row
 _KEYWORDS = ("method", "columns", "graph", "across")
 
 
@@ -105,7 +106,7 @@ def check_denoising(
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
         raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {shown(method)}.")
-    if across not in (None, "rows", "columns"):
+    if not is_one_of(across, (None, "rows", "columns")):
         raise QueryError(f"across must be 'rows' or 'columns', got across={shown(across)}.")
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
@@ -118,6 +119,8 @@ def check_denoising(
     given = dict(options or {})
     _check_options(method, given)
     for name, value in given.items():
+        if is_data(value) and name != _BY_ROW:
+            raise QueryError(f"{name} must be one value for all rows, got {shown(value)}.")
         if isinstance(value, pd.Series) and not value.index.equals(index):
             raise QueryError(
                 f"{name} must have a value for each row in the order of the release; the index of "

@@ -319,13 +319,16 @@ def half_width(
     if noise is not None:
         return noise.step * law.half_width(noise.scale, level, noise.members)
     measured = {block: part for block, part in loadings.items() if int(block) > _ROUNDED}
-    width = law.sum_half_width(measured, mechanism.scales, level, groups=groups)
-    if len(measured) == len(loadings):
+    rounded = len(measured) < len(loadings)
+    # a whole number is one of a lattice, and the level may lie between two of its points
+    half_width_of = law.integer_sum_half_width if rounded and integer else law.sum_half_width
+    width = half_width_of(measured, mechanism.scales, level, groups=groups)
+    if not rounded:
         return float(width) if np.ndim(width) == 0 else width
     if not integer:
         # half a step is at most twice the deviation that rounding to steps adds
-        rounded = sum(part for block, part in loadings.items() if block not in measured)
-        return float(np.max(width) + 2 * np.max(rounded))
+        to_steps = sum(part for block, part in loadings.items() if block not in measured)
+        return float(np.max(width) + 2 * np.max(to_steps))
     # a whole number is off by a or less where what was rounded is off by less than a + 1/2
     return max(float(np.ceil(np.max(width) - 0.5)), 0.0)
 

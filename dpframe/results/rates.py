@@ -1,5 +1,7 @@
 """Intervals of rates, by inverting a test: they hold in groups of any size."""
 
+from typing import Any
+
 import numpy as np
 
 from dpframe.privacy.law import Groups
@@ -8,6 +10,7 @@ from dpframe.results.border import border
 from dpframe.results.packed import unpack
 from dpframe.results.read_off import RatioPart
 from dpframe.results.record_noise import MechanismPart
+from dpframe.strategies.ratio import ratio as mean_of
 
 __all__ = ["rate_interval"]
 
@@ -27,7 +30,8 @@ def rate_interval(
 
     With A the noisy number of rows that count and N that of all, a rate is rejected where `|A - r
     N| > q_r`, with q_r the half-width of the noise of `A - r N` (Fieller 1954). Where every rate
-    from 0 to 1 is rejected, the interval is all of them.
+    from 0 to 1 is rejected, the interval is all of them. It always
+    holds the rate released.
 
     Parameters
     ----------
@@ -65,17 +69,23 @@ def rate_interval(
     all_rejected = ~(inside | low_kept | high_kept)
     low = np.where(low_kept | all_rejected, 0.0, border(holds, ends[0], kept))
     high = np.where(high_kept | all_rejected, 1.0, border(holds, ends[1], kept))
-    return low, high
+    released = mean_of(centered, total, _loadings(ratio), (0, 1)).values
+    return np.minimum(low, released), np.maximum(high, released)
+
+
+def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return what the noise of the blocks does to A - N / 2 and to N."""
+    return (
+        {block: unpack(part) for block, part in ratio.of_centered.items()},
+        {block: unpack(part) for block, part in ratio.of_rows.items()},
+    )
 
 
 def _half_widths(
     ratio: RatioPart, mechanism: MechanismPart, groups: Groups, level: float
 ) -> np.ndarray:
     """Half-widths of the noise of A - r N, at the nodes r."""
-    of_centered, of_rows = (
-        {block: unpack(part) for block, part in loadings.items()}
-        for loadings in (ratio.of_centered, ratio.of_rows)
-    )
+    of_centered, of_rows = _loadings(ratio)
     loadings = {
         block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
         for block in {**of_centered, **of_rows}

@@ -62,30 +62,31 @@ def _separately(workload: Workload, output: Output, blocks: dict[Block, int]) ->
 def lifted(workload: Workload, *, as_asked: bool) -> Layout:
     """Measure `2 f - (l + u) n` for every total f, and the number of rows n, once, or known.
 
+    Counts and sums are read in halves, and rounded to whole numbers.
+
     Parameters
     ----------
     workload
         The outputs wanted.
     as_asked
-        Whether the columns are those of plain totals: counts and sums, which are read in halves,
-        are rounded to whole numbers, and the number of rows is not released where it was not asked
-        for. A release then looks the same whether its totals are lifted or not.
+        Whether the columns are those of plain totals, and the number of rows is not released where
+        it was not asked for. A release then looks the same whether its totals are lifted or not.
     """
     blocks: dict[Block, int] = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
-    readings = [_lifted(workload, output, blocks, 2 * as_asked) for output in workload.outputs]
+    readings = [_lifted(workload, output, blocks) for output in workload.outputs]
     free = not as_asked or workload.rows_weight
     if free and not workload.known_rows and workload.everyone not in workload.outputs:
         readings.append(_everyone(workload))
     return Layout(tuple(blocks), tuple(readings))
 
 
-def _lifted(workload: Workload, output: Output, blocks: dict[Block, int], step: int) -> AnyReading:
+def _lifted(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
-        return _value(workload, output.source, blocks).whole(step)
+        return _value(workload, output.source, blocks).whole(2)
     rows = _rows(workload, output.source, blocks)
     if output.kind == "rows":
-        return rows if rows.block is not None else rows.whole(step)
+        return rows if rows.block is not None else rows.whole(2)
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
     source = workload.sources[output.source]

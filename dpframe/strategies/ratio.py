@@ -1,6 +1,7 @@
 """Means from a centered sum and a number of rows, both noisy."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -8,18 +9,24 @@ from dpframe.strategies.base import Estimate, Ratio
 
 __all__ = ["ratio"]
 
+_SPAN = 2.5  # standard errors: a 95 % interval around a bound, of any law, ends before that
+
 
 def ratio(
     centered: np.ndarray,
     rows: np.ndarray,
-    loadings: tuple[Mapping[int, float], Mapping[int, float]],
+    loadings: tuple[Mapping[Any, float], Mapping[Any, float]],
     bounds: tuple[int, int],
 ) -> Estimate:
     """Estimate means by `c + T / N`, inside the bounds.
 
     Here `T` is the noisy sum of values minus the center `c = (l + u) / 2` and `N` the noisy number
-    of rows, taken as at least 1. To first order the error is `(dT - (m - c) dN) / N`; the standard
-    error is that of this expression, and never more than the width `u - l`.
+    of rows, taken as at least 1. To first order the error is `(dT - (m - c) dN) / N`, and the
+    standard error is that of this expression.
+
+    Where 2.5 standard errors span the bounds, a 95 % interval around either bound reaches the other
+    one: any mean is possible, and `T / N` is noise, mostly beyond a bound. The estimate is then the
+    center c, and its error the width `u - l`.
 
     Parameters
     ----------
@@ -41,6 +48,8 @@ def ratio(
     }
     error = np.sqrt(sum(np.square(part) for part in raw.values()))
     width = upper - lower
-    limit = width / np.maximum(error, width or 1)
+    unknown = (_SPAN * error >= width) & (error > 0)
+    limit = np.where(unknown, width / np.where(unknown, error, 1.0), 1.0)
     scaled = {block: part * limit for block, part in raw.items()}
-    return Estimate(center + offset, scaled, Ratio(centered, rows, of_sum, of_rows))
+    means = center + np.where(unknown, 0.0, offset)
+    return Estimate(means, scaled, Ratio(centered, rows, of_sum, of_rows))

@@ -38,7 +38,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     of_rows = spread / math.sqrt(radius * float(shift))
     rows = Reading({0: 1.0})
     readings = [
-        Reading({1 + asked.index(output.source): 1 / q, 0: p / q})
+        Reading({1 + asked.index(output.source): 1 / q, 0: p / q}, step=q)
         if output.kind == "value"
         else rows
         for output in workload.outputs

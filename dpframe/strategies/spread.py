@@ -85,7 +85,7 @@ class SpreadDesign:
     def _reading(self) -> Reading:
         """How the count of a bin is read off the blocks."""
         q = self.shift.denominator
-        return Reading({0: 1 / q, 1: self._lift / q}, step=q if self.joined else 0)
+        return Reading({0: 1 / q, 1: self._lift / q}, step=q)
 
     @property
     def common(self) -> frozenset[int]:

@@ -62,6 +62,7 @@ def figure_3(checks: Checks, settings: Settings) -> plt.Figure:
     sure = {(1.0, 2000): 0.99, (0.1, 2000): 0.95}
     check_best(checks, means, "aGM-JS", OF_THE_PAPER, sure)
     _check_orders(checks, means, "aGM-JS")
+    _compare_laplace(checks, means, "aGM-JS", repetitions)
     say_where_zero_is_as_good(means, OF_THE_PAPER, 0.95)
     return panels_by_epsilon(errors, "L2 error of the mean")
 
@@ -144,6 +145,61 @@ def _check_orders(checks: Checks, errors: pd.DataFrame, denoiser: str) -> None:
     claim(f"{what}: two orders of magnitude", gain >= 100)
 
 
+def _compare_laplace(checks: Checks, errors: pd.DataFrame, denoiser: str, repetitions: int) -> None:
+    """Compare Laplace and Gaussian noise at epsilon 1, where Appendix B.1 has Laplace noise win.
+
+    Plain noise has closed forms. A mean moves by d / n in L1 and by sqrt(d) / n in L2, so that the
+    lengths of its errors are as sqrt(2 d) to sigma, that for sensitivity 1: Laplace noise is better
+    for `2 d < sigma^2` alone. It would be better for all d with the scale of the L2 sensitivity,
+    which does not protect. A histogram moves by 2 / n and sqrt(2) / n, whatever d is.
+    """
+    sigma = gaussian_sigma(1.0, DELTA)
+    for d, row in errors.loc[1.0].iterrows():
+        if denoiser == "aGM-JS":
+            expected = math.sqrt(2 * d) / sigma
+        else:
+            q = math.exp(-1 / 2)
+            expected = 2 * q / (1 - q**2) / (2 * sigma / math.sqrt(math.pi))
+        what, laplace = f"epsilon=1, d={d}: Laplace", row["Laplace"]
+        most = 2 * STANDARD_ERRORS / math.sqrt(d * repetitions)
+        checks.close(f"{what} relative to aGM", laplace / row["aGM"], expected, most)
+        for rival in ("aGM", denoiser):
+            holds = laplace < row[rival]
+            numbers = f"{laplace:.4g} against {row[rival]:.4g} of {rival}"
+            claim(f"{what} is better (Appendix B.1), {numbers}", holds)
+        if denoiser == "aGM-JS":
+            would = math.sqrt(2) * d / RECORDS
+            numbers = f"{would:.4g} against {row['aGM']:.4g} and {row[denoiser]:.4g}"
+            what = f"epsilon=1, d={d}: at the L2 sensitivity, not private, Laplace would be better"
+            checks.true(f"{what}, {numbers}", would < min(row["aGM"], row[denoiser]))
+    if denoiser == "aGM-JS":
+        largest = sigma**2 / 2
+        print(f"because: Laplace noise is better for 2 d < {sigma:.4g}^2, up to d = {largest:.1f}")
+
+
+def _spread_out(
+    checks: Checks, rng: np.random.Generator, sizes: Sequence[int], repetitions: int
+) -> None:
+    """Show why thresholds beat Laplace noise in a sparse histogram: it errs in all bins.
+
+    A threshold errs in bins that hold records, Laplace noise in all d. Where records are spread
+    over all bins, as in a histogram drawn with Dirichlet weights of 1, thresholds lose them.
+    """
+    for d in sizes:
+        sparse = np.mean([np.unique(_bins(rng, d, 1 / d)).size for _ in range(repetitions)])
+        spread = _by_epsilon(
+            _histogram_errors(rng, d, (1.0,), weight=1.0) for _ in range(repetitions)
+        )
+        row = spread.mean["L1"].loc[(1.0, d)]
+        numbers = f"Laplace {row['Laplace']:.4g}, aGM-TH {row['aGM-TH']:.4g}"
+        print(
+            f"because: d={d}: {sparse:.1f} bins hold records; with records in all bins, {numbers}"
+        )
+        if d <= 100:  # beyond, few records are left for a bin
+            what = f"epsilon=1, d={d}, records in all bins: {numbers}"
+            checks.true(f"{what}: Laplace is better", row["Laplace"] < row["aGM-TH"])
+
+
 def figure_4(checks: Checks, settings: Settings) -> plt.Figure:
     """Error of normalized sparse histograms, over the number of bins."""
     rng = np.random.default_rng(4)
@@ -152,6 +208,8 @@ def figure_4(checks: Checks, settings: Settings) -> plt.Figure:
     sure = {(1.0, d): 0.7 for d in sizes if d >= 300}
     check_best(checks, errors.mean, "aGM-TH", OF_THE_PAPER, sure)
     _check_orders(checks, errors.mean, "aGM-TH")
+    _compare_laplace(checks, errors.mean, "aGM-TH", repetitions)
+    _spread_out(checks, rng, sizes, min(repetitions, 20))
     say_where_zero_is_as_good(errors.mean, OF_THE_PAPER, 0.95)
 
     sizes, repetitions = ((500, 3000), 2) if settings.quick else (MANY, 20)
@@ -186,9 +244,16 @@ def _histograms_of(
     return errors
 
 
-def _histogram_errors(rng: np.random.Generator, d: int, epsilons: Sequence[float]) -> pd.DataFrame:
+def _bins(rng: np.random.Generator, d: int, weight: float) -> np.ndarray:
+    """Draw the bins of the records: the smaller the Dirichlet weight, the fewer bins hold many."""
+    return rng.choice(d, RECORDS, p=rng.dirichlet(np.full(d, weight)))
+
+
+def _histogram_errors(
+    rng: np.random.Generator, d: int, epsilons: Sequence[float], weight: float | None = None
+) -> pd.DataFrame:
     """Return errors of all methods on one data set, by epsilon, from releases of a frame."""
-    bins = rng.choice(d, RECORDS, p=rng.dirichlet(np.full(d, 1 / d)))
+    bins = _bins(rng, d, 1 / d if weight is None else weight)
     frame = pd.DataFrame({"bin": bins})
     frame.dp.declare(keys={"bin": range(d)}, neighboring="replace", privacy_unit=dpframe.EACH_ROW)
     truth = np.bincount(bins, minlength=d)

@@ -102,13 +102,13 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
 
 
 def figure_2(checks: Checks, settings: Settings) -> plt.Figure:
-    """Map the traffic at noon: true, released, denoised by wavelets and by trend filtering."""
-    return _maps(checks, noon_and_midnight(settings)[0], 2)
+    """Map the traffic at midnight: true, released, denoised by wavelets and trend filtering."""
+    return _maps(checks, noon_and_midnight(settings)[1], 2)
 
 
 def figure_5(checks: Checks, settings: Settings) -> plt.Figure:
-    """Map the traffic at midnight."""
-    return _maps(checks, noon_and_midnight(settings)[1], 5)
+    """Map the traffic at noon."""
+    return _maps(checks, noon_and_midnight(settings)[0], 5)
 
 
 def _maps(checks: Checks, hour: Hour, number: int) -> plt.Figure:

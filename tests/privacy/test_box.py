@@ -189,3 +189,108 @@ def test_all_orders_are_as_likely(draw):
     assert counts.size == 24
     # 10,000 each, known to 1 %: six deviations, 5e-8 for all of them
     assert np.abs(counts / 10_000 - 1).max() < 0.06
+
+
+def block_of(monkeypatch, scales, parts, refined=None):
+    """Noise of a block of given exponentials, in 2**-70; the k-th coordinate has the k-th sum."""
+    high, low = (parts >> noise_floats.LOW_BITS, parts & box._LOW_MASK)
+    drawn = box._Exponentials(
+        high.ravel().astype(np.int64), low.ravel().astype(np.int64), np.zeros(parts.size, int), {}
+    )
+    drawn.refined.update(refined or {})
+    places = np.arange(parts.size).reshape(parts.shape)
+    monkeypatch.setattr(box, "_exponentials", lambda size: drawn)
+    monkeypatch.setattr(box, "_places", lambda members, cells: places)
+    out = np.empty(parts.shape, np.int64)
+    box._draw_block(np.array(scales), out)
+    return out
+
+
+def borders(rng, scale, members, number):
+    """Where a last sum, in 2**-70, is half way between integers; with earlier parts, and k."""
+    for _ in range(number):
+        least = max(0, math.ceil(scale * members * 0.4))
+        k = int(rng.integers(least, least + max(4, int(scale * 4))))
+        border = Fraction(2 * k + 1, 2) / Fraction(scale) * 2**noise_floats.KNOWN_BITS
+        each = int(border) // (2 * members)
+        yield border, [int(each * share) for share in rng.uniform(0.2, 1.6, members - 1)], k
+
+
+def parts_of(earlier, total):
+    return [*earlier, total - sum(earlier)]
+
+
+SCALES = [0.7, 1.3 * 2.0**20, 3.0 * 2**30, 1.1 * 2.0**40]
+
+
+@pytest.mark.parametrize("members", [2, 3, 7])
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_sum_that_floats_cannot_tell_from_a_border_is_rounded_exactly(
+    scale, members, monkeypatch
+):
+    # no unknown bit matters, and floats of 53 bits cannot see on which side a sum is
+    rng, wanted, cells = np.random.default_rng(members), [], []
+    for border, earlier, k in borders(rng, scale, members, 100):
+        for total, answer in ((math.ceil(border), k + 1), (math.floor(border) - members, k)):
+            cells.append(parts_of(earlier, total))
+            wanted.append(answer)
+    # a cell of small sums: the error allowed is that of the largest product
+    parts = np.array([*cells, [1] * members], object).T
+    found = block_of(monkeypatch, [scale] * members, parts)
+    assert found[-1, :-1].tolist() == wanted
+    naive = np.rint(np.array(cells, float).sum(axis=1) * scale / 2.0**70)
+    assert (naive != np.array(wanted, float)).mean() > 0.1
+
+
+@pytest.mark.parametrize("members", [2, 3, 7])
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_sum_is_known_no_better_than_all_of_its_parts(scale, members, monkeypatch):
+    # all bits yet unknown are ones: together they lift the sum over a border, one alone would not
+    rng, wanted, cells, refined = np.random.default_rng(members), [], [], {}
+    for border, earlier, k in borders(rng, scale, members, 100):
+        total = math.ceil(border) - members
+        if border - total < members * (1 - Fraction(1, 2**60)):
+            cells.append(parts_of(earlier, total))
+            wanted.append(k + 1)
+    parts = np.array(cells, object).T
+    for place, start in enumerate(parts.ravel()):
+        refined[place] = noise.Interval((start << 64) | (2**64 - 1), 134)
+    found = block_of(monkeypatch, [scale] * members, parts, refined)
+    assert len(wanted) > 50
+    assert found[-1].tolist() == wanted
+
+
+def test_exponentials_are_the_sizes_of_what_was_drawn(monkeypatch):
+    drawn, draw = [], box.try_strips
+    monkeypatch.setattr(box, "try_strips", lambda *given: drawn.append(draw(*given)) or drawn[-1])
+    size = 20_000
+    found = box._exponentials(size)
+    strip, place, rejected, _ = drawn[0]
+    kept = np.setdiff1d(np.arange(size), rejected)
+    for i in kept[:3000].tolist():
+        whole = int(strip[i]) << 64 | int(place[i])
+        assert found.sign[i] == (-1 if whole < 0 else 0)
+        own = int(found.high[i]) << noise_floats.LOW_BITS | int(found.low[i])
+        assert own == (~whole if whole < 0 else whole)
+
+
+def numbered(values):
+    return np.array(values, np.int64)
+
+
+def test_what_is_known_of_a_spare_exponential_goes_where_it_is_put(monkeypatch):
+    known = {at: noise.Interval(at << 64, 134) for at in (0, 1, 3, 4, 5)}
+    columns = [numbered(range(6)) * factor for factor in (1, 10, 0)]
+    # 1 and 2 are rejected, and so is the first spare one, 4; 5 is put at 1, and 2 is drawn again
+    more = box._Exponentials(
+        *(numbered([at]) for at in (7, 70, -1)), {0: noise.Interval(7 << 64, 134)}
+    )
+    monkeypatch.setattr(box, "_exponentials", lambda size: more if size == 1 else None)
+    del known[1]  # what is rejected is not known better
+    drawn = box._Exponentials(*columns, known)
+    found = box._accepted(drawn, numbered([1, 2, 4]), 4)
+    assert found.high.tolist() == [0, 5, 7, 3]
+    assert found.low.tolist() == [0, 50, 70, 30]
+    assert found.sign.tolist() == [0, 0, -1, 0]
+    starts = {at: one.start >> 64 for at, one in found.refined.items()}
+    assert starts == {0: 0, 1: 5, 2: 7, 3: 3}

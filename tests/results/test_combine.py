@@ -131,6 +131,30 @@ def test_weights_name_cells_once_by_finite_numbers(trips, weights):
         released.dp.combine(weights)
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [
+        lambda other: other,
+        lambda other: other["count"],
+        lambda other: other.iloc[:1],
+        lambda other: -other["count"],
+        lambda other: other.dp.head(2),
+    ],
+)
+def test_another_release_is_no_weights(trips, weights):
+    one, other = (trips.dp.count(by="zone", mu=0.5) for _ in range(2))
+    for call in (one.dp.combine, lambda given: dpf.combine({"zone": one}, {"zone": given})):
+        with pytest.raises(QueryError, match=r"weights .*std_error"):
+            call(weights(other))
+
+
+def test_weights_may_come_from_errors_and_keys_of_a_release(trips):
+    one = trips.dp.count(by="zone", mu=0.5)
+    precise = 1 / one.dp.std_error**2
+    assert one.dp.combine(precise / precise.sum()).loc[0, "std_error"] < one.dp.std_error.iloc[0, 0]
+    assert one.dp.combine(pd.Series(1, one.index)).loc[0, "estimate"] == one["count"].sum()
+
+
 def test_several_columns_need_a_frame_of_weights(trips):
     released = trips.dp.sum(["card", "night"], by="zone", mu=0.5)
     with pytest.raises(QueryError, match="frame by row and column"):

@@ -12,6 +12,7 @@ from dpframe.privacy.reach import reach_of
 from dpframe.strategies import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.noise import deviations_of
+from dpframe.strategies.readings import ROUNDED
 
 EVERYONE = Source(0, 0, optional=False)
 
@@ -50,11 +51,18 @@ def deviations(design, scales=None, law=GAUSSIAN):
 def variances(design, scales=None, law=GAUSSIAN):
     """Predicted variance of every output, the number of rows last where it comes for free.
 
-    The noise is so wide that rounding counts to whole numbers adds nothing to it.
+    Without what rounding to whole numbers adds: it is left out, or the noise is far wider.
     """
     wide = 1.0 if design.workload.known_rows else 2.0**40
-    own = [wide * each for each in deviations(design, scales, law)]
-    return [(prediction.std_error / wide) ** 2 for prediction in design.predict(own)]
+    found = design.predict([wide * each for each in deviations(design, scales, law)])
+    if design.workload.known_rows:
+        return [_without_rounding(prediction) for prediction in found]
+    return [(prediction.std_error / wide) ** 2 for prediction in found]
+
+
+def _without_rounding(prediction):
+    own = (part for block, part in prediction.loadings.items() if block > ROUNDED)
+    return sum(part**2 for part in own)
 
 
 def relative(work, design, scales=None, law=GAUSSIAN):
