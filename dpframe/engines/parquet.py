@@ -24,6 +24,7 @@ from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import (
+    check_present,
     checked_folder,
     checked_path,
     checked_rows,
@@ -119,6 +120,8 @@ class ParquetFiles:
         try:
             self._filesystem, self._files = files_at(self._path, self._asked)
             self._schema, self._partitions = joined_schema(self._files)
+        except DeclarationError:
+            raise
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
                 "path must name Parquet files with the same types of columns, got "
@@ -135,6 +138,12 @@ class ParquetFiles:
             raise DeclarationError(
                 f"path must name Parquet files, got {self._shown()}, where there are none."
             )
+
+    def check(self, labels: Iterable[Hashable]) -> None:
+        """Check that every label names exactly one column, which every file has."""
+        wanted = list(labels)
+        check_labels(self.columns, wanted)
+        check_present(self._files, self._schema, self._partitions, wanted)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -235,9 +244,9 @@ class ParquetEngine:
         return list(frame.columns)
 
     def check(self, frame: ParquetFiles, columns: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column of the files as they are now."""
+        """Check that every label names exactly one column, which every file has as it is now."""
         frame.refresh()
-        check_labels(frame.columns, columns)
+        frame.check(columns)
 
     def mark(self, frame: ParquetFiles) -> None:
         """Leave no mark: nothing is written to the files."""
