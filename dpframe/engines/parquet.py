@@ -19,6 +19,7 @@ from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.silence import silent
+from dpframe.columns.types import arrow_type
 from dpframe.declaration.marks import is_marked
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -247,6 +248,11 @@ class ParquetEngine:
         """Check that every label names exactly one column, which every file has as it is now."""
         frame.refresh()
         frame.check(columns)
+
+    def type_of(self, frame: ParquetFiles, label: Hashable) -> str | None:
+        """Name the type of a column of files; what folders say is read value by value."""
+        kind = frame.types.get(str(label))
+        return None if kind is None else arrow_type(kind)
 
     def mark(self, frame: ParquetFiles) -> None:
         """Leave no mark: nothing is written to the files."""

@@ -12,6 +12,7 @@ import pandas as pd
 
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.arguments import a_type
+from dpframe.columns.types import arrow_type
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
@@ -284,13 +285,7 @@ def _feather_types(path: Path) -> Mapping[str, str]:
 
 
 def _names_of(types: Mapping[str, Any]) -> Mapping[str, str]:
-    return {label: _type_name(kind) for label, kind in types.items()}
-
-
-def _type_name(kind: Any) -> str:
-    """Name a type of Arrow as NumPy does; categories are what they hold."""
-    name = str(getattr(kind, "value_type", kind) if hasattr(kind, "index_type") else kind)
-    return {"double": "float64", "float": "float32", "halffloat": "float16"}.get(name, name)
+    return {label: arrow_type(kind) for label, kind in types.items()}
 
 
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
