@@ -15,6 +15,7 @@ from dpframe.doors.select import check_no_errors, preview_quantiles
 from dpframe.engines import Frame
 from dpframe.engines.asked import checked
 from dpframe.engines.declared import declaration_of
+from dpframe.engines.matching import check_readable
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
@@ -135,7 +136,7 @@ def preview(
         excess = _excess(limits, measure, cell, several=several)
         mass = None if delta is None else check_delta(delta)
         plans = least_plans(declaration, asked, excess, mechanism, mass)
-        engine.check(frame, plans[0].columns)
+        check_readable(engine, frame, plans[0])
         return _needed(plans, declaration, measure, cell, several=several)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     _, plan = checked_plan(frame, declaration, queries, spend, mechanism)

@@ -142,3 +142,10 @@ def test_commands_name_the_extra(tmp_path, what):
 def test_extras_that_are_named_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert {extra for _, extra in NEEDS.values()} <= set(project["optional-dependencies"])
+
+
+def test_the_extra_of_dask_has_its_scheduler_for_many_machines():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    distributed = [one for one in extras["dev"] if one.startswith("distributed")]
+    assert set(distributed) < set(extras["dask"])

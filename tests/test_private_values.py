@@ -188,9 +188,9 @@ def mixed():
 
 def times(frame):
     day = pd.Timestamp("2020-03-01")
-    return frame.assign(
-        zone=day, day=day.tz_localize("UTC"), fare=day - day, who=day.to_period("D")
-    )
+    # in columns of objects: keys that a column of times cannot match are refused
+    zones = {"zone": objects([day] * N), "day": objects([day.tz_localize("UTC")] * N)}
+    return frame.assign(fare=day - day, who=day.to_period("D"), **zones)
 
 
 FRAMES = {
@@ -206,7 +206,7 @@ FRAMES = {
         who=[[n] for n in range(N)], zone=[{n} for n in range(N)]
     ),
     "floats everywhere": lambda: honest().assign(day=1.0, size=2.5, who=0.1),
-    "wrong texts everywhere": lambda: honest().astype(str),
+    "wrong texts everywhere": lambda: honest().astype(str).astype(object),
     "nullable": lambda: honest().convert_dtypes(),
     "nullable and missing": lambda: honest().convert_dtypes().mask(honest() != 1),
     "Arrow": lambda: honest().convert_dtypes(dtype_backend="pyarrow"),

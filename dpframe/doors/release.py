@@ -22,6 +22,7 @@ from dpframe.doors.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
+from dpframe.engines.matching import check_readable
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -225,7 +226,7 @@ def checked_plan(
     """
     engine, asked = checked(frame, queries)
     plan = plan_release(declaration, asked, spend, mechanism)
-    engine.check(frame, plan.columns)
+    check_readable(engine, frame, plan)
     return engine, plan
 
 

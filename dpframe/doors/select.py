@@ -12,6 +12,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.doors.charging import charged, entry_of
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import checked
+from dpframe.engines.matching import check_readable
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.plan.record import cost
 from dpframe.plan.selection import SelectionPlan, plan_selection
@@ -99,7 +100,7 @@ def _planned(
     """Check everything public and plan, and return the engine that can read the frame."""
     engine, _ = checked(frame, query)
     plan = plan_selection(declaration, query, spend)
-    engine.check(frame, plan.columns)
+    check_readable(engine, frame, plan)
     return engine, plan
 
 

@@ -14,6 +14,8 @@ from dpframe.doors.release import checked_plan, release
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.asked import SINGLE
 from dpframe.engines.declared import declaration_of
+from dpframe.engines.matching import check_keys_match
+from dpframe.plan.cells import cells_of
 from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
@@ -226,5 +228,8 @@ def _prepared(
 ) -> tuple[Histogram, BoundErrors]:
     """Say what to release, and what each pair of bounds costs: without data."""
     declaration = declaration_of(frame).with_unit(privacy_unit)
-    engine_for(frame).check(frame, wanted.labels)
-    return plan_bounds(declaration, wanted, spend)
+    engine = engine_for(frame)
+    engine.check(frame, wanted.labels)
+    made = plan_bounds(declaration, wanted, spend)
+    check_keys_match(engine, frame, cells_of(wanted.ask(), declaration).axes)
+    return made

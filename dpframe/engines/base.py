@@ -45,6 +45,10 @@ class Engine(Protocol):
         """
         ...
 
+    def type_of(self, frame: Frame, label: Hashable) -> str | None:
+        """Name the type of a column where it is public; `None` where one cell may decide on it."""
+        ...
+
     def mark(self, frame: Frame) -> None:
         """Mark a frame as declared, so that frames made of it can be recognized."""
         ...

@@ -32,7 +32,7 @@ from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import ordered
 from dpframe.engines.heap import kept_memory
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.engines.pandas import PandasEngine, labels_of, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.marks import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -61,6 +61,10 @@ class DaskEngine:
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column; nothing is computed."""
         check_labels(self.columns(frame), columns, [frame.index.name])
+
+    def type_of(self, frame: Frame, label: Hashable) -> str | None:
+        """Name the type that a column has in the metadata of the collection."""
+        return PandasEngine().type_of(frame._meta, label)
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.silence import silent
+from dpframe.columns.types import public_type
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -39,6 +40,10 @@ class PandasEngine:
     def check(self, frame: pd.DataFrame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame."""
         check_labels(self.columns(frame), columns, list(frame.index.names))
+
+    def type_of(self, frame: pd.DataFrame, label: Hashable) -> str | None:
+        """Name the type of a column that no cell can change."""
+        return public_type(frame.iloc[:, list(frame.columns).index(label)].dtype)
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""

@@ -19,10 +19,13 @@ from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.silence import silent
+from dpframe.columns.types import arrow_type
 from dpframe.engines.base import check_gathered, check_labels
+from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import (
+    check_present,
     checked_folder,
     checked_path,
     checked_rows,
@@ -66,6 +69,7 @@ _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, abou
 _MOST_BUCKETS = 500  # a bucket is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _MOST_BYTES = 1 << 28  # of what is put together at once
+_BYTES_IN_MEMORY = 1 << 29  # of rows that are added up at once, about
 
 
 class ParquetFiles:
@@ -119,6 +123,8 @@ class ParquetFiles:
         try:
             self._filesystem, self._files = files_at(self._path, self._asked)
             self._schema, self._partitions = joined_schema(self._files)
+        except DeclarationError:
+            raise
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
                 "path must name Parquet files with the same types of columns, got "
@@ -135,6 +141,12 @@ class ParquetFiles:
             raise DeclarationError(
                 f"path must name Parquet files, got {self._shown()}, where there are none."
             )
+
+    def check(self, labels: Iterable[Hashable]) -> None:
+        """Check that every label names exactly one column, which every file has."""
+        wanted = list(labels)
+        check_labels(self.columns, wanted)
+        check_present(self._files, self._schema, self._partitions, wanted)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -157,20 +169,7 @@ class ParquetFiles:
         if not labels:  # nothing but a number of rows, that is lost when tables are put together
             yield from self._batches(labels)
             return
-        pending: list[Any] = []
-        size = length = 0
-        for table in self._batches(labels):
-            if pending and size + table.nbytes > _MOST_BYTES:
-                yield pa.concat_tables(pending)
-                pending, size, length = [], 0, 0
-            pending.append(table)
-            size += table.nbytes
-            length += table.num_rows
-            if length >= rows:
-                yield pa.concat_tables(pending)
-                pending, size, length = [], 0, 0
-        if pending:
-            yield pa.concat_tables(pending)
+        yield from put_together(self._batches(labels), rows, _MOST_BYTES)
 
     def view(self, table: Any) -> pd.DataFrame:
         """View a table as a frame, whose dtypes depend on the types of the columns alone."""
@@ -219,7 +218,7 @@ class ParquetFiles:
                 reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
                 if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
-                for batch in reader.iter_batches(self.batch_rows, columns=inside):
+                for batch in batches_of(source, reader, inside, self.batch_rows):
                     yield completed(batch, file, wanted)
 
 
@@ -235,9 +234,14 @@ class ParquetEngine:
         return list(frame.columns)
 
     def check(self, frame: ParquetFiles, columns: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column of the files as they are now."""
+        """Check that every label names exactly one column, which every file has as it is now."""
         frame.refresh()
-        check_labels(frame.columns, columns)
+        frame.check(columns)
+
+    def type_of(self, frame: ParquetFiles, label: Hashable) -> str | None:
+        """Name the type of a column of files; what folders say is read value by value."""
+        kind = frame.types.get(str(label))
+        return None if kind is None else arrow_type(kind)
 
     def mark(self, frame: ParquetFiles) -> None:
         """Leave no mark: nothing is written to the files."""
@@ -289,14 +293,16 @@ def _added_up_by_unit(
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
     rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
-    if rows <= _BUCKET_ROWS:
-        tables = list(frame.tables(_texts_of(tasks)))
-        return add(map(frame.view, [pa.concat_tables(tables)] if tables else []), tasks, None)
+    most = _BYTES_IN_MEMORY if rows <= _BUCKET_ROWS else 0
+    begun = Begun(frame.tables(_texts_of(tasks)), most)
+    if begun.whole:
+        tables = [pa.concat_tables(begun.read)] if begun.read else []
+        return add(map(frame.view, tables), tasks, None)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
-    count, at_once = _plan(rows, tasks)
-    parts = _bucketed(frame, tasks, where, _texts_of(remaining), count)
+    count, at_once = _plan(rows, rows * begun.row_bytes, tasks)
+    parts = _bucketed(frame, begun, tasks, where, count)
     ahead = parts if thread_count(rows) == 1 else one_ahead(parts)
     with split_tables(ahead, count, frame.spill_folder) as tables_of_units:
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
@@ -308,7 +314,7 @@ def _added_up_by_unit(
         return [reduce(operator.add, totals) for totals in zip(*found, strict=True)]
 
 
-def _plan(rows: int, tasks: list[_Task]) -> tuple[int, int]:
+def _plan(rows: int, size_of_all: float, tasks: list[_Task]) -> tuple[int, int]:
     """Choose how many buckets there are, and how many are added up at once, one per thread.
 
     Every thread has totals of its own: where these are large, all work on one bucket.
@@ -316,17 +322,14 @@ def _plan(rows: int, tasks: list[_Task]) -> tuple[int, int]:
     totals = sum(len(task.terms) * task.cells.size for task in tasks if isinstance(task, Task))
     few = totals <= _SMALL_BUCKET_ROWS
     size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
-    count = min(-(-rows // size), _MOST_BUCKETS)
+    count = min(max(-(-rows // size), int(size_of_all / _MOST_BYTES)), _MOST_BUCKETS)
     at_once = min(thread_count(rows), count * _ROWS_AT_ONCE // rows) if few else 1
+    at_once = min(at_once, int(count * _BYTES_IN_MEMORY / max(size_of_all, 1)))
     return count, max(at_once, 1)
 
 
 def _bucketed(
-    frame: ParquetFiles,
-    tasks: list[_Task],
-    where: Condition | None,
-    needed: list[str],
-    count: int,
+    frame: ParquetFiles, begun: Begun, tasks: list[_Task], where: Condition | None, count: int
 ) -> Generator[tuple[Any, np.ndarray], None, None]:
     """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit.
 
@@ -335,7 +338,10 @@ def _bucketed(
     """
     unit = str(tasks[0].unit)
     number = [label for task in tasks for label in task.columns].count(unit) == len(tasks)
-    for table in frame.tables(_texts_of(tasks), max(frame.batch_rows, count * _SLICE_ROWS)):
+    without = tasks if where is None else [replace(task, where=None) for task in tasks]
+    needed = _texts_of(without)
+    rows = max(frame.batch_rows, count * _SLICE_ROWS)
+    for table in put_together(begun.tables(), rows, _MOST_BYTES):
         view = frame.view(table)
         dtype = native_dtype(view[unit].dtype)
         written = table.select(needed)
@@ -346,7 +352,9 @@ def _bucketed(
             buckets = _buckets(view, unit, count)
         if where is not None:
             buckets[~_keep(where, view)] = -1
-        yield written, buckets
+        step = max(1, len(buckets) * _MOST_BYTES // max(decoded_bytes(written), _MOST_BYTES))
+        for start in range(0, len(buckets), step):  # dictionaries are decoded where it is split
+            yield written.slice(start, step), buckets[start : start + step]
 
 
 def _dealt(

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import a_type, shown
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, UnknownColumnError
 
 try:
     import pyarrow as pa
@@ -22,6 +22,7 @@ except ImportError:  # an optional dependency
 
 __all__ = [
     "File",
+    "check_present",
     "checked_folder",
     "checked_path",
     "checked_rows",
@@ -60,10 +61,15 @@ def files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
     found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
 
     def read(name: str) -> File:
-        with found.filesystem.open_input_file(name) as source:
-            footer = pq.ParquetFile(source)
-            rows = footer.metadata.num_rows
-            return File(name, _folders(name), schema_of(footer), rows, _attrs_of(footer))
+        try:
+            with found.filesystem.open_input_file(name) as source:
+                footer = pq.ParquetFile(source)
+                rows = footer.metadata.num_rows
+                return File(name, _folders(name), schema_of(footer), rows, _attrs_of(footer))
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            raise DeclarationError(
+                f"path must name Parquet files, got {name}, which cannot be read as one."
+            ) from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
@@ -108,12 +114,61 @@ def joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
     """Join the columns of files and folders, with the names of those of folders alone."""
     first, *others = [file.schema for file in files] or [pa.schema([])]
     different = [other for other in others if other != first]
+    if different:
+        _check_types(files)
     schema = pa.unify_schemas([first, *different]) if different else first
     named = dict.fromkeys(name for file in files for name in file.partitions)
     partitions = [name for name in named if name not in schema.names]
     for name in partitions:
         schema = schema.append(pa.field(name, pa.string()))
     return schema, frozenset(partitions)
+
+
+def _check_types(files: Sequence[File]) -> None:
+    """Check that no column is of two types; a column without any value has none."""
+    known: dict[str, tuple[Any, str]] = {}
+    for file in files:
+        for name, kind in zip(file.schema.names, file.schema.types, strict=True):
+            if pa.types.is_null(kind):
+                continue
+            first, path = known.setdefault(name, (kind, file.path))
+            if kind != first:
+                raise DeclarationError(
+                    f"all files must have the same types of columns: {name!r} is {kind} in "
+                    f"{file.path}, and {first} in {path}. Write them with one schema."
+                )
+
+
+def check_present(
+    files: Sequence[File], schema: Any, partitions: Collection[str], labels: Iterable[Hashable]
+) -> None:
+    """Check that every file has some columns, whose rows would be lost without a word.
+
+    What folders alone say is missing where no folder says it.
+
+    Parameters
+    ----------
+    files, schema, partitions
+        The files, and their columns as `joined_schema` gives them.
+    labels
+        The columns, each of which some file has.
+
+    Raises
+    ------
+    UnknownColumnError
+        If a file does not have one of them.
+    """
+    inside = [label for label in labels if label not in partitions]
+    for file in files:
+        names = set(file.schema.names)
+        for label in inside:
+            in_folder = label in file.partitions and schema.field(label).type == pa.string()
+            if label not in names and not in_folder:
+                raise UnknownColumnError(
+                    f"{file.path} has no column {label!r}, which other files have: its rows would "
+                    "be lost. Write the column there (null where it is not known), or leave the "
+                    "file out."
+                )
 
 
 def plain(kind: Any) -> Any:

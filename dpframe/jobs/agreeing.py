@@ -7,12 +7,21 @@ are a plan and types of columns, and no row.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import TypeAlias
-
-import numpy as np
+from datetime import date
 
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import (
+    DATE,
+    LOCAL,
+    NUMBER,
+    POINTS,
+    TEXT,
+    ZONED,
+    Kinds,
+    kind_of_type,
+    kinds_of,
+    moment_of,
+)
 from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
 from dpframe.queries.where import (
@@ -27,15 +36,6 @@ from dpframe.queries.where import (
 )
 
 __all__ = ["Disagreement", "disagreement"]
-
-_NUMBER, _TEXT, _DATE, _TIME = "numbers", "texts", "dates", "times"
-_ZONED = "times with an offset"
-_LOCAL = frozenset([_DATE, _TIME])  # a date is its midnight, but where keys are compared
-_POINTS = _LOCAL | {_ZONED}
-_NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
-_TEXTUAL = ("string", "large_string", "string_view")
-_TEMPORAL = ("date", "timestamp")
-_Kinds: TypeAlias = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _Said:
     """What some words say of a column: of which kinds its values may be."""
 
     label: Hashable
-    kinds: _Kinds
+    kinds: Kinds
     words: str
     keys: tuple[str, ...] = ()
     example: object = None
@@ -97,35 +97,22 @@ def _way_out(first: _Said, one: _Said) -> str:
     """Say how a key is written that equals values of a column of dates or times."""
     value = one.example
     if isinstance(value, str):
-        value = _moment(value)
-    if not isinstance(value, date) or not first.kinds <= _POINTS:
+        value = moment_of(value)
+    if not isinstance(value, date) or not first.kinds <= POINTS:
         return ""
     day, clock = f"{value:%Y-%m-%d}", f"{value:%H:%M:%S}"
-    if first.kinds == {_DATE}:
+    if first.kinds == {DATE}:
         return f"; write {day}, without quotes"
-    offset = "Z" if first.kinds == {_ZONED} else ""
+    offset = "Z" if first.kinds == {ZONED} else ""
     within = " (times within a day need bins)" if clock == "00:00:00" else ""
     return f"; write {day}T{clock}{offset}, without quotes{within}"
 
 
 def _typed(types: Mapping[str, str]) -> Iterator[_Said]:
     for label, name in types.items():
-        kind = _kind_of_type(name)
+        kind = kind_of_type(name)
         if kind is not None:
             yield _Said(label, frozenset([kind]), f"holds {kind} ({name})")
-
-
-def _kind_of_type(name: str) -> str | None:
-    """Say what a type holds, as Arrow or a plan calls it; `None`: something else."""
-    if name in _TEXTUAL:
-        return _TEXT
-    if name.startswith(_NUMERIC):
-        return _NUMBER
-    if not name.startswith(_TEMPORAL):
-        return None
-    if name == "datetime-utc" or "tz=" in name:
-        return _ZONED
-    return _DATE if name == "date" or name.startswith(("date32", "date64")) else _TIME
 
 
 def _declared(declared: Declaration) -> Iterator[_Said]:
@@ -133,7 +120,7 @@ def _declared(declared: Declaration) -> Iterator[_Said]:
         if facts.keys is not None:
             yield from _of_keys(label, facts.keys, "has {} as declared keys")
         if facts.integer:
-            yield _Said(label, frozenset([_NUMBER]), "is declared to hold integers")
+            yield _Said(label, frozenset([NUMBER]), "is declared to hold integers")
         elif facts.bounds is not None:
             bounds = "is declared with bounds that are {}"
             yield from _of_ends(label, facts.bounds, bounds, "bounds", str(label))
@@ -149,11 +136,11 @@ def _asked(query: Query) -> Iterator[_Said]:
     for axis in query.bin_axes:
         yield from _of_ends(axis.column, axis.keys.left, "its bins are of {}", "bins")
     for label in query.binned:
-        yield _Said(label, _POINTS | {_NUMBER}, "it is binned")
+        yield _Said(label, POINTS | {NUMBER}, "it is binned")
     for one in query.outputs:
         if one.of_column and one.column is not None:
             what = f"its {one.statistic} is asked for"
-            yield _Said(one.column, _POINTS | {_NUMBER}, what)
+            yield _Said(one.column, POINTS | {NUMBER}, what)
         for key, condition in (("where", one.where), ("condition", one.condition)):
             yield from _compared(condition, key)
     yield from _compared(query.condition, "where")
@@ -161,40 +148,21 @@ def _asked(query: Query) -> Iterator[_Said]:
 
 def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
     """Say what a column holds if it can equal one of some keys: dates equal no times."""
-    kinds, example = _kinds_of(values)
-    if kinds:
+    listed = _listed(values)
+    if kinds := kinds_of(listed):
         said = words.format(" and ".join(sorted(kinds)))
-        yield _Said(label, kinds, said, ("keys", str(label)), example)
+        yield _Said(label, kinds, said, ("keys", str(label)), listed[0])
 
 
 def _of_ends(label: Hashable, values: object, words: str, *keys: str) -> Iterator[_Said]:
     """Say what a column holds if it can lie between some values: a date is its midnight."""
-    kinds, _ = _kinds_of(values)
-    if kinds:
-        wide = kinds | _LOCAL if kinds & _LOCAL else kinds
+    if kinds := kinds_of(_listed(values)):
+        wide = kinds | LOCAL if kinds & LOCAL else kinds
         yield _Said(label, wide, words.format(" and ".join(sorted(kinds))), keys)
 
 
-def _kinds_of(values: object) -> tuple[_Kinds, object]:
-    """Say what some values are, with the first; nothing, where that of one is not known."""
-    if not isinstance(values, Iterable) or isinstance(values, str):
-        return frozenset(), None
-    listed = list(values)
-    kinds = frozenset(map(_kind_of_value, listed))
-    known = frozenset(kind for kind in kinds if kind is not None)
-    return (known if known == kinds else frozenset()), next(iter(listed), None)
-
-
-def _kind_of_value(value: object) -> str | None:
-    if isinstance(value, str):
-        return _TEXT
-    if isinstance(value, datetime):
-        return _TIME if value.tzinfo is None else _ZONED
-    if isinstance(value, date):
-        return _DATE
-    if isinstance(value, np.datetime64):
-        return _TIME
-    return _NUMBER if isinstance(value, int | float | np.number | np.bool_) else None
+def _listed(values: object) -> list[object]:
+    return [] if isinstance(values, str) or not isinstance(values, Iterable) else [*values]
 
 
 def _compared(condition: Condition | None, key: str) -> Iterator[_Said]:
@@ -214,21 +182,13 @@ def _with_constants(label: Hashable, values: Iterable[float | str], key: str) ->
     """Say which kinds can equal one of some constants; a text may stand for a time."""
     kinds: set[str] = set()
     for value in values:
-        kinds.add(_TEXT if isinstance(value, str) else _NUMBER)
-        moment = _moment(value) if isinstance(value, str) else None
+        kinds.add(TEXT if isinstance(value, str) else NUMBER)
+        moment = moment_of(value) if isinstance(value, str) else None
         if moment is not None:  # without an offset it is compared with clocks on the wall
-            kinds |= _POINTS if moment.tzinfo is None else {_ZONED}
+            kinds |= POINTS if moment.tzinfo is None else {ZONED}
     shown = ", ".join(map(_shown, values))
     words = f"a condition compares it with {shown:.200}"
     return _Said(label, frozenset(kinds), words, (key,))
-
-
-def _moment(text: str) -> datetime | None:
-    """Read the point in time that a text in ISO form may stand for."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _shown(value: float | str) -> str:
@@ -240,4 +200,4 @@ def _computed(value: Value, key: str) -> Iterator[_Said]:
     if isinstance(value, Arithmetic | Negative):
         for label in names_in(value):
             words = "a condition computes with it"
-            yield _Said(label, _POINTS | {_NUMBER}, words, (key,))
+            yield _Said(label, POINTS | {NUMBER}, words, (key,))

@@ -1,17 +1,18 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 
-from dpframe.accessors.parquet import scan_parquet
+from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.arguments import a_type
+from dpframe.columns.types import arrow_type
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
@@ -22,12 +23,35 @@ from dpframe.jobs.csv_types import kind_from_plan
 from dpframe.jobs.plan_text import Section
 from dpframe.queries.kinds import Query
 
-__all__ = ["Data", "read_data"]
+__all__ = ["Data", "Stored", "read_data"]
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
 _BLOCK = 1 << 8  # rows of a CSV file; more of them would wake Python's garbage collector
+_NOTHING = "null"  # the type of a column without any value
 _Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is public about the rows that are stored: their columns. No row is read.
+
+    Parameters
+    ----------
+    labels
+        The labels of the columns.
+    types
+        What they hold, by label, as far as it is known.
+    files
+        The labels in each file; of Parquet files, none.
+    scan
+        Parquet files, opened.
+    """
+
+    labels: list[Hashable]
+    types: Mapping[str, str]
+    files: Mapping[Path, list[Hashable]] = field(default_factory=dict)
+    scan: ParquetScan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +102,8 @@ class Data:
         """A file or a folder by itself, or a list of files."""
         return self.paths[0] if len(self.paths) == 1 else list(self.paths)
 
-    def labels(self) -> list[Hashable]:
-        """Return the labels of the columns, which are public; no row is read."""
+    def stored(self) -> Stored:
+        """Look which columns the files have; they are public, and no row is read."""
         form = self.form
         for path in self.paths:
             if not path.exists():
@@ -87,37 +111,76 @@ class Data:
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
                 raise self.error(f"{path} is not a file.")
         if form == "parquet":
-            return list(self._read(lambda: scan_parquet(self._place).columns))
-        first, *others = (self._read(partial(_header, self, path)) for path in self.paths)
-        if any(set(other) != set(first) for other in others):
-            raise self.error("the files must have the same columns.")
-        return first
+            scan = self._read(lambda: scan_parquet(self._place))
+            return Stored(list(scan.columns), _names_of(scan.types), scan=scan)
+        if form == "csv":
+            files = {path: self._read(partial(_header, self, path)) for path in self.paths}
+            return Stored(list(dict.fromkeys(chain(*files.values()))), self.types, files)
+        typed = {path: self._read(partial(_feather_types, path)) for path in self.paths}
+        types = self._joined(typed)
+        return Stored(list(types), types, {path: list(kinds) for path, kinds in typed.items()})
 
-    def stored(self) -> Mapping[str, str]:
-        """Return the types of columns that have some, by label, which are public as labels are."""
-        if self.form == "csv":
-            return self.types
-        if self.form == "parquet":
-            found = self._read(lambda: scan_parquet(self._place).types)
-        else:
-            found = self._read(partial(_feather_types, self.paths[0]))
-        return {label: _type_name(kind) for label, kind in found.items()}
+    def _joined(self, typed: Mapping[Path, Mapping[str, str]]) -> Mapping[str, str]:
+        """Join the types of files, of which no column may have two."""
+        first: dict[str, tuple[str, Path]] = {}
+        for path, types in typed.items():
+            for label, kind in types.items():
+                known, place = first.setdefault(label, (kind, path))
+                if known == _NOTHING:
+                    first[label] = kind, path
+                elif kind not in (known, _NOTHING):
+                    raise self.error(
+                        f"all files must have the same types of columns: {label!r} is {kind} in "
+                        f"{path}, and {known} in {place}. Write them with one schema."
+                    )
+        return {label: kind for label, (kind, _) in first.items()}
 
     def what_is_wrong(
-        self, labels: Sequence[Hashable], wanted: Iterable[Hashable], known: Collection[Hashable]
+        self, stored: Stored, wanted: Iterable[Hashable], known: Collection[Hashable]
     ) -> str | None:
-        """Say which wanted column a CSV file lacks, and quote no line that may be a private row.
+        """Say which wanted column a file lacks, and quote no line that may be a private row.
 
-        A first line with none of the columns that are known to the plan need not be a header.
+        The first line of a CSV file with no column that the plan knows need not be a header.
         """
-        lacking = [label for label in wanted if label not in labels]
-        if self.form != "csv" or not lacking:
-            return None
-        near = get_close_matches(str(lacking[0]), map(str, labels), n=1)
+        for label in wanted:
+            lacking = [path for path, labels in stored.files.items() if label not in labels]
+            if lacking and (self.form == "csv" or len(lacking) < len(stored.files)):
+                return self._lacks(stored, lacking[0], label, known)
+            if stored.scan is not None and label in stored.labels:
+                try:
+                    stored.scan.check([label])
+                except DPFrameError as error:
+                    return str(error)
+        return None
+
+    def check_alike(self, stored: Stored) -> None:
+        """Check that all files have the same columns: one without a header would lose a row."""
+        first = next(iter(stored.files), None)
+        for path, labels in stored.files.items():
+            others = sorted(map(str, set(labels) ^ set(stored.files[first or path])))
+            if others:
+                named = "" if self.form == "csv" else f", such as {others[0]!r}"
+                raise self.error(
+                    f"the files must have the same columns, and {path} has others than {first}"
+                    f"{named}."
+                )
+
+    def _lacks(
+        self, stored: Stored, path: Path, label: Hashable, known: Collection[Hashable]
+    ) -> str:
+        """Say that a file has no column of a label."""
+        labels = stored.files[path]
+        elsewhere = label in stored.labels
+        words = "the files must have the same columns, and " if elsewhere else ""
+        where = f"{path} has" if elsewhere or len(stored.files) > 1 else "the data have"
+        words = f"{words}{where} no column {label!r}."
+        if self.form != "csv":
+            return words
+        near = get_close_matches(str(label), map(str, labels), n=1)
         if near and not set(known).isdisjoint(labels):
-            return f"the data have no column {lacking[0]!r}. Did you mean {near[0]!r}?"
+            return f"{words} Did you mean {near[0]!r}?"
         return (
-            f"the data have no column {lacking[0]!r}. The first line has {len(labels)} cells: is "
+            f"{words} The first line has {len(labels)} cells: is "
             f"it the header, with {self.separator!r} between the names? (It is not shown, since it "
             "may be a private row.)"
         )
@@ -235,37 +298,30 @@ def _paths(section: Section) -> tuple[Path, ...]:
 
 
 def _header(data: Data, path: Path) -> list[Hashable]:
-    """Read the labels of the columns of a file."""
-    if data.form == "csv":
-        with csv_rows(path, data.separator, data.encoding) as rows:
-            header = next(rows, None)
-        if header is None:
-            raise data.error(f"{path} is empty: it has no header.")
-        labels = list(map(data.encoding.text, header))
-        if any(isinstance(label, bytes) for label in labels):
-            raise data.error(
-                f"the first line of {path} is no {data.encoding.name}: say what it is, for "
-                'instance data.encoding = "cp1252". (It is not shown, since it may be a private '
-                "row.)"
-            )
-        return list(labels)
+    """Read the labels of the columns of a CSV file."""
+    with csv_rows(path, data.separator, data.encoding) as rows:
+        header = next(rows, None)
+    if header is None:
+        raise data.error(f"{path} is empty: it has no header.")
+    labels = list(map(data.encoding.text, header))
+    if any(isinstance(label, bytes) for label in labels):
+        raise data.error(
+            f"the first line of {path} is no {data.encoding.name}: say what it is, for "
+            'instance data.encoding = "cp1252". (It is not shown, since it may be a private '
+            "row.)"
+        )
+    return list(labels)
+
+
+def _feather_types(path: Path) -> Mapping[str, str]:
     from pyarrow import ipc  # comes with the extra that reads such files
 
     with ipc.open_file(path) as reader:
-        return list(reader.schema.names)
+        return _names_of(dict(zip(reader.schema.names, reader.schema.types, strict=True)))
 
 
-def _feather_types(path: Path) -> dict[str, Any]:
-    from pyarrow import ipc  # comes with the extra that reads such files
-
-    with ipc.open_file(path) as reader:
-        return dict(zip(reader.schema.names, reader.schema.types, strict=True))
-
-
-def _type_name(kind: Any) -> str:
-    """Name a type of Arrow as NumPy does; categories are what they hold."""
-    name = str(getattr(kind, "value_type", kind) if hasattr(kind, "index_type") else kind)
-    return {"double": "float64", "float": "float32", "halffloat": "float16"}.get(name, name)
+def _names_of(types: Mapping[str, Any]) -> Mapping[str, str]:
+    return {label: arrow_type(kind) for label, kind in types.items()}
 
 
 def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:

@@ -333,7 +333,7 @@ def _files(
             name,
         )
     found: dict[str, tuple[Path, ...]] = {}
-    taken: dict[Path, str] = {}
+    taken: dict[Path, tuple[str, str]] = {}
     for name, query in queries.items():
         section = plan.section("queries").section(name)
         if "files" not in section.table:
@@ -345,22 +345,25 @@ def _files(
         for table, columns in table_names(name, query).items():
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
             paths = [place_of(section, text, more) for text in texts]
-            for path in paths:
-                first = taken.setdefault(path.resolve(), table)
-                if first != table or paths.count(path) > 1:
-                    raise section.error(_twice(path, first, table, columns), "files")
+            for path, text in zip(paths, texts, strict=True):
+                before = taken.setdefault(path.resolve(), (name, table))
+                if before != (name, table) or paths.count(path) > 1:
+                    words = _twice(text, before, (name, table))
+                    raise section.error(f"{path} would be written twice{words}.", "files")
             found[table] = tuple(paths)
     return found
 
 
-def _twice(path: Path, first: str, second: str, columns: str | None) -> str:
-    """Say which tables would be written to one file, and what to do."""
-    if columns is not None and columns in path.name:
-        way = "ask for one of them in a query of its own, with files of its own"
-    else:
-        way = f"put {'{query}' if columns is None else '{table}'} in its name"
-    by = "" if first == second else f", for {first!r} and {second!r}"
-    return f"{path} would be written twice{by}: {way}."
+def _twice(text: str, first: tuple[str, str], second: tuple[str, str]) -> str:
+    """Say which tables, each with its query, a text names one file for, and what to do."""
+    if first == second:
+        return ": name it once"
+    apart = "table" if first[0] == second[0] else "query"
+    way = f"put {{{apart}}} in its name"
+    if apart in placeholders(text):
+        asked = "ask for one of them in a query of its own, with" * (apart == "table")
+        way = f"{asked or 'give one of them'} files of its own"
+    return f", for {first[1]!r} and {second[1]!r}: {way}"
 
 
 def _ledger(section: Section) -> Path:

@@ -28,6 +28,7 @@ from dpframe.errors import (
     TemporaryError,
 )
 from dpframe.jobs.agreeing import disagreement
+from dpframe.jobs.data import Stored
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.pointing import key_of
@@ -141,17 +142,16 @@ def preview_job(
     """
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
-    labels = job.data.labels() if with_data else _named(job)
-    _check_columns(job, labels)
-    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in labels})
+    stored = job.data.stored() if with_data else Stored(_named(job), job.data.types)
+    _check_columns(job, stored)
+    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = _ledger_now(job, here=with_data)
         _declare(job, frame, rehearsed(ledger))
         declared = kept_declaration(frame)
         assert declared is not None  # noqa: S101  # it was declared in the line before
-        types = job.data.stored() if with_data else job.data.types
-        _check_agreement(job, types, declared)
+        _check_agreement(job, stored.types, declared)
         ledger.check_name(job.options["name"])
         try:
             table = preview(frame, job.queries, **_spending(job), rows=rows)
@@ -164,8 +164,8 @@ def preview_job(
             raise
         except DPFrameError as error:
             raise _placed(job, frame, error) from None
-    needed = job.data.columns_for(labels, declared, job.queries.values())
-    return Tried(table, fits, ledger, (*_said(caught), *notes), types, needed)
+    needed = job.data.columns_for(stored.labels, declared, job.queries.values())
+    return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
@@ -247,14 +247,15 @@ def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
     return amounts.about(error)
 
 
-def _check_columns(job: Job, labels: list[Hashable]) -> None:
-    """Check that a CSV file has what the plan names, before anything else quotes its first line."""
+def _check_columns(job: Job, stored: Stored) -> None:
+    """Check that every file has what the plan names, before anything quotes a first line."""
     named = _named(job)
     queries = job.plan.section("queries")
     places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
     for section, wanted in (*places, (job.plan.section("declare"), named)):
-        if wrong := job.data.what_is_wrong(labels, wanted, named):
+        if wrong := job.data.what_is_wrong(stored, wanted, named):
             raise section.about(wrong)
+    job.data.check_alike(stored)
 
 
 def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:

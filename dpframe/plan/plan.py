@@ -31,6 +31,7 @@ from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.rounding import below
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.kinds import Query
+from dpframe.queries.tasks import Axis
 from dpframe.strategies import MECHANISMS, Mechanism
 
 __all__ = ["Plan", "Resolved", "allowance_of", "candidates", "plan_release", "resolve"]
@@ -88,6 +89,11 @@ class Plan:
         """Private columns that are read."""
         labels = [label for measured in self.measurements for label in measured.table.columns]
         return tuple(dict.fromkeys(labels))
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The groups in which rows are looked for."""
+        return [axis for one in self.measurements for axis in one.table.groups.axes]
 
     def error_relative_to(self, other: "Plan") -> float:
         """Return the root mean square of all relative errors, as a multiple of another plan's."""

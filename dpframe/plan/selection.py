@@ -23,7 +23,7 @@ from dpframe.privacy.selection import SELECT, Selection, selection_of
 from dpframe.queries.binned import intervals_between
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
-from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
 
 __all__ = ["SelectionPlan", "plan_selection"]
 
@@ -105,6 +105,11 @@ class SelectionPlan:
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
         return tuple(dict.fromkeys(self.task.columns))
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The groups in which rows are looked for."""
+        return self.task.groups.axes
 
     @property
     def cells(self) -> Cells:

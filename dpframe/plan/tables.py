@@ -76,12 +76,16 @@ class Table:
         return self.query if self.of is None else self.of
 
     @property
+    def groups(self) -> Cells:
+        """Where rows are looked for."""
+        return self.cells if self.sizes is None else self.sizes.groups
+
+    @property
     def columns(self) -> tuple[Hashable, ...]:
         """The private columns that are read."""
         terms = self.terms.values()
         conditions = [self.where, *(term.where for term in terms)]
-        groups = self.cells if self.sizes is None else self.sizes.groups
-        labels: list[Hashable] = [axis.column for axis in groups.axes]
+        labels: list[Hashable] = [axis.column for axis in self.groups.axes]
         labels += [term.column for term in terms if term.grid is not None]
         labels += [name for condition in conditions if condition for name in condition.columns]
         labels += [] if self.unit is None else [self.unit]

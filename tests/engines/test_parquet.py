@@ -275,21 +275,76 @@ def test_what_folders_say_gives_way_to_a_column_of_that_name(tmp_path):
     assert counts(ParquetFiles(tmp_path), "year", [1, 2020, "2020"]) == [1, 1, 0]
 
 
-def test_a_column_that_a_file_does_not_have_is_missing_there(tmp_path):
+def test_a_column_that_a_file_does_not_have_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1, 1], "b": ["x", "y"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1, 2, 3], "b": pa.nulls(3)}), tmp_path / "2.parquet")
     pq.write_table(pa.table({"c": [2.5], "a": [2]}), tmp_path / "3.parquet")
     files = ParquetFiles(tmp_path)
     assert files.columns == ["a", "b", "c"]
     assert counts(files, "a", [1, 2, 3]) == [3, 2, 1]
-    assert counts(files, "b", ["x", "y"]) == [1, 1]
-    assert counts(files, "c", [2.5]) == [1]
+    with pytest.raises(UnknownColumnError, match=r"3.parquet has no column 'b'"):
+        counts(files, "b", ["x", "y"])
+    with pytest.raises(UnknownColumnError, match=r"1.parquet has no column 'c'"):
+        ParquetEngine().check(files, ["a", "c"])
+
+
+@pytest.mark.parametrize("lost", ["zone", "who", "fare", "paid"])
+def test_nothing_is_charged_where_a_file_lacks_what_is_needed(lost, tmp_path):
+    rows = pd.DataFrame({"zone": ["A"], "who": [1], "fare": [2.5], "paid": [1]})
+    for part in range(4):
+        kept = rows.drop(columns=lost if part == 3 else [])
+        kept.to_parquet(tmp_path / f"{part}.parquet")
+    scan = dpf.scan_parquet(tmp_path)
+    ledger = dpf.Ledger(budget=dpf.Budget(1))
+
+    def declare():
+        scan.dp.declare(
+            keys={"zone": ["A"]},
+            bounds={"fare": (0, 5)},
+            privacy_unit="who",
+            max_rows=1,
+            ledger=ledger,
+        )
+
+    if lost != "paid":
+        with pytest.raises(UnknownColumnError, match=rf"3.parquet has no column '{lost}'"):
+            declare()
+    late = dpf.scan_parquet(tmp_path / "0.parquet")
+    scan = late  # a file that is there, and is exchanged after it was declared
+    declare()
+    rows.drop(columns=lost).to_parquet(tmp_path / "0.parquet")
+    query = dpf.mean("fare", by="zone", where="paid == 1")
+    for ask in (late.dp.preview, late.dp.release):
+        with pytest.raises(UnknownColumnError, match=f"no column '{lost}'"):
+            ask(query, share=0.5)
+    assert not ledger.entries
+
+
+def test_what_folders_say_of_some_files_is_theirs(tmp_path):
+    for name, column in (("z=A", None), ("z=B", ["C"]), ("z=__HIVE_DEFAULT_PARTITION__", None)):
+        (tmp_path / name).mkdir()
+        table = pa.table({"u": [1]} | ({} if column is None else {"z": column}))
+        pq.write_table(table, tmp_path / name / "x.parquet")
+    assert counts(ParquetFiles(tmp_path), "z", ["A", "B", "C"]) == [1, 0, 1]
+    pq.write_table(pa.table({"u": [1], "z": [7]}), tmp_path / "z=B" / "x.parquet")
+    with pytest.raises(UnknownColumnError, match=r"z=A.x.parquet has no column 'z'"):
+        counts(ParquetFiles(tmp_path), "z", [7])
 
 
 def test_files_whose_types_differ_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": pa.nulls(1)}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [0.5]}), tmp_path / "2.parquet")
-    with pytest.raises(DeclarationError, match="same types of columns"):
+    with pytest.raises(DeclarationError, match="same types of columns") as caught:
+        ParquetFiles(tmp_path)
+    for words in ("'a' is double in", "2.parquet, and int64 in", "1.parquet."):
+        assert words in str(caught.value)
+
+
+def test_a_file_that_is_none_of_parquet_is_named(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    (tmp_path / "2.parquet").write_text("private")
+    with pytest.raises(DeclarationError, match=r"2.parquet, which cannot be read"):
         ParquetFiles(tmp_path)
 
 

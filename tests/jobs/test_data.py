@@ -9,6 +9,7 @@ import pytest
 from support.planning import TRIPS, planned
 
 import dpframe as dpf
+from dpframe.engines import parquet
 from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.commands import main
 from dpframe.jobs.csv_cells import KINDS, cells_as
@@ -76,12 +77,60 @@ def test_a_folder_of_parquet_files_is_read(tmp_path):
     assert released(plan)["trips"].tolist() == [180, 60, 60]
 
 
-def test_files_with_other_columns_are_refused(tmp_path):
-    plan = exact(tmp_path, ('"trips-{month}.csv"', '["a.csv", "b.csv"]'))
-    TRIPS.to_csv(tmp_path / "a.csv", index=False)
-    TRIPS.drop(columns="fare").to_csv(tmp_path / "b.csv", index=False)
-    with pytest.raises(PlanFileError, match="must have the same columns"):
+def several(tmp_path, form):
+    """Plan a release from two files of a form, the second of which is yet to be written."""
+    plan = exact(tmp_path, ('"trips-{month}.csv"', f'["a.{form}", "b.{form}"]'))
+    written(tmp_path / f"a.{form}")
+    return plan, tmp_path / f"b.{form}"
+
+
+WRITE = {
+    "csv": lambda frame, place: frame.to_csv(place, index=False),
+    "feather": lambda frame, place: frame.to_feather(place),
+    "parquet": lambda frame, place: frame.to_parquet(place),
+}
+
+
+@pytest.mark.parametrize("lost", ["driver", "zone", "fare"])
+@pytest.mark.parametrize("form", WRITE)
+@pytest.mark.parametrize("run", [preview_job, release_job])
+def test_a_file_that_lacks_a_needed_column_is_named_with_it(tmp_path, form, lost, run):
+    plan, place = several(tmp_path, form)
+    WRITE[form](TRIPS.drop(columns=lost), place)
+    with pytest.raises(PlanFileError, match=rf"b.{form} has no column '{lost}'"):
+        run(read_plan(plan, MARCH))
+    assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
+
+
+@pytest.mark.parametrize("form", WRITE)
+def test_columns_that_are_not_needed_do_not_lose_rows(tmp_path, form):
+    plan, place = several(tmp_path, form)
+    WRITE[form](TRIPS.assign(tip=1), place)
+    if form == "parquet":
+        assert released(plan)["trips"].tolist() == [120, 40, 40]
+        return
+    with pytest.raises(PlanFileError, match=rf"same columns, and .*b.{form} has others") as said:
         preview_job(read_plan(plan, MARCH))
+    assert ("tip" in str(said.value)) == (form == "feather")
+
+
+@pytest.mark.parametrize("form", ["feather", "parquet"])
+def test_files_of_other_types_are_named_with_the_column(tmp_path, form):
+    plan, place = several(tmp_path, form)
+    WRITE[form](TRIPS.assign(driver=TRIPS["driver"] + 0.5), place)
+    with pytest.raises(PlanFileError, match="same types of columns: 'driver' is") as said:
+        preview_job(read_plan(plan, MARCH))
+    assert f"b.{form}, and int64 in " in str(said.value)
+
+
+def test_footers_are_read_once_where_a_plan_is_tried(tmp_path, monkeypatch):
+    plan, place = several(tmp_path, "parquet")
+    written(place)
+    read = []
+    footers = parquet.files_at
+    monkeypatch.setattr(parquet, "files_at", lambda *given: read.append(given) or footers(*given))
+    preview_job(read_plan(plan, MARCH))
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("odd", ["x", "A,B", '"', "é", "1e999", "", "2024-01-01", "9" * 400])

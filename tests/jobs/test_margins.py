@@ -111,6 +111,33 @@ def test_what_is_wrong_is_said_with_its_place(plan, change, words):
         read_plan(plan, Overrides())
 
 
+@pytest.mark.parametrize(
+    ("files", "total", "way"),
+    [
+        ('"{query}.csv"', "total.csv", r"put \{table\} in its name"),
+        ('"{query}-{name}.csv"', "total.csv", r"put \{table\} in its name"),
+        ('"{table}.csv"', "all.csv", r"put \{query\} in its name"),
+        ('["a-{table}.csv", "a-{table}.csv"]', "total.csv", "name it once"),
+    ],
+)
+@pytest.mark.parametrize("query", ["people", "sex", "by-age-at-all"])
+def test_files_that_meet_are_told_apart_by_what_their_name_lacks(plan, query, files, total, way):
+    given = '["{query}-{table}.csv", "{query}-{table}.parquet"]'
+    text = PLAN.replace(given, files).replace('"total.csv"', f'"{total}"')
+    plan.write_text(text.replace("queries.people", f"queries.{query}"))
+    with pytest.raises(PlanFileError, match=way):
+        read_plan(plan, Overrides())
+
+
+def test_tables_of_two_queries_are_told_apart_by_these(plan):
+    twice = PLAN.replace(
+        "[queries.total]", '[queries.more]\nkind = "margins"\ncolumns = ["sex"]\n[queries.total]'
+    )
+    plan.write_text(twice.replace("{query}-{table}", "{table}"))
+    with pytest.raises(PlanFileError, match=r"put \{query\} in its name"):
+        read_plan(plan, Overrides())
+
+
 def test_tables_with_odd_columns_have_files_of_their_own(plan):
     odd = PLAN.replace("sex", "All").replace('"region"', '"in/out."').replace("region", '"in/out."')
     plan.write_text(odd)

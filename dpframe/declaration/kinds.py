@@ -1,0 +1,85 @@
+"""Kinds of values, of which none equals one of another: numbers, texts, dates and times.
+
+A type says which kind a column holds, and so do the values that it is compared with. Types and
+values are public here; no row is looked at.
+"""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import TypeAlias
+
+import numpy as np
+
+__all__ = [
+    "DATE",
+    "LOCAL",
+    "NUMBER",
+    "POINTS",
+    "TEXT",
+    "TIME",
+    "ZONED",
+    "Kinds",
+    "kind_of_type",
+    "kind_of_value",
+    "kinds_of",
+    "moment_of",
+]
+
+NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
+ZONED = "times with an offset"
+LOCAL = frozenset([DATE, TIME])  # a date is its midnight, but where keys are compared
+POINTS = LOCAL | {ZONED}
+Kinds: TypeAlias = frozenset[str]
+"""Some kinds, of which values may be."""
+
+_NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
+_TEXTUAL = ("string", "large_string", "string_view", "str")
+_TEMPORAL = ("date", "timestamp")
+
+
+def kind_of_type(name: str) -> str | None:
+    """Say what a type holds, as Arrow, pandas or a plan calls it; `None`: something else.
+
+    Examples
+    --------
+    >>> [kind_of_type(name) for name in ("bool", "datetime64[us, UTC]", "date32[day]", "binary")]
+    ['numbers', 'times with an offset', 'dates', None]
+    """
+    if name in _TEXTUAL:
+        return TEXT
+    if name.startswith(_NUMERIC):
+        return NUMBER
+    if not name.startswith(_TEMPORAL):
+        return None
+    if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
+        return ZONED
+    return DATE if name == "date" or name.startswith(("date32", "date64")) else TIME
+
+
+def kind_of_value(value: object) -> str | None:
+    """Say of which kind a value is; `None`: of none that is known here."""
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, datetime):
+        return TIME if value.tzinfo is None else ZONED
+    if isinstance(value, date):
+        return DATE
+    if isinstance(value, np.datetime64):
+        return TIME
+    number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
+    return NUMBER if number and not isinstance(value, np.timedelta64) else None
+
+
+def kinds_of(values: Iterable[object]) -> Kinds:
+    """Say of which kinds some values are; of none, where that of one is not known."""
+    kinds = frozenset(map(kind_of_value, values))
+    known = frozenset(kind for kind in kinds if kind is not None)
+    return known if known == kinds else frozenset()
+
+
+def moment_of(text: str) -> datetime | None:
+    """Read the point in time that a text in ISO form may stand for."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

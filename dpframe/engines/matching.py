@@ -1,0 +1,90 @@
+"""Keys that no row can match, by the type of their column: refused before anything is charged.
+
+The type of a column is public where no missing cell can change it (`columns/types.py`). Elsewhere
+nothing is refused: whether a release is refused would tell what a private cell holds.
+"""
+
+from collections.abc import Hashable, Iterable
+from datetime import date
+from typing import Protocol
+
+from dpframe.arguments import shown
+from dpframe.declaration.kinds import (
+    DATE,
+    POINTS,
+    TEXT,
+    ZONED,
+    kind_of_type,
+    kind_of_value,
+    kinds_of,
+)
+from dpframe.engines.base import Engine, Frame
+from dpframe.errors import QueryError
+from dpframe.queries.tasks import Axis, KeyAxis
+
+__all__ = ["Reading", "check_keys_match", "check_readable"]
+
+
+class Reading(Protocol):
+    """A plan: what it reads of a frame."""
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read."""
+        ...
+
+    @property
+    def axes(self) -> Iterable[Axis]:
+        """The groups in which rows are looked for."""
+        ...
+
+
+def check_readable(engine: Engine, frame: Frame, plan: Reading) -> None:
+    """Check that a frame has the columns that a plan reads, and that some key of each can match.
+
+    Raises
+    ------
+    UnknownColumnError, QueryError
+        If a column is missing or there twice, or of a type of which no value equals any key.
+    """
+    engine.check(frame, plan.columns)
+    check_keys_match(engine, frame, plan.axes)
+
+
+def check_keys_match(engine: Engine, frame: Frame, axes: Iterable[Axis]) -> None:
+    """Check that values of each column can equal some of its keys, as far as its type is public."""
+    for axis in axes:
+        name = engine.type_of(frame, axis.column) if isinstance(axis, KeyAxis) else None
+        kind = None if name is None else kind_of_type(name)
+        if kind is not None:
+            _check_keys(axis, kind, f"{kind} ({name})")
+
+
+def _check_keys(axis: Axis, kind: str, held: str) -> None:
+    """Check that keys are not all of one kind, and the column of another.
+
+    Keys of several kinds are made for columns that hold anything. The last one may stand for all
+    others.
+    """
+    keys = axis.keys[:-1] if isinstance(axis, KeyAxis) and axis.rest else axis.keys
+    if not len(keys) or kind_of_value(keys[0]) in (None, kind):  # of many keys, one is enough
+        return
+    kinds = kinds_of(keys)
+    if len(kinds) == 1:
+        raise QueryError(
+            f"keys of {axis.column!r} are {min(kinds)}, such as {shown(keys[0])}, but the column "
+            f"holds {held}: no row can match. {_way_out(keys[0], kind)}, or convert the column "
+            "before the frame is declared."
+        )
+
+
+def _way_out(key: object, kind: str) -> str:
+    """Say how a key is written that values of a kind can equal."""
+    if kind == TEXT:
+        return f"Give texts, {str(key)!r} for instance"
+    if kind not in POINTS or not isinstance(key, date):
+        return f"Give {kind}"
+    if kind == DATE:
+        return f"Give dates, datetime.date({key.year}, {key.month}, {key.day}) for instance"
+    zone = ", tz='UTC'" if kind == ZONED else ""
+    return f"Give times, pd.Timestamp('{key:%Y-%m-%d}'{zone}) for instance"
