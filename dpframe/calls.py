@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from dpframe.errors import CallError
 
 __all__ = [
@@ -56,6 +58,8 @@ _NOT_THERE = {
 
 def with_keywords(function: _Function) -> _Function:
     """Show the keywords that a function passes on in its signature, and refuse all others by name.
+
+    While it runs, NumPy neither warns nor raises because of a float, whatever `np.seterr` says.
 
     What a type checker sees of the function stays as it is: `**spend: Unpack[SpendOptions]`.
 
@@ -144,7 +148,8 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
-        return function(*args, **keywords)
+        with np.errstate(all="ignore"):  # no error may depend on private values, nor on settings
+            return function(*args, **keywords)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)

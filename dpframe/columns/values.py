@@ -155,6 +155,8 @@ def missing(column: pd.Series) -> np.ndarray:
     dtype = column.dtype
     if dtype.kind == "f" and _is_masked_or_arrow(column):
         return np.asarray(np.isnan(numbers(column)))
+    if isinstance(dtype, np.dtype) and dtype.kind in "fc":  # for pandas, infinities may be missing
+        return np.asarray(np.isnan(column.to_numpy()))
     if holds_objects(column):
         return np.fromiter(map(is_absent, objects(column)), bool, len(column))
     return np.asarray(column.array.isna(), dtype=bool)
