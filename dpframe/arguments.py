@@ -1,9 +1,11 @@
 """How a public argument is checked, and shown in an error."""
 
+import gc
 import unicodedata
 from collections.abc import Hashable, Iterable
 from os import PathLike, fspath
 from pathlib import Path
+from types import GenericAlias, MappingProxyType, UnionType
 from typing import TypeGuard
 
 import numpy as np
@@ -23,6 +25,7 @@ __all__ = [
     "is_label",
     "is_one_of",
     "is_unicode",
+    "nests_deeply",
     "no_ledger",
     "shown",
     "visible",
@@ -32,6 +35,8 @@ MOST_GROUPS = 10**8
 """More groups than this are refused."""
 
 _MOST_NAME, _MOST_NOTE = 200, 2_000
+_HOLDERS = (tuple, frozenset, slice, MappingProxyType, GenericAlias, UnionType)
+_MOST_LAYERS, _MOST_HELD = 16, 1 << 16
 
 
 def is_label(value: object) -> TypeGuard[Hashable]:
@@ -43,6 +48,25 @@ def is_label(value: object) -> TypeGuard[Hashable]:
     except TypeError:
         return False
     return True
+
+
+def nests_deeply(value: object) -> bool:
+    """Whether a value holds values in more than 16 layers, or more than 65,536 in one of them.
+
+    Python hashes what these built-in classes hold layer by layer, in C, and ends the process where
+    there are too many layers. Nothing can contain that.
+
+    Examples
+    --------
+    >>> nests_deeply((1, (2, frozenset([3])))), nests_deeply(tuple(range(100_000)))
+    (False, True)
+    """
+    layer = [value]
+    for _ in range(_MOST_LAYERS):
+        layer = gc.get_referents(*[one for one in layer if issubclass(type(one), _HOLDERS)])
+        if not layer or len(layer) > _MOST_HELD:
+            break
+    return bool(layer)
 
 
 def is_one_of(value: object, known: Iterable[Hashable]) -> bool:

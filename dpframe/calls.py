@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from dpframe.errors import (
     CallError,
     DeclarationError,
@@ -82,6 +84,8 @@ _NOT_THERE = {
 
 def with_keywords(function: _Function) -> _Function:
     """Show the keywords that a function passes on in its signature, and refuse all others by name.
+
+    While it runs, NumPy neither warns nor raises because of a float, whatever `np.seterr` says.
 
     What a type checker sees of the function stays as it is: `**spend: Unpack[SpendOptions]`.
 
@@ -178,7 +182,8 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
                 if name not in _TAKE_DATA:
                     _refuse_data(name, value)
         try:
-            return function(*args, **keywords)
+            with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
+                return function(*args, **keywords)
         except DPFrameError as error:
             if error.__suppress_context__:  # what is not shown may quote an argument
                 error.__context__ = None

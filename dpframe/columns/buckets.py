@@ -15,6 +15,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import nests_deeply
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
 from dpframe.columns.identity import KNOWN, known_base
@@ -97,7 +98,7 @@ def _marks(column: pd.Series) -> np.ndarray:
         return _marks_of_times(column)
     if kind == "m":
         return times.durations(column)[0].astype(np.uint64)
-    if kind in "biufc":
+    if kind in "biufc" and column.dtype.type not in (np.longdouble, np.clongdouble):
         return _marks_of_numbers(_numbers(column))
     return _marks_of_objects(_objects(column))
 
@@ -222,7 +223,7 @@ def _mark_of_number(value: Any) -> int:
     """Mark of a real number: of an integer of 64 bits itself, of others the nearest float's."""
     if isinstance(value, complex | np.generic):
         value = np.asarray(value).real.item()
-    if isinstance(value, float | np.longdouble):  # both hash as floats
+    if isinstance(value, float):
         value = float(value)
     nearest = _nearest(value)
     if -_LIMIT <= nearest <= _LIMIT:
@@ -271,6 +272,8 @@ def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
     found = np.zeros(len(items), np.uint64)
     if depth < _DEEPEST:
         for row, item in enumerate(items):
+            if not depth and nests_deeply(item):
+                continue
             found_in = (None if values.is_absent(part) else part for part in tuple.__iter__(item))
             parts = np.fromiter(found_in, object, tuple.__len__(item))
             for mark in _marks_of_objects(parts, depth + 1):

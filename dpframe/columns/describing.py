@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.columns.contained import contained
+from dpframe.columns.values import COMPLEX
 
 __all__ = ["in_short", "kinds_of"]
 
@@ -18,7 +19,7 @@ _MOST_TEXT = 40
 _KINDS: tuple[tuple[tuple[type, ...], str, str], ...] = (  # types, in words, what they can equal
     ((bool, np.bool_), "booleans", "number"),
     ((int, np.integer), "integers", "number"),
-    ((float, np.floating, Decimal, Fraction), "numbers", "number"),
+    ((float, np.floating, Decimal, Fraction, *COMPLEX), "numbers", "number"),
     ((str,), "texts", "text"),
     ((datetime, np.datetime64), "points in time", "time"),
     ((date,), "dates", "date"),

@@ -8,6 +8,7 @@ or `hash` equal those of this class only, by that definition; where it raises, t
 
 import datetime
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,12 +17,13 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import nests_deeply
 from dpframe.columns.contained import contained
-from dpframe.columns.values import is_absent
+from dpframe.columns.values import complex_parts, is_absent
 
-__all__ = ["KNOWN", "OWN_KEYS", "key_of", "known_base"]
+__all__ = ["KNOWN", "key_of", "known_base", "own_keys"]
 
-OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
+_OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
 """Identities of the types whose objects are their own keys: some types cannot be hashed."""
 
 KNOWN: tuple[type, ...] = (
@@ -33,6 +35,9 @@ KNOWN: tuple[type, ...] = (
 """Classes whose equality is known: objects of several of them may be equal."""
 
 _BY_IDENTITY = {id(base): base for base in KNOWN}
+_LEAST, _MOST = -(2**63), 2**64 - 1  # integers that are their own keys
+_WORD = 64  # bits of integers whose hashes are nearly all different
+_LONGEST = 1 << 16  # bits of the numerator, or the denominator, of a number that is an id
 
 
 def known_base(kind: Any) -> type | None:
@@ -50,16 +55,30 @@ def _inherited_base(kind: Any) -> type | None:
     return None
 
 
-def key_of(value: object) -> Hashable:
+def own_keys(values: list[Any]) -> bool:
+    """Whether all of some objects are their own keys; quicker than one by one."""
+    kinds = set(map(id, map(type, values)))
+    if not kinds <= _OWN_KEYS:
+        return False
+    if id(int) not in kinds:
+        return True
+    integers = values if len(kinds) == 1 else [one for one in values if type(one) is int]
+    return bool(_LEAST <= min(integers) and max(integers) <= _MOST)
+
+
+def key_of(value: Any) -> Hashable:
     """Return the key of an object; `None` if it is missing or cannot be hashed.
+
+    Objects that are nested deeply, and numbers of more than 65,536 bits, count as missing.
 
     Examples
     --------
     >>> key_of(np.int64(7)) == key_of(7.0), key_of([7]) is None
     (True, True)
     """
-    if id(type(value)) in OWN_KEYS:
-        return value
+    kind = type(value)
+    if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
+        return value  # type: ignore[no-any-return]
     key: Hashable = contained(_key_of, value, otherwise=None)
     return key
 
@@ -67,7 +86,7 @@ def key_of(value: object) -> Hashable:
 def _key_of(value: Any) -> Hashable:
     """Return the key of an object; raise if it cannot be hashed."""
     kind = type(value)
-    if id(kind) in OWN_KEYS:
+    if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
         return value  # type: ignore[no-any-return]
     if is_absent(value):
         return None
@@ -76,25 +95,74 @@ def _key_of(value: Any) -> Hashable:
     if plain is not None:
         found: Hashable = plain(value)
         return found
+    if base is None and nests_deeply(value):
+        return None
     return _Key(value, None if base is not None else kind)
+
+
+# Hashes of Python's numbers are known: anyone can write numbers that share one, of which a dict
+# takes a time that grows with the square of how many there are. Hashes of texts are secret.
+
+
+def _key_of_ratio(numerator: int, denominator: int) -> Hashable:
+    """Return the key of a number in lowest terms: the plain one that equals it, or its digits."""
+    if denominator == 1 and _LEAST <= numerator <= _MOST:
+        return numerator
+    if not denominator & (denominator - 1):  # a power of two: it may be a float
+        with suppress(OverflowError):
+            nearest = numerator / denominator
+            if nearest.as_integer_ratio() == (numerator, denominator):
+                return nearest
+    longest = max(numerator.bit_length(), denominator.bit_length())
+    if longest <= _WORD:
+        return _DIGITS, numerator, denominator
+    return (_DIGITS, hex(numerator), hex(denominator)) if longest <= _LONGEST else None
+
+
+def _key_of_decimal(value: Decimal) -> Hashable:
+    if abs(Decimal.adjusted(value)) > _LONGEST:  # too long to be written as a ratio, but for zero
+        return 0 if Decimal.is_zero(value) else None
+    if not Decimal.is_finite(value):
+        return Decimal.__float__(value)
+    return _key_of_ratio(*Decimal.as_integer_ratio(value))
+
+
+def _key_of_longdouble(value: Any) -> Hashable:
+    if not np.isfinite(value):
+        return float(value)
+    return _key_of_ratio(*np.longdouble.as_integer_ratio(value))
+
+
+def _key_of_complex(value: Any) -> Hashable:
+    """Return the key of the real part where there is no other."""
+    real, imaginary = complex_parts(value)
+    if imaginary == 0:
+        return _key_of(real)
+    return _DIGITS, _key_of(real), _key_of(imaginary)
 
 
 def _key_of_tuple(value: tuple[object, ...]) -> Hashable:
     """Return a tuple of keys; parts that are missing are alike, as they are elsewhere."""
-    parts = tuple.__iter__(value)
-    if type(value) is tuple and OWN_KEYS.issuperset(map(id, map(type, parts))):
-        return value
-    return tuple(map(_key_of, tuple.__iter__(value)))
+    parts = list(tuple.__iter__(value))
+    if not _OWN_KEYS.issuperset(map(id, map(type, parts))) and nests_deeply(value):
+        return None
+    return (_PARTS, *[part if type(part) is str else _key_of(part) for part in parts])
 
 
-# NumPy compares a number with a Decimal, but raises beside a Fraction: as Python's all are equal.
+_DIGITS, _PARTS = object(), object()  # no cell holds them
 _PLAIN: dict[int, Callable[[Any], Hashable]] = {
-    **{id(np.dtype(code).type): np.dtype(code).type.item for code in "?bhilqBHILQefdFD"},
+    **{id(np.dtype(code).type): np.dtype(code).type.item for code in "?bhilqBHILQefd"},
     **{id(kind): str.__str__ for kind in (str, np.str_)},
     **{id(kind): lambda value: b"".join([value]) for kind in (bytes, np.bytes_)},
-    id(int): int.__index__,
+    **{id(np.dtype(code).type): _key_of_complex for code in "FDG"},
+    id(np.longdouble): _key_of_longdouble,
+    id(int): lambda value: _key_of_ratio(int.__index__(value), 1),
     id(float): float.__float__,
+    id(complex): _key_of_complex,
+    id(Decimal): _key_of_decimal,
+    id(Fraction): lambda value: _key_of_ratio(*Fraction.as_integer_ratio(value)),
     id(tuple): _key_of_tuple,
+    id(UUID): lambda value: (UUID, value.bytes),
 }
 """How objects of some classes become plain ones of Python that are equal to them."""
 

@@ -188,6 +188,9 @@ def _whole(value: Any) -> int | None:
     if issubclass(kind, np.generic) and not issubclass(kind, np.timedelta64 | float):
         value = value.item()
         kind = type(value)
+    if issubclass(kind, values.COMPLEX):
+        value = values.real_part(value)
+        kind = type(value)
     if issubclass(kind, int):
         number = int.__index__(value)
     elif issubclass(kind, float):

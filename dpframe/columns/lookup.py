@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
-from dpframe.arguments import is_unicode
+from dpframe.arguments import is_unicode, nests_deeply
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
 from dpframe.columns.searching import (
@@ -50,6 +51,10 @@ _MOST_TEXTS = 1 << 18  # keys; above, a dict is quicker: Arrow hashes its keys a
 _MANY_TEXTS = 1 << 12  # keys; above, large blocks are quicker, for the same reason
 _NOT_A_TIME = np.iinfo(np.int64).min
 _WORD = 8  # bytes of the widest numbers that NumPy compares exactly
+_SIMPLE = frozenset("string integer boolean decimal bytes date datetime empty".split())
+"""Kinds of objects, as pandas tells them, that a dict can be asked for."""
+_PLAIN = frozenset(map(id, (str, int, float, bool, type(None), pd.Timestamp)))
+_NOWHERE = object()  # no key
 
 
 class CellLookup:
@@ -169,9 +174,21 @@ def _has_zone(dtype: Any) -> bool:
 
 
 def boxed(block: pd.Series) -> list[Any]:
-    """List the values of a block as Python objects, None for what cannot be one."""
-    items: list[Any] = values.objects(block).tolist()
-    return items
+    """List the values of a block as Python objects that can be looked for in a dict."""
+    found = values.objects(block)
+    items: list[Any] = found.tolist()
+    if contained(infer_dtype, found, otherwise="mixed") in _SIMPLE:
+        return items
+    return [one if id(type(one)) in _PLAIN else _sought(one) for one in items]
+
+
+def _sought(value: Any) -> Any:
+    """Return what a dict is asked for: not all values hash as what equals them."""
+    if nests_deeply(value):
+        return _NOWHERE
+    if type(value) is np.clongdouble and value.imag == 0:
+        value = value.real
+    return int(value) if type(value) is np.longdouble and value.is_integer() else value
 
 
 def _apply_to_items(

@@ -9,7 +9,7 @@ raises or warns because of a value.
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,10 @@ except ImportError:  # pyarrow is optional; without it no column has an Arrow dt
     pa = None
 
 __all__ = [
+    "COMPLEX",
     "Coded",
     "coded",
+    "complex_parts",
     "decoded",
     "dense",
     "holds_objects",
@@ -34,11 +36,15 @@ __all__ = [
     "numbers",
     "objects",
     "raw_numbers",
+    "real_part",
     "spread",
     "texts",
 ]
 
-_REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
+COMPLEX = (complex, np.complexfloating)
+"""Classes of complex numbers."""
+
+_NUMBERS = (Decimal, Fraction, np.integer, np.floating, np.bool_, *COMPLEX)
 _FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds that a kind holds
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
@@ -48,8 +54,8 @@ def numbers(column: pd.Series) -> np.ndarray:
     """View a column as numbers.
 
     Booleans are 0 and 1; integers, decimals and fractions are rounded to the nearest float, those
-    beyond the range of floats to an infinity. A value that is not a real number (missing, text,
-    complex, date, list...) is NaN.
+    beyond the range of floats to an infinity. A complex number without an imaginary part is its
+    real part. A value that is not a real number (missing, text, date, list...) is NaN.
 
     Parameters
     ----------
@@ -88,7 +94,7 @@ def raw_numbers(column: pd.Series) -> np.ndarray:
         return spread(numbers(parts.values), parts.codes, np.nan)
     column = dense(column)
     dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufc":
         with np.errstate(all="ignore"):
             return _float64(column.to_numpy())
     if isinstance(column.array, _MASKED):
@@ -149,6 +155,8 @@ def missing(column: pd.Series) -> np.ndarray:
     dtype = column.dtype
     if dtype.kind == "f" and _is_masked_or_arrow(column):
         return np.asarray(np.isnan(numbers(column)))
+    if isinstance(dtype, np.dtype) and dtype.kind in "fc":  # for pandas, infinities may be missing
+        return np.asarray(np.isnan(column.to_numpy()))
     if holds_objects(column):
         return np.fromiter(map(is_absent, objects(column)), bool, len(column))
     return np.asarray(column.array.isna(), dtype=bool)
@@ -283,6 +291,8 @@ def _is_masked_or_arrow(column: pd.Series) -> bool:
 
 def _float64(values: np.ndarray) -> np.ndarray:
     """Widen or narrow floats: of float32 and float64, only one computes like a Python float."""
+    if values.dtype.kind == "c":
+        values = np.where(values.imag == 0, values.real, np.nan)
     return values.astype(np.float64, copy=False) if values.dtype.kind == "f" else values
 
 
@@ -299,8 +309,8 @@ def _number(value: object) -> float:
             return float.__float__(value)  # type: ignore[arg-type]
         if issubclass(kind, int):
             return _nearest(int.__index__(value))  # type: ignore[arg-type]
-        if issubclass(kind, _REALS) and not issubclass(kind, np.timedelta64):
-            return _nearest(value)  # type: ignore[arg-type]
+        if issubclass(kind, _NUMBERS) and not issubclass(kind, np.timedelta64):
+            return _nearest(real_part(value))
     except STOPS:
         raise
     except BaseException:  # as `contained` does, without one more call per value
@@ -338,6 +348,18 @@ def _is_nan(value: object) -> bool:
         return math.isnan(_number(value))
     if issubclass(kind, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))  # type: ignore[call-overload]
-    if kind is complex or issubclass(kind, np.complexfloating):
-        return bool(value != value)  # noqa: PLR0124
-    return False
+    return issubclass(kind, COMPLEX) and any(map(np.isnan, complex_parts(value)))
+
+
+def complex_parts(value: Any) -> tuple[Any, Any]:
+    """Split a complex number into its real and its imaginary part."""
+    plain = complex.__complex__(value) if issubclass(type(value), complex) else value
+    return plain.real, plain.imag
+
+
+def real_part(value: Any) -> Any:
+    """Return a complex number as its real part, NaN if it has an imaginary one; others as is."""
+    if not issubclass(type(value), COMPLEX):
+        return value
+    real, imaginary = complex_parts(value)
+    return real if imaginary == 0 else math.nan

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, check_size, shown
+from dpframe.arguments import a_type, check_size, nests_deeply, shown
 from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
-__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing"]
+__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing", "check_nesting"]
 
 MOST = 1e100
 """Largest size of a bound: sums, their noise and the squares of both stay finite floats."""
@@ -125,6 +125,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise DeclarationError(
             f"keys of {label!r} must fit in 64 bits where they are numbers."
         ) from None
+    check_nesting(label, keys)
     if not len(keys):
         raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
     try:
@@ -145,6 +146,17 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
             "every group there can be once, whatever the data hold."
         )
     return keys
+
+
+def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
+    """Refuse keys that Python cannot hash without an end of the process."""
+    if keys.dtype != object:
+        return
+    if any(not isinstance(key, str | int | float) and nests_deeply(key) for key in keys):
+        raise DeclarationError(
+            f"keys of {label!r} must not be nested in more than 16 layers, nor hold more than "
+            "65,536 values in one of them. Number the groups, and declare the numbers."
+        )
 
 
 def _as_index(value: Iterable[object], label: Hashable) -> pd.Index:

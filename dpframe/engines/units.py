@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import values
-from dpframe.columns.identity import OWN_KEYS, key_of
+from dpframe.columns.identity import key_of, own_keys
 from dpframe.columns.lookup import is_arrow_text, native, native_dtype
 from dpframe.engines.capping import index_dtype, kept_rows, ordered
 from dpframe.engines.sizing import unit_sizes
@@ -353,10 +353,10 @@ def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
 def _keyed(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of some objects, and which of them are plain texts."""
     keys = items.tolist()
-    if not set(map(id, map(type, keys))) <= OWN_KEYS:
+    if not own_keys(keys):
         keys = [one if type(one) is str else key_of(one) for one in keys]
         items = np.fromiter(keys, object, len(keys))
-    plain = np.fromiter((type(key) is str for key in keys), bool, len(keys))
+    plain = np.fromiter(map(is_, map(type, keys), repeat(str)), bool, len(keys))
     texts = items[plain].tolist()
     if not _all_plain(texts):
         plain[plain] = list(map(_is_plain, texts))

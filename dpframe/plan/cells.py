@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.checks import check_keys
+from dpframe.declaration.checks import check_keys, check_nesting
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, shown
 from dpframe.queries.binned import bins_of, bounds_of_bins
@@ -119,6 +119,7 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
 
 def _distinct(column: pd.Series) -> pd.Index:
     """Distinct keys in order of appearance."""
+    check_nesting(column.name, column)
     try:
         return pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:

@@ -159,11 +159,11 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
 
 def _described(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
-    first, last = found.edges[0], found.edges[-1]
+    first, last = found.edges[[0, -1]].tolist()
     if isinstance(first, pd.Timestamp | pd.Timedelta):
         ends = str(first), str(last)
         return ColumnPart.of_quantiles(label, label, ends, _times(first, last))
-    return ColumnPart.of_quantiles(label, label, (first.item(), last.item()))
+    return ColumnPart.of_quantiles(label, label, (first, last))
 
 
 def _times(first: Moment, last: Moment) -> TimesPart:

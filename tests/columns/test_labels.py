@@ -58,6 +58,12 @@ READ = {
         (True, 1),
         (np.int8(1), 1),
         (np.bool_(False), 0),
+        (complex(7, -0.0), 7),
+        (np.complex64(7), 7),
+        (np.clongdouble(7), 7),
+        (complex(7, 1), None),
+        (complex(7.5, 0), None),
+        (complex(math.nan, 0), None),
         (np.float32(3), 3),
         (np.longdouble(7), 7),
         (Decimal(1), 1),
@@ -73,7 +79,7 @@ READ = {
         (Decimal("sNaN"), None),
         (Decimal("1e999999"), None),
         ("1", None),
-        (1 + 0j, None),
+        (1 + 0j, 1),
         (np.timedelta64(1, "s"), None),
         (NOON, None),
     ],
@@ -146,3 +152,9 @@ def test_columns_of_every_dtype_are_read_as_their_values_are(kind, label):
 def test_categories_that_no_row_has_are_no_labels():
     column = pd.Series(pd.Categorical(["a", "b", None], categories=["z", "b", "a"]))
     assert read(column, "string") == ["a", "b", None]
+
+
+def test_a_complex_cell_takes_no_label_from_the_others():
+    column = pd.Series([7, 7, 1j, 0])
+    found = coded_labels(column, LabelAxis("n", "int64"))
+    assert [None if code < 0 else found.labels[code] for code in found.codes] == [7, 7, None, 0]

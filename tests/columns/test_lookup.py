@@ -346,3 +346,40 @@ def test_without_axes_every_row_is_in_the_one_cell():
     frame = pd.DataFrame({"k": ["a", "b", "c"]})
     assert find(Cells(), frame) == [0, 0, 0]
     assert find(Cells((axis(["a", "b"]),), np.array([1])), frame) == [1, 0, 1]
+
+
+LONG = [np.longdouble(2**53) + 1, np.longdouble(0.5), np.longdouble("inf"), np.longdouble("nan")]
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no longer than a float")
+@pytest.mark.parametrize("dtype", ["longdouble", "clongdouble", object])
+def test_long_numbers_are_the_integers_that_they_equal(dtype):
+    column = pd.Series(np.array([*LONG, np.longdouble(2**53)]).astype(dtype))
+    assert found([BIG, 0.5, 7], column) == [0, 1, 3, 3, 3]
+    assert found([2**53], column) == [1, 1, 1, 1, 0]
+
+
+def deep(kind, layers):
+    value = kind()
+    for _ in range(layers):
+        value = kind((value,))
+    return value
+
+
+def wide(layers):
+    value = (1,)
+    for _ in range(layers):
+        value = (value, value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [deep(tuple, 100_000), deep(frozenset, 1_000), wide(60), (1, deep(tuple, 20))],
+    ids=["deep", "sets", "wide", "just too deep"],
+)
+def test_cells_that_nest_deeply_match_nothing(cell):
+    column = pd.Series([None, "a", (1, 2), (deep(tuple, 10),)], dtype=object)
+    column[0] = cell
+    keys = pd.Index(["a", (1, 2), (deep(tuple, 10),)], dtype=object, tupleize_cols=False)
+    assert finder(KeyAxis("k", keys), column)(column).tolist() == [3, 0, 1, 2]

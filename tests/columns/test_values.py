@@ -81,7 +81,9 @@ HOSTILE = [
     pd.Series([1]),
     b"3",
     1j,
-    np.complex64(1),
+    np.complex64(1 + 1j),
+    complex(5, 1e-300),
+    np.clongdouble(1) + np.clongdouble(1j) * np.finfo(np.longdouble).tiny,
     pd.Timedelta("1s"),
     timedelta(1),
     np.timedelta64(1, "s"),
@@ -114,6 +116,10 @@ NUMBERS = [
     (Fraction(1, 3), 1 / 3),
     (Fraction(-(10**400), 3), -math.inf),
     (Fraction(10**400, 10**399), 10.0),
+    (complex(2.5, -0.0), 2.5),
+    (complex(-math.inf, 0), -math.inf),
+    (np.complex64(0.1), 0.10000000149011612),
+    (np.clongdouble("1e4000"), math.inf),
 ]
 ABSENT = [
     None,
@@ -127,7 +133,9 @@ ABSENT = [
     Decimal("NaN"),
     Decimal("sNaN"),
     complex(math.nan, 0),
+    complex(5, math.nan),
     np.complex64(math.nan),
+    np.clongdouble(complex(1, math.nan)),
     HostileFloat("nan"),
 ]
 TIMES = [  # value, wall clock, UTC
@@ -211,6 +219,7 @@ NUMERIC = [
     *("float16", "float32", "float64", "longdouble", "bool", "object", "category"),
     *("Int8", "UInt64", "Float32", "Float64", "boolean"),
     *(f"{kind}[pyarrow]" for kind in ("int8", "uint64", "float", "double", "bool", "halffloat")),
+    *("complex64", "complex128", "clongdouble", "Sparse[complex128]"),
     *("Sparse[int64]", "Sparse[float32]", "Sparse[bool]"),
     pd.ArrowDtype(pa.decimal128(30, 2)),
     pd.CategoricalDtype([1, 0, 5, 6, 7, 8]),
@@ -339,7 +348,7 @@ def test_far_times_in_zones_neither_raise_nor_wrap():
 
 
 ODD_DTYPES = [
-    pd.Series([1j, 2]),
+    pd.Series([1j, 2 - 1j]),
     pd.Series(pd.to_timedelta([1, None])),
     pd.Series(pd.period_range("2013", periods=2)),
     pd.Series(pd.IntervalIndex.from_breaks([0, 1, 2])),
