@@ -146,7 +146,16 @@ def test_no_bytes_of_a_cell_change_another(tmp_path, name, quoted):
     "name",
     [
         *("utf-16", "utf-16-le", "utf_32", "utf-7", "hz", "iso2022_jp", "iso2022_kr", "cp037"),
-        *("punycode", "unicode_escape", "raw_unicode_escape", "base64", "rot13", "zip", "hex"),
+        *(
+            "punycode",
+            "idna",
+            "unicode_escape",
+            "raw_unicode_escape",
+            "base64",
+            "rot13",
+            "zip",
+            "hex",
+        ),
         *("undefined", "none", "", " ", "a\\u0000b", "x" * 10_000, "../utf-8", "shift_jisx0213"),
     ],
 )
