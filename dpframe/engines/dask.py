@@ -21,6 +21,7 @@ import dask.threaded
 import numpy as np
 import pandas as pd
 from dask.base import get_scheduler
+from dask.dataframe.utils import has_known_categories
 from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
 from dask.system import CPU_COUNT
@@ -28,11 +29,12 @@ from dask.system import CPU_COUNT
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.silence import silence_thread, silent
+from dpframe.columns.types import public_type
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import ordered
 from dpframe.engines.heap import kept_memory
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import PandasEngine, labels_of, totals_of
+from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.marks import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -63,8 +65,12 @@ class DaskEngine:
         check_labels(self.columns(frame), columns, [frame.index.name])
 
     def type_of(self, frame: Frame, label: Hashable) -> str | None:
-        """Name the type that a column has in the metadata of the collection."""
-        return PandasEngine().type_of(frame._meta, label)
+        """Name the type that a column has in the metadata, but for categories not known yet."""
+        column = frame._meta.iloc[:, self.columns(frame).index(label)]
+        categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        if categorical and not has_known_categories(column):
+            return None
+        return public_type(column.dtype)
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""

@@ -67,13 +67,14 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
     others.
     """
     keys = axis.keys[:-1] if isinstance(axis, KeyAxis) and axis.rest else axis.keys
-    if not len(keys) or kind_of_value(keys[0]) in (None, kind):  # of many keys, one is enough
+    first = next(iter(keys[:1].tolist()), None)
+    if kind_of_value(first) in (None, kind):  # of many keys, one is enough
         return
     kinds = kinds_of(keys)
     if len(kinds) == 1:
         raise QueryError(
-            f"keys of {axis.column!r} are {min(kinds)}, such as {shown(keys[0])}, but the column "
-            f"holds {held}: no row can match. {_way_out(keys[0], kind)}, or convert the column "
+            f"keys of {axis.column!r} are {min(kinds)}, such as {shown(first)}, but the column "
+            f"holds {held}: no row can match. {_way_out(first, kind)}, or convert the column "
             "before the frame is declared."
         )
 

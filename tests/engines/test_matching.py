@@ -179,7 +179,7 @@ def a_frame(zones):
 def test_every_call_refuses_them_with_every_engine(name, opened):
     frame = opened(a_frame(pd.array(["A", "B"], dtype="string")))
     declared(frame, privacy_unit="who", max_rows=2)
-    with pytest.raises(QueryError, match=r"keys of 'zone' are numbers, .* holds texts"):
+    with pytest.raises(QueryError, match=r"keys of 'zone' are numbers, such as 0, .* holds texts"):
         asked(range(3))[name](frame.dp)
     assert not frame.dp.ledger.entries
     asked(["A", "B"])[name](frame.dp)
@@ -205,6 +205,14 @@ def test_texts_that_dask_makes_of_objects_are_typed():
     frame = dd.from_pandas(a_frame(objects([1, 2])), npartitions=1)
     with pytest.raises(QueryError, match="holds texts"):
         frame.dp.count("zone", keys=range(3), epsilon=1, privacy_unit=dpf.EACH_ROW)
+
+
+def test_categories_that_dask_does_not_know_are_of_no_type():
+    frame = dd.from_pandas(a_frame([1, 2]), npartitions=1)
+    frame["zone"] = frame["zone"].astype("category")
+    frame.dp.count("zone", keys=range(3), epsilon=1, privacy_unit=dpf.EACH_ROW)
+    known = frame.categorize(["zone"])
+    known.dp.count("zone", keys=range(3), epsilon=1, privacy_unit=dpf.EACH_ROW)
 
 
 @pytest.mark.parametrize("cells", UNTOLD, ids=lambda cells: f"{cells.dtype}")
