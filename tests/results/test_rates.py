@@ -12,6 +12,7 @@ from dpframe.results.rates import rate_interval
 from dpframe.results.read_off import RatioPart
 from dpframe.results.record_noise import MechanismPart
 from dpframe.strategies import MECHANISMS
+from dpframe.strategies.ratio import ratio
 
 GRID = np.linspace(0, 1, 4001)
 SPAN = np.arange(-40, 130, 3)
@@ -36,6 +37,12 @@ def intervals_of(met, others, mechanism, scale, level=0.95, **options):
     return rate_interval(ratio, len(met), part, (), level, **options)
 
 
+def released_rates(met, others, mechanism, scale):
+    """The rates that are released: those in the middle say nothing."""
+    _, *loadings = made_of(mechanism, scale)
+    return ratio((met - others) / 2, met + others, loadings, (0, 1)).values
+
+
 def half_widths(rates, mechanism, scale, level=0.95):
     part, _, of_rows = made_of(mechanism, scale)
     loadings = {"0": (1 - rates) * of_rows["0"], "1": -rates * of_rows["1"]}
@@ -54,8 +61,10 @@ def test_intervals_are_the_rates_that_are_not_rejected(mechanism, scale, samplin
         width = width + 1.959964**2 * np.maximum(rows, 0) * GRID * (1 - GRID)
     kept = np.abs((1 - GRID) * MET[:, None] - GRID * OTHERS[:, None]) <= np.sqrt(width) + 1e-9
     step = 1.02 * GRID[1]
+    rates = released_rates(MET, OTHERS, mechanism, scale)
     for at, inside in enumerate(kept):
         ends = GRID[inside][[0, -1]] if inside.any() else np.array([0, 1])
+        ends = np.array([min(ends[0], rates[at]), max(ends[1], rates[at])])
         if not sampling or (inside.any() and 0 <= MET[at] <= rows[at, 0]):
             assert abs(low[at] - ends[0]) <= step
             assert abs(high[at] - ends[1]) <= step
