@@ -62,7 +62,9 @@ class Encoding:
             return cell
         data = cell.encode(self.opened, "surrogateescape")
         try:
-            return data.decode(self.name)
+            found = data.decode(self.name)
+            # some encodings read two sequences of bytes as one text: one of them stays bytes
+            return found if self == UTF8 or found.encode(self.name) == data else data
         except ValueError:
             return data
 

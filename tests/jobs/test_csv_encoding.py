@@ -216,6 +216,14 @@ def test_a_header_that_is_no_text_is_told_and_not_shown(tmp_path):
     assert trips(plan) == [1, 0, 0]
 
 
+@pytest.mark.parametrize("name", ["cp932", "gb18030", "euc_jp", "big5", "mac_arabic", "cp1255"])
+def test_different_bytes_are_different_people(name):
+    encoding = Encoding.of(name)
+    pairs = [bytes([one, two]) for one in range(128, 256) for two in range(33, 256)]
+    cells = [data.decode("latin-1") for data in pairs]
+    assert len(set(encoding.texts(cells))) == len(cells)
+
+
 def test_cells_of_utf8_that_are_text_are_never_bytes():
     assert UTF8.text("é\ufffd\uffff") == "é\ufffd\uffff"
     assert UTF8.text("\udced\udca0\udc80") == b"\xed\xa0\x80"  # half a surrogate pair

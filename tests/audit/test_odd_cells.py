@@ -1,0 +1,87 @@
+"""Odd cells of every class in columns of every kind, under every call and every engine.
+
+Each case compares a frame with its neighbor that lacks the odd row, as pandas would make either:
+all that others add to any exact total must stay, and no call may raise or warn, for any dtypes.
+Nothing here is random but what the noise of a call leads to, so there are no false alarms.
+"""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.dasking import of_parts
+from support.odd_cells import HONEST, MAKERS, ODD, check_added, frame_of, made
+
+import dpframe as dpf
+from dpframe.columns.values import is_absent, objects
+from dpframe.engines.dask import DaskEngine
+from dpframe.engines.parquet import ParquetEngine
+
+pytestmark = pytest.mark.audit
+
+
+def neighbors(name, odd, where, makers=MAKERS):
+    """Frames and their neighbors, of each pair of dtypes once."""
+    cells, seen = [*HONEST[name], ODD[odd]], set()
+    for maker in makers:
+        together, others = made(maker, cells), made(maker, cells[:-1])
+        if together is None or others is None or not alike(together, others):
+            continue
+        dtypes = str(together.dtype), str(others.dtype)
+        if dtypes not in seen:
+            seen.add(dtypes)
+            yield frame_of(together, where), frame_of(others, where)
+
+
+def alike(together, others):
+    """Whether pandas has left the cells of others what they are: it rounds some to make floats."""
+    pairs = zip(objects(together), objects(others), strict=False)
+    return all(one == other or (is_absent(one) and is_absent(other)) for one, other in pairs)
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("where", ["x", "k", "u"])
+def test_pandas(where, name):
+    checked = 0
+    for odd in ODD:
+        for frame, others in neighbors(name, odd, where):
+            check_added(frame, others, name, where)
+            checked += 1
+    assert checked >= len(ODD)
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("where", ["x", "k", "u"])
+def test_dask(where, name):
+    def cut(frame):
+        return of_parts([frame.iloc[:4], frame.iloc[4:].infer_objects()])
+
+    for odd in ODD:
+        for frame, others in neighbors(name, odd, where, ["guessed"]):
+            check_added(frame, others, name, where, engine=DaskEngine, into=cut)
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("where", ["x", "k", "u"])
+def test_parquet(where, name, tmp_path):
+    files = iter(range(10**6))
+
+    def written(frame):
+        path = tmp_path / f"{next(files)}.parquet"
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+        return dpf.scan_parquet(path, progress=False)
+
+    checked = 0
+    for odd in ODD:
+        for frame, others in neighbors(name, odd, where, ["guessed", "Arrow"]):
+            try:
+                types = [pa.Table.from_pandas(one).schema.types for one in (frame, others)]
+            except (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError):
+                continue  # Arrow cannot hold it
+            if types[0] == types[1]:
+                check_added(frame, others, name, where, engine=ParquetEngine, into=written)
+                checked += 1
+    assert checked or name in UNKNOWN
+
+
+UNKNOWN = ["fractions", "complex numbers", "long floats", "tuples", "mixed", "intervals"]
+"""What Arrow has no type for."""
