@@ -176,8 +176,8 @@ TAKEN_FROM = {
 @pytest.mark.parametrize("call", TAKEN_FROM)
 @pytest.mark.parametrize("part", ["frame", "column", "made of it"])
 def test_another_release_is_no_argument(call, part):
-    visits = pd.DataFrame({"zone": [0, 1, 0], "day": [0, 0, 1], "fare": [1.0, 2.0, 3.0]})
-    keys = {"zone": [0, 1], "day": [0, 1]}
+    visits = pd.DataFrame({"zone": [*"ABA"], "day": [*"MMT"], "fare": [1.0, 2.0, 3.0]})
+    keys = {"zone": ["A", "B"], "day": ["M", "T"]}
     kind = dpf.ranges("fare", 4, bounds=(0, 4)) if call in ("quantiles", "between") else None
     query = kind or dpf.aggregate(by=["zone", "day"], keys=keys, n=dpf.count())
     made, other = (visits.dp.release(query, epsilon=1, privacy_unit=dpf.EACH_ROW) for _ in "ab")
