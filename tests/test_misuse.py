@@ -161,7 +161,6 @@ TAKEN_FROM = {
     "toward": lambda made, odd: made.dp.denoise("james_stein", toward=odd),
     "order": lambda made, odd: made.dp.denoise("trend_filter", graph="ordered", order=odd),
     "total": lambda made, odd: made.dp.denoise("simplex", total=odd),
-    "parents": lambda made, odd: made.dp.denoise("consistent", parents=odd),
     "column": lambda made, odd: made.dp.plot(column=odd),
     "per": lambda made, odd: made.dp.plot(column="n", per=odd),
     "plot level": lambda made, odd: made.dp.plot(level=odd),
