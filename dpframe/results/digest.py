@@ -9,7 +9,6 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.columns.remembered import Remembered
+from dpframe.forks import cached_property
 
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
