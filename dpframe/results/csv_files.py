@@ -262,7 +262,8 @@ def _parts(frame: pd.DataFrame) -> list[pd.Index]:
     """Return the levels of the index and the columns, in the order of the file."""
     index = frame.index
     levels = [index.get_level_values(level) for level in range(index.nlevels)]
-    return [*levels, *(pd.Index(frame.iloc[:, at]) for at in range(frame.shape[1]))]
+    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    return [*levels, *(pd.Index(bare.iloc[:, at]) for at in range(frame.shape[1]))]
 
 
 def _plain_label(label: object) -> Label:
