@@ -52,7 +52,7 @@ def after(frame: pd.DataFrame, certificate: Certified, step: StepPart) -> pd.Dat
         If the step cannot be done with this table.
     """
     action = _ACTIONS[type(step)]
-    if is_wide(certificate) and isinstance(step, RoundStep | SuppressStep):  # cell by cell
+    if isinstance(step, RoundStep | SuppressStep):  # cell by cell
         long, described = action(stacked(frame, certificate), certificate, step)
         made = spread(long, frame, certificate)
     else:
