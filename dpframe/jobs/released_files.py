@@ -35,16 +35,16 @@ def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.Data
 
 
 def _checked_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file, but no rows where there is no certificate."""
-    return pd.read_parquet(path) if check_parquet(path) else pd.DataFrame()
+    """Read a Parquet file, once it is known to take little memory."""
+    check_parquet(path)
+    return pd.read_parquet(path)
 
 
 def _checked_feather(path: Path) -> pd.DataFrame:
     """Do the same for a Feather file, once what it says of its own memory is known to be true."""
     from pyarrow import feather  # comes with the extra that reads such files
 
-    if not check_feather(path):
-        return pd.DataFrame()
+    check_feather(path)
     feather.read_table(path, memory_map=False).validate(full=True)
     return pd.read_feather(path)
 

@@ -4,23 +4,24 @@ A few kilobytes can stand for any number of equal values: of noise, they cannot.
 """
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpframe.results.certificate import ATTRIBUTE
 from dpframe.results.excess import ExcessError, check_json
 
 __all__ = ["check_feather", "check_parquet"]
 
 _METADATA = (b"PANDAS_ATTRS", b"pandas")
-_MOST_BYTES = 1 << 28  # below, a file may be packed as tightly as it likes
-_MOST_RATIO = 100  # of a table in memory to its file
+_MOST_BYTES = 1 << 26  # below, a file may be packed as tightly as it likes
+_MOST_RATIO = 256  # of a table in memory to its file
 _WIDTH = 8  # bytes of a value
 _DICTIONARY, _RECORDS = 2, 3  # kinds of messages of Arrow
+_END = struct.Struct("<i6s")  # the length of what describes a Feather file, and its mark
 
 
-def check_parquet(path: Path) -> bool:
-    """Read the end of a Parquet file: refuse one of too many values; say if it is certified.
+def check_parquet(path: Path) -> None:
+    """Read the end of a Parquet file, and refuse one of too many values.
 
     Raises
     ------
@@ -31,26 +32,32 @@ def check_parquet(path: Path) -> bool:
 
     found = pq.read_metadata(path)
     _check_bytes(path, _WIDTH * found.num_rows * found.num_columns)
-    return _is_certified(found.metadata)
+    _check_metadata(found.metadata)
 
 
-def check_feather(path: Path) -> bool:
-    """Do the same for a Feather file, by what the parts of it say of themselves."""
+def check_feather(path: Path) -> None:
+    """Do the same for a Feather file, by what the parts of it say of themselves.
+
+    Raises
+    ------
+    ExcessError
+        If it would take far more memory than a release of its size.
+    """
     from pyarrow import OSFile, ipc  # comes with the extra that reads such files
 
     with OSFile(str(path)) as file:
-        schema = ipc.open_file(file).schema
-        file.seek(_WIDTH)  # behind the mark of such files
-        _check_bytes(path, sum(map(_size, ipc.MessageReader.open_stream(file))))
-    return _is_certified(schema.metadata)
+        _check_metadata(ipc.open_file(file).schema.metadata)
+        size = 0
+        for place in _places(file):
+            file.seek(place)
+            size += _size(ipc.read_message(file))
+            _check_bytes(path, size)
 
 
-def _is_certified(metadata: dict[bytes, bytes] | None) -> bool:
-    """Whether what pandas reads beside the table may hold a certificate."""
-    texts = [(metadata or {}).get(name, b"") for name in _METADATA]
-    for text in texts:
-        check_json(text)
-    return any(f'"{ATTRIBUTE}"'.encode() in text for text in texts)
+def _check_metadata(metadata: dict[bytes, bytes] | None) -> None:
+    """Refuse certificates that would take much memory: pandas parses all that is there."""
+    for name in _METADATA:
+        check_json((metadata or {}).get(name, b""))
 
 
 def _check_bytes(path: Path, size: int) -> None:
@@ -58,9 +65,25 @@ def _check_bytes(path: Path, size: int) -> None:
         raise ExcessError("it holds more values than a release in a file of its size.")
 
 
+# What follows reads tables of FlatBuffers, as Message.fbs and File.fbs of Arrow describe them.
+
+
+def _places(file: Any) -> Iterator[int]:
+    """Go through the places of the parts of a Feather file, which are listed at its end."""
+    file.seek(file.size() - _END.size)
+    length, _ = _END.unpack(file.read(_END.size))
+    file.seek(file.size() - _END.size - length)
+    data = file.read(length)
+    end = _below(data, 0)
+    for number in (2, 3):  # dictionaries, and rows
+        field = _field(data, end, number)
+        places = _below(data, field) if field else 0
+        for at in range(_read(data, "i", places)):
+            yield _read(data, "q", places + 4 + 24 * at)
+
+
 def _size(message: Any) -> int:
     """Return how many bytes a part of a Feather file takes once it is unpacked."""
-    # a table of FlatBuffers: see Message.fbs in the sources of Arrow
     data, body = bytes(message.metadata), memoryview(message.body or b"")
     part = _below(data, 0)
     kind = _read(data, "B", _field(data, part, 1))
