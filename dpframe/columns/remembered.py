@@ -56,4 +56,4 @@ class Remembered(Generic[_Source, _Made]):
         """Drop what was made of an object, unless another one has its place by now."""
         known = self._known.get(name)
         if known is not None and known[0] is gone:
-            del self._known[name]
+            self._known.pop(name, None)  # another thread may have dropped it just now

@@ -7,13 +7,13 @@ are left out.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns.remembered import Remembered
+from dpframe.forks import cached_property
 
 __all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "axis_keys", "hashed", "search_of"]
 

@@ -1,13 +1,13 @@
 """Blocks of rows of a private frame, and what the terms of all tasks share in one block."""
 
 from collections.abc import Hashable
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns import filters, times, values
 from dpframe.columns.lookup import Finder, finder
+from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition

@@ -54,6 +54,16 @@ def _count(library: Any, change: int) -> None:
             library.malloc_trim(0)
 
 
+def _start_anew() -> None:
+    """Forget, in a forked process, the calls of threads that it does not have."""
+    global _lock, _calls  # a lock that was held would stay so
+    _lock, _calls = Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
+
+
 def _asked(name: str, otherwise: int) -> int:
     """Read a number of bytes that the environment asks for."""
     text = os.environ.get(name, "")

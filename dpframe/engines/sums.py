@@ -1,7 +1,5 @@
 """The totals of one task, added up block by block."""
 
-from functools import cached_property
-
 import numpy as np
 
 from dpframe.columns.lookup import CellLookup
@@ -10,6 +8,7 @@ from dpframe.engines.capping import larger_where
 from dpframe.engines.flags import Flags
 from dpframe.engines.margins import Spread
 from dpframe.engines.picking import keep_few
+from dpframe.forks import cached_property
 from dpframe.queries.tasks import Task, Term
 from dpframe.queries.where import Condition
 

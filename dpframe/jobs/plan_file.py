@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
+from dpframe.forks import cached_property
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.places import place_of
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text

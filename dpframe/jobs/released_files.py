@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpframe.jobs.released_sizes import check_feather, check_parquet
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
 from dpframe.results.csv_files import read_csv, sidecar_of
+from dpframe.results.excess import ExcessError
 
 __all__ = ["opened_ledger", "read_released", "without_certificates"]
 
@@ -20,7 +22,7 @@ def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.Data
         kind = path.suffix[1:].lower()
         try:
             return reader(path)
-        except PermissionError:  # says what to do
+        except (PermissionError, ExcessError):  # say what is wrong
             raise
         except ImportError:  # what pandas says of it depends on its version
             raise ImportError(
@@ -32,16 +34,23 @@ def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.Data
     return read
 
 
+def _checked_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file, once it is known to take little memory."""
+    check_parquet(path)
+    return pd.read_parquet(path)
+
+
 def _checked_feather(path: Path) -> pd.DataFrame:
-    """Read a Feather file, once what it says of its own memory is known to be true."""
+    """Do the same for a Feather file, once what it says of its own memory is known to be true."""
     from pyarrow import feather  # comes with the extra that reads such files
 
+    check_feather(path)
     feather.read_table(path, memory_map=False).validate(full=True)
     return pd.read_feather(path)
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".parquet": _quietly(pd.read_parquet),
+    ".parquet": _quietly(_checked_parquet),
     ".feather": _quietly(_checked_feather),
     ".csv": read_csv,
 }

@@ -14,13 +14,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpframe.errors import LedgerAlteredError, LedgerError
+from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settled
 
-__all__ = ["FORMAT", "Chain", "Row"]
+__all__ = ["FORMAT", "Chain", "Row", "broken"]
 
 FORMAT = 2
 """Version of what rows mean."""
@@ -36,6 +36,8 @@ _MISREAD = (
     RecursionError,
 )
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
+_LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
+_MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
 class Row(NamedTuple):
@@ -108,7 +110,7 @@ class Chain:
             If the rows do not form a chain, or their meaning is not known.
         """
         if not rows or rows[0].number != 0 or rows[0].hash != _hash(_START, rows[0].body):
-            raise LedgerAlteredError(_broken(where, 0))
+            raise LedgerAlteredError(broken(where, 0))
         try:
             read = json.loads(rows[0].body)
             version = read["format"]
@@ -116,7 +118,7 @@ class Chain:
                 amounts = {name: float(_fraction(text)) for name, text in read["budget"].items()}
                 budget = Budget(**amounts)
                 # as they were settled: another version would perhaps settle other ones
-                pots = tuple(_pot_of(pot) for pot in read["pots"])
+                pots = _pots_of(read["pots"])
                 filled = Pots(pots, _fraction(read["whole"]), exact(budget.discovery))
                 log = Log().plus([rows[0].hash], [])
                 chain = cls(str(read["ledger_id"]), budget, log, filled)
@@ -137,7 +139,7 @@ class Chain:
         seen, head, entries, hashes = self, self.log.head, [], []
         for number, row in enumerate(rows, start=self.log.rows):
             if row.number != number or row.hash != _hash(head, row.body):
-                raise LedgerAlteredError(_broken(where, number))
+                raise LedgerAlteredError(broken(where, number))
             try:
                 read = json.loads(row.body)
                 protected = Protected.in_row(read)
@@ -188,7 +190,8 @@ def other_format(where: str, version: object) -> str:
     )
 
 
-def _broken(where: str, number: int) -> str:
+def broken(where: str, number: int) -> str:
+    """Say that a ledger was changed."""
     what = "its header, entry 0," if number == 0 else f"entry {number}"
     return (
         f"the ledger {where} was changed: {what} does not continue the chain of hashes. Nothing is "
@@ -216,10 +219,18 @@ def _text(value: Fraction) -> str:
     """Write a fraction exactly; with very many digits, in hexadecimal."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) < _LONG:
         return str(value)
-    return f"{value.numerator:#x}/{value.denominator:#x}"
+    text = f"{value.numerator:#x}/{value.denominator:#x}"
+    if len(text) > _LONGEST:
+        raise CalibrationError(
+            f"an amount that is a fraction of more than {_LONGEST:,} digits cannot be charged: "
+            "nothing was. Give a number with fewer."
+        )
+    return text
 
 
 def _fraction(text: str) -> Fraction:
+    if len(text) > _LONGEST:
+        raise ValueError
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator, 0), int(denominator or "1", 0))
 
@@ -248,6 +259,10 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 def _entry_of(read: dict[str, Any]) -> Entry:
     spend = read["spend"]
+    texts = [read[name] for name in ("release_id", "released_at", "what", "mechanism")]
+    others = [read[name] for name in ("name", "note", "user", "frame", "unit")]
+    if not all(isinstance(text, str) for text in [*texts, *filter(None, others), *read["columns"]]):
+        raise TypeError
     return Entry(
         read["release_id"],
         read["released_at"],
@@ -274,6 +289,15 @@ def _loss_of(*, epsilon: str, mu_squared: str, delta: str) -> PrivacyLoss:
 
 def _json_of_pot(pot: Pot) -> dict[str, str]:
     return {"kind": pot.kind, **{name: _text(value) for name, value in asdict(pot).items()}}
+
+
+def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
+    pots = tuple(map(_pot_of, read))
+    if len(pots) > _MOST_POTS or min(pot.limit for pot in pots) < 0:
+        raise ValueError
+    if not all(1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots):
+        raise ValueError
+    return pots
 
 
 def _pot_of(read: dict[str, str]) -> Pot:

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from dpframe.errors import LedgerAlteredError, LedgerError
 from dpframe.ledger import failures, locks, names
-from dpframe.ledger.chain import FORMAT, Chain, Row, other_format
+from dpframe.ledger.chain import FORMAT, Chain, Row, broken, other_format
 
 __all__ = ["LedgerFile", "Mark", "is_ledger"]
 
@@ -31,9 +31,9 @@ Mark: TypeAlias = tuple[int | bytes, ...]
 
 _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers from others
 _SIDECARS = ("-wal", "-shm", "-journal")
-_HEADER = 100  # bytes
+_HEADER, _LONGEST_ROW = 100, 1 << 22  # bytes; parsed JSON takes thirty times as many
 _NO_LOG = b"\x01\x01"  # bytes 18 and 19 of the header where spends are kept in the file itself
-# where `flock` and the locks of SQLite are of one kind, those of SQLite would wait for our own
+# where both locks are of one kind, those of SQLite would wait for our own
 _LOCKING = "" if sys.platform in ("linux", "win32") else "&vfs=unix-none"
 _SCHEMA = (
     "CREATE TABLE chain (number INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, "
@@ -53,8 +53,8 @@ def is_ledger(path: Path) -> bool:
     """Whether a file begins as ledgers of this format do: as SQLite's, with version and mark."""
     with path.open("rb") as file:
         head = file.read(72)
-    version, mark = int.from_bytes(head[60:64]), int.from_bytes(head[68:])
-    return head.startswith(b"SQLite format 3\0") and (version, mark) == (FORMAT, _APPLICATION)
+    marks = int.from_bytes(head[60:64]), int.from_bytes(head[68:])
+    return head.startswith(b"SQLite format 3\0") and marks == (FORMAT, _APPLICATION)
 
 
 class LedgerFile:
@@ -69,7 +69,7 @@ class LedgerFile:
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))  # a later chdir must not change the ledger
         self.left: Mark | None = None
-        """How the file looked after it was last used here; `None` where that does not tell."""
+        """How the file looked after it was last used; `None` where that does not tell."""
 
     def looks_like(self, left: Mark | None) -> bool:
         """Whether nobody wrote to the file since it looked so, as writers count who mean no harm.
@@ -211,7 +211,10 @@ class LedgerFile:
         query = "SELECT number, body, hash FROM chain WHERE number >= ? ORDER BY number"
         rows: list[Row] = []
         try:
-            rows.extend(map(Row._make, connection.execute(query, (first,))))
+            for row in connection.execute(query, (first,)):
+                rows.append(Row._make(row))
+                if row[0] != rows[0].number + len(rows) - 1:  # pages may lead back to others
+                    raise LedgerAlteredError(broken(str(self.path), first + len(rows) - 1))
         except (sqlite3.Error, UnicodeError) as error:
             if not failures.is_damage(error):
                 raise
@@ -223,8 +226,7 @@ class LedgerFile:
 
     def _check_end(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
         """Compare the last row with the largest number ever used, which SQLite remembers."""
-        query = "SELECT seq FROM sqlite_sequence WHERE name = 'chain'"
-        last = connection.execute(query).fetchone()
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chain'").fetchone()
         if not rows or last != (rows[-1].number,):
             number = rows[-1].number if rows else -1
             raise LedgerAlteredError(
@@ -239,8 +241,8 @@ class LedgerFile:
             raise LedgerError(failures.foreign(self.path))
         if version != FORMAT:
             raise LedgerError(other_format(str(self.path), version))
-        query = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-        found = [sql for (sql,) in connection.execute(query).fetchall()]
+        query = "SELECT sql FROM sqlite_schema WHERE type != 'table' OR name NOT GLOB 'sqlite_*'"
+        found = [sql for (sql,) in connection.execute(query).fetchmany(len(_SCHEMA) + 1)]
         if len(found) != len(_SCHEMA) or set(found) != set(_SCHEMA):
             raise LedgerAlteredError(
                 f"the ledger {self.path} was changed: its table or the triggers that protect "
@@ -339,6 +341,7 @@ def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -
             sqlite3.connect(uri, uri=True, timeout=locks.BUSY_SECONDS, isolation_level=None)
         )
         opened[0].text_factory = _text
+        opened[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_ROW)
         return act(opened[0])
 
     def free() -> None:  # the locks of SQLite, too, and what was not committed
@@ -361,7 +364,7 @@ def _mark(handle: int) -> Mark | None:
 
 
 def _text(raw: bytes) -> str:
-    """Read a text whatever its bytes: one that was changed does not continue the chain."""
+    """Read a text whatever its bytes: a changed one does not continue the chain."""
     return raw.decode("utf-8", "replace")
 
 

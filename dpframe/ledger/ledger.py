@@ -7,6 +7,7 @@ were chosen, is said in `dpframe.privacy.pots`.
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -362,7 +363,8 @@ class Ledger:
 def rehearsed(ledger: Ledger) -> Ledger:
     """Return what a ledger is now, in memory: to try a release without data, and to be dropped."""
     tried = Ledger(budget=ledger.budget)
-    tried._seen = ledger._look()
+    seen = ledger._look()
+    tried._seen = replace(seen, log=seen.log.apart())
     return tried
 
 

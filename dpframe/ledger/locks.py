@@ -38,7 +38,7 @@ _BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to re
 _NUMBERS = itertools.count()
 _HELD: dict[int, "_Hold"] = {}  # by number of the lock
 _FORKING: dict[str, int] = {}  # the thread that forks
-_KEEPERS: dict[tuple[int, int], "_Opening"] = {}  # files that this process holds
+_KEEPERS: dict[tuple[int, int, int], "_Opening"] = {}  # by file and thread, which alone uses it
 
 
 def freed_surely(act: Callable[[], T], free: Callable[[], object]) -> T:
@@ -129,9 +129,8 @@ class _Opening:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.thread = threading.get_ident()
         self._file: FileIO | None = None
-        self._inode = (-1, -1)
+        self._key = (-1, -1, -1)
 
     def locked(self, *, new: bool) -> int:
         """Open the file and wait for its lock."""
@@ -146,9 +145,9 @@ class _Opening:
             raise LedgerError(
                 f"{self.path} is not a file, so it cannot be a ledger. Choose another path."
             )
-        self._inode = found.st_dev, found.st_ino
-        _wait(handle, self._inode, self.path)
-        _KEEPERS[self._inode] = self
+        self._key = found.st_dev, found.st_ino, threading.get_ident()
+        _wait(handle, self._key, self.path)
+        _KEEPERS[self._key] = self
         return handle
 
     def close(self) -> None:
@@ -157,8 +156,8 @@ class _Opening:
             return
         try:
             _unlock(self._file.fileno())
-            if _KEEPERS.get(self._inode) is self:
-                del _KEEPERS[self._inode]
+            if _KEEPERS.get(self._key) is self:
+                _KEEPERS.pop(self._key, None)  # a signal handler may have used the file just now
         finally:
             self._file.close()
 
@@ -184,12 +183,11 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
     return freed_surely(lambda: act(opening.locked(new=new)), opening.close)
 
 
-def _wait(handle: int, inode: tuple[int, int], path: Path) -> None:
+def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = time.monotonic() + BUSY_SECONDS
     while not try_to_lock(handle):
-        keeper = _KEEPERS.get(inode)
-        if keeper is not None and keeper.thread == threading.get_ident():
+        if key in _KEEPERS:
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
                 "nothing was charged. Ask for it after the signal was handled."

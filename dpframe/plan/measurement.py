@@ -1,8 +1,8 @@
 """What is measured for a release, and which of its outputs belong to which table."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from dpframe.forks import cached_property
 from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table

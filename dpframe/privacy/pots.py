@@ -24,6 +24,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
+from dpframe.forks import cached_property
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 from dpframe.privacy.renyi import (
@@ -41,6 +42,7 @@ GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
 
 _ORDERS = 6
+_FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
@@ -130,10 +132,12 @@ class RenyiPot:
         price = divergence_of_gaussian(loss.mu_squared, self.order)
         return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
-    def spare(self, left: Fraction) -> Spare:
-        """Return the losses of either kind that fill what is left."""
+    def spare(self, left: Fraction, known: Fraction = Fraction(0)) -> Spare:
+        """Return the losses of either kind that fill what is left; a pure one from `known` on."""
         # the price of it is rounded up to 64 binary digits
         mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
+        if divergence_of_pure(known, self.order) > left:
+            return Spare(mu_squared, Fraction(0))
         return Spare(mu_squared, pure_of_divergence(left, self.order))
 
 
@@ -144,7 +148,7 @@ KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
 """Pots by the name under which a ledger keeps them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pots:
     """The pots of a ledger, settled when it is made, and what is in them.
 
@@ -218,16 +222,19 @@ class Pots:
             if had is not None:
                 yield pot, had
 
-    @property
+    @cached_property
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of which something is left."""
-        left = ((pot, _left(had, pot.limit)) for pot, had in self.live)
-        spares = [NOTHING, *(pot.spare(rest) for pot, rest in left if rest)]
-        return Spare(
-            max(spare.mu_squared for spare in spares), max(spare.epsilon for spare in spares)
-        )
+        most = NOTHING
+        for pot, had in sorted(self.live, key=_order):
+            left = _left(had, pot.limit)
+            if not left:
+                continue
+            one = pot.spare(left, most.epsilon) if isinstance(pot, RenyiPot) else pot.spare(left)
+            most = Spare(max(most.mu_squared, one.mu_squared), max(most.epsilon, one.epsilon))
+        return most
 
-    @property
+    @cached_property
     def largest(self) -> Spare:
         """Largest loss of either kind that fits, the whole budget at once included."""
         most = self.spare
@@ -267,6 +274,11 @@ def _left(had: Fraction, limit: Fraction) -> Fraction:
     """Return what is left of a limit; less than a billionth of it is nothing."""
     left = limit - had
     return left if left >= limit * _NOTHING else Fraction(0)
+
+
+def _order(kept: tuple[Pot, Fraction]) -> Fraction:
+    """Put pots first that say at once what is spare, then high orders, where most is."""
+    return -getattr(kept[0], "order", _FIRST)
 
 
 def _filled(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:

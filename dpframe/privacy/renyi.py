@@ -115,10 +115,12 @@ def pure_of_divergence(divergence: Fraction, order: Fraction) -> Fraction:
     """Find the largest epsilon for which `divergence_of_pure` is at most a divergence."""
     low, beyond = below(max(divergence, Fraction(0))), _beyond(order)
     # as D(e) <= e and, of randomized response, D(e) >= e - log(2) / (a - 1)
-    high = low + math.log(2) / beyond
+    most, high = low, low + math.log(2) / beyond
     for _ in range(_HALVINGS if _TINY < low < _LARGE else 0):
         middle = (low + high) / 2
-        if _divergence(middle, beyond) <= divergence:
+        if not low < middle < high:
+            break
+        if _divergence(middle, beyond) <= most:
             low = middle
         else:
             high = middle

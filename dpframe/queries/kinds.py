@@ -6,12 +6,12 @@ A new kind is one class here; Python refuses one that leaves out what a query mu
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeAlias
 
 import pandas as pd
 
 from dpframe.errors import QueryError
+from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes

@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.errors import QueryError, shown
+from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.kinds import Aggregate, Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis

@@ -8,12 +8,12 @@ answer of an engine is an int64 array of shape (terms, cells), modulo 2**64.
 import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition

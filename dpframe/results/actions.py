@@ -40,6 +40,7 @@ from dpframe.results.wide import is_wide, places_in, spread, stacked, widened
 
 __all__ = ["after", "label_place", "place_of"]
 
+_SHOWN = 200  # characters of names, which may come from a file
 _Made: TypeAlias = tuple[pd.DataFrame, Certified]
 
 
@@ -52,7 +53,7 @@ def after(frame: pd.DataFrame, certificate: Certified, step: StepPart) -> pd.Dat
         If the step cannot be done with this table.
     """
     action = _ACTIONS[type(step)]
-    if is_wide(certificate) and isinstance(step, RoundStep | SuppressStep):  # cell by cell
+    if isinstance(step, RoundStep | SuppressStep):  # cell by cell
         long, described = action(stacked(frame, certificate), certificate, step)
         made = spread(long, frame, certificate)
     else:
@@ -67,7 +68,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
     places = [place for place, label in enumerate(frame.columns) if str(label) == name]
     if len(places) != 1:
         raise QueryError(
-            f"{name!r} names {len(places)} columns of this table. Release them under other names."
+            f"{name[:_SHOWN]!r} names {len(places)} columns of this table. Release them under "
+            "other names."
         )
     return places[0]
 
@@ -88,9 +90,10 @@ def _sorted(frame: pd.DataFrame, certificate: Certified, step: SortStep) -> _Mad
     try:
         order = table.sort_values(list(columns), ascending=list(step.ascending), kind="stable")
     except (TypeError, ValueError):
+        names = ", ".join(map(repr, step.by))[:_SHOWN]
         raise QueryError(
-            f"by names {', '.join(map(repr, step.by))}, whose values have no order: they are of "
-            "several kinds. Sort by another column or level."
+            f"by names {names}, whose values have no order: they are of several kinds. Sort by "
+            "another column or level."
         ) from None
     return _rows(frame, certificate, order.index.to_numpy())
 
@@ -98,7 +101,7 @@ def _sorted(frame: pd.DataFrame, certificate: Certified, step: SortStep) -> _Mad
 def _column_or_level(frame: pd.DataFrame, name: str) -> Any:
     """Return the values that rows are sorted by."""
     levels = [at for at, level in enumerate(frame.index.names) if str(level) == name]
-    if any(str(label) == name for label in frame.columns):
+    if not levels or any(str(label) == name for label in frame.columns):
         return frame.iloc[:, label_place(frame, name)].array
     return frame.index.get_level_values(levels[0]).array
 

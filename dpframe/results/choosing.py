@@ -201,6 +201,7 @@ def select(
 
 def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
     """Tell which rows satisfy a condition on columns and levels."""
+    released = pd.DataFrame(released)  # pandas copies all attrs for each column
     levels = {
         name: released.index.get_level_values(at) for at, name in enumerate(released.index.names)
     }

@@ -8,8 +8,9 @@ import csv
 import io
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from errno import ENOENT
+from errno import EINVAL, ENOENT
 from hashlib import sha256
 from os import PathLike, fspath
 from os.path import islink, realpath
@@ -24,6 +25,7 @@ from dpframe.calls import with_keywords
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.results.certificate import ATTRIBUTE, UNSEALED, verify
 from dpframe.results.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
+from dpframe.results.excess import ExcessError, check_json
 from dpframe.results.promise import Certified
 from dpframe.results.reading import Digest, Part, plain, read
 
@@ -174,10 +176,10 @@ def read_csv(path: Place) -> pd.DataFrame:
     True
     """
     place = _checked(path)
-    table = _bytes_of(place)
+    _check_is_there(place)
     shape = _sidecar(sidecar_of(place))
     try:
-        return _table_of(table.decode("utf-8-sig"), shape)
+        return _table_of(place.read_bytes().decode("utf-8-sig"), shape)
     except _BROKEN:
         raise CertificateError(
             f"{place.name!r} is not what was written: header, rows or values, or the "
@@ -199,14 +201,14 @@ def _checked(path: Place) -> Path:
     return place
 
 
-def _bytes_of(place: Path) -> bytes:
-    """Read a table, or say which of the two files is missing."""
-    try:
-        return place.read_bytes()
-    except FileNotFoundError:
+def _check_is_there(place: Path) -> None:
+    """Say which of the two files is missing; a pipe or a device may never end."""
+    if not place.exists():
         beside = sidecar_of(place)
         alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
-        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place)) from None
+        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place))
+    if not place.is_file():
+        raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
 
 
 def _sidecar(beside: Path) -> Sidecar:
@@ -221,7 +223,13 @@ def _sidecar(beside: Path) -> Sidecar:
             "about it. Keep the two files that dpf.write_csv makes together."
         )
     try:
-        shape = json.loads(beside.read_bytes(), object_pairs_hook=_once)
+        text = beside.read_bytes()
+        check_json(text)
+        shape = json.loads(text, object_pairs_hook=_once)
+    except ExcessError as error:
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is no certificate: {error}. {_ANEW}"
+        ) from None
     except _BROKEN:
         raise UnreadableCertificateError(
             f"{beside.name!r} is damaged, or no certificate of a CSV file: it is not JSON in which "
@@ -262,7 +270,8 @@ def _parts(frame: pd.DataFrame) -> list[pd.Index]:
     """Return the levels of the index and the columns, in the order of the file."""
     index = frame.index
     levels = [index.get_level_values(level) for level in range(index.nlevels)]
-    return [*levels, *(pd.Index(frame.iloc[:, at]) for at in range(frame.shape[1]))]
+    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    return [*levels, *(pd.Index(bare.iloc[:, at]) for at in range(frame.shape[1]))]
 
 
 def _plain_label(label: object) -> Label:
@@ -304,9 +313,10 @@ def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     """Read a table and check it; anything can be raised if it was changed."""
     if shape != shape.sealed():
         raise ValueError("another sidecar")
-    header, *rows = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
-    if header != _header(shape):
+    lines = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
+    if next(lines, None) != _header(shape):
         raise ValueError("another header")
+    rows = _rows(lines, len(shape.kinds), shape.certificate.content.rows)
     frame = _frame_of(rows, shape)
     frame.attrs[ATTRIBUTE] = shape.certificate.to_dict()
     verify(frame)
@@ -314,6 +324,16 @@ def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     if _cells(frame) != rows:
         raise ValueError("other texts")
     return frame
+
+
+def _rows(lines: Iterable[list[str]], width: int, most: int) -> TextRows:
+    """Read no more rows than were written: a line of nothing takes sixty times its memory."""
+    rows: TextRows = []
+    for row in lines:
+        if len(row) != width or len(rows) == most:
+            raise ValueError("other rows")
+        rows.append(row)
+    return rows
 
 
 def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:

@@ -173,11 +173,11 @@ def apply_denoising(
     released: pd.DataFrame, certificate: Certificate, how: Denoising
 ) -> pd.DataFrame:
     """Add the denoised columns and the steps to a released frame."""
+    released = pd.DataFrame(released)  # pandas copies all attrs for each column
     made = _of_totals(released, certificate, how) | {
         at: _of_means(released.iloc[:, at], certificate.columns[at], how) for at in how.means
     }
     frame = released.copy()
-    frame.attrs = {}
     done = {
         step.into: step
         for step in certificate.steps

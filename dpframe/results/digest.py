@@ -9,7 +9,6 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.columns.remembered import Remembered
+from dpframe.forks import cached_property
 
 __all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
 
@@ -93,7 +93,8 @@ def pieces_of(frame: pd.DataFrame, keys: pd.Index | None = None) -> list[Piece]:
         levels = _pieces_of_levels(index)
     else:
         levels = _LEVELS.of(keys, lambda: _pieces_of_levels(index))
-    return [*levels, *(_kind_and_data(column) for _, column in frame.items())]
+    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    return [*levels, *(_kind_and_data(column) for _, column in bare.items())]
 
 
 def _pieces_of_levels(index: pd.Index) -> list[Piece]:

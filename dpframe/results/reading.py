@@ -11,6 +11,8 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from dpframe.errors import UnreadableCertificateError
+from dpframe.results.excess import ExcessError, check_excess
+from dpframe.results.pieces import Place, check_pieces
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -112,8 +114,9 @@ def read(kind: type[P], found: object, what: str) -> P:
         If it is not such a record.
     """
     try:
-        text = json.dumps(found, allow_nan=False)
-        record: P = _adapter_of(kind).validate_json(text)
+        check_excess(found)
+        check_pieces(kind, found, _validated)
+        record: P = _validated(kind, found, ())
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
             f"{what} cannot be read: {_fault(error)}. Go back to what was released."
@@ -121,15 +124,31 @@ def read(kind: type[P], found: object, what: str) -> P:
     return record
 
 
-def _fault(error: Exception) -> str:
-    """Name the first field that is wrong, and its rule."""
-    from pydantic import ValidationError  # loaded by now
+def _validated(hint: Any, found: Any, place: Place, start: int = 0) -> Any:
+    """Read a value; where that is wrong, name the first field, and its rule."""
+    from pydantic import ValidationError  # as slow as what is needed anyway
 
-    if isinstance(error, ValidationError):
+    text = json.dumps(found, allow_nan=False)
+    try:
+        return _adapter_of(hint).validate_json(text)
+    except ValidationError as error:
         first = _first(error.errors(include_url=False, include_context=False, include_input=False))
-        place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE]
-        rule = first["msg"]
-        return f"{place}: {rule}" if place else rule[:1].lower() + rule[1:]
+        inside = [one + start if isinstance(one, int) else one for one in first["loc"][:1]]
+        raise _FaultError([*place, *inside, *first["loc"][1:]], first["msg"]) from None
+
+
+class _FaultError(ValueError):
+    """A field is wrong."""
+
+    def __init__(self, place: Iterable[str | int], rule: str) -> None:
+        where = ".".join(map(str, place))[:_LONGEST_PLACE]
+        super().__init__(f"{where}: {rule}" if where else rule[:1].lower() + rule[1:])
+
+
+def _fault(error: Exception) -> str:
+    """Say what is wrong."""
+    if isinstance(error, _FaultError | ExcessError):
+        return str(error)
     return (
         "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
     )
@@ -146,16 +165,16 @@ def _first(errors: Sequence[Any]) -> Any:
     return (own or errors)[0]
 
 
-_adapters: dict[type[Part], "TypeAdapter[Any]"] = {}
+_adapters: dict[Any, "TypeAdapter[Any]"] = {}
 
 
-def _adapter_of(kind: type[Part]) -> "TypeAdapter[Any]":
-    """Return what reads a type of record, made when it is first needed."""
-    if kind not in _adapters:
+def _adapter_of(hint: Any) -> "TypeAdapter[Any]":
+    """Return what reads a type of record, or of a field, made when it is first needed."""
+    if hint not in _adapters:
         from pydantic import TypeAdapter  # slow to import, and rarely needed
 
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
+        _adapters[hint] = TypeAdapter(hint)
+    return _adapters[hint]
 
 
 def schema_of_record(kind: type[Part]) -> dict[str, Any]:

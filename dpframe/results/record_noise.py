@@ -23,6 +23,7 @@ from dpframe.strategies import MECHANISMS
 __all__ = [
     "MOST_DECIMALS",
     "ColumnPart",
+    "Decimals",
     "MechanismPart",
     "NoisePart",
     "RoundedPart",
@@ -31,6 +32,7 @@ __all__ = [
 
 Bound: TypeAlias = int | float | str
 MOST_DECIMALS = 15  # floats have no more
+Decimals: TypeAlias = Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
 Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
 
 
@@ -88,7 +90,7 @@ class RoundedPart(Part):
         By how much a value may differ from the one released.
     """
 
-    decimals: Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
+    decimals: Decimals
     most: NotNegative
 
 

@@ -12,6 +12,7 @@ from dpframe.denoise.methods import METHODS
 from dpframe.results.packed import Packed, places_of
 from dpframe.results.reading import Digest, Limits, NotNegative, OneOf, Part, Text, require
 from dpframe.results.record_added import IntervalsStep, PercentStep
+from dpframe.results.record_noise import Decimals
 from dpframe.results.record_quantiles import QuantilesStep
 
 __all__ = [
@@ -229,7 +230,7 @@ class RoundStep(Part):
     """
 
     step: Literal["round"]
-    decimals: Mapping[str, int]
+    decimals: Mapping[str, Decimals]
     of: Digest
 
 

@@ -223,6 +223,7 @@ def _columns(
     """
     parts = certificate.columns
     bars = _intervals(released, level)
+    released = pd.DataFrame(released)  # pandas copies all attrs for each column
     shown = []
     for place, label in enumerate(released.columns):
         values = released.iloc[:, place]

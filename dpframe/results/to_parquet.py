@@ -2,6 +2,7 @@
 
 import io
 import os
+from typing import Any
 
 import pandas as pd
 
@@ -59,7 +60,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 def _bytes_of(released: pd.DataFrame) -> bytes:
     """Return what the file holds, once it is known to read back."""
     try:
-        data: bytes = released.to_parquet(engine="pyarrow")
+        data: bytes = _shared(released).to_parquet(engine="pyarrow")
         verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
     except ImportError:
         raise DPFrameError(
@@ -72,3 +73,17 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
             "with .dp.write_csv or pickle, or rename it in the frame before it is released."
         ) from None
     return data
+
+
+class _Shared(dict[str, Any]):
+    """A certificate that pandas does not copy for each column that it looks at."""
+
+    def __deepcopy__(self, memo: object) -> "_Shared":
+        return self
+
+
+def _shared(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the same frame, whose certificate is to be read alone."""
+    bare = pd.DataFrame(released)
+    bare.attrs = {name: _Shared(record) for name, record in released.attrs.items()}
+    return bare

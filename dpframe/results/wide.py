@@ -92,7 +92,8 @@ def places_in(frame: pd.DataFrame, part: UnstackedPart) -> np.ndarray:
 
 
 def stacked(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
-    """Return the long table of a wide one, without certificate; another one is long already."""
+    """Return the long table of a wide one, or one that is long already, without certificate."""
+    frame = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
     part = certificate.unstacked
     if part is None:
         return frame

@@ -9,10 +9,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from dpframe.forks import cached_property
 from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.structure import Structure

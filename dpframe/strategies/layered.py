@@ -6,10 +6,10 @@ it is a total, and every total is measured in the same layers, with noise of its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from dpframe.forks import cached_property
 from dpframe.privacy.kernel import shared_movement
 from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Footprint, Scale

@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
 
+from dpframe.forks import cached_property
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach

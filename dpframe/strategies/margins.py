@@ -18,10 +18,11 @@ prod_{S and D} (-1 / n)`: for all D at once, a transform along one axis after th
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
+from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.laws import Law
 from dpframe.strategies import independent, pair

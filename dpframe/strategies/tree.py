@@ -13,10 +13,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
+from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.laws import Law
 from dpframe.strategies import independent

@@ -83,3 +83,19 @@ def test_a_new_object_in_the_place_of_an_old_one_is_not_taken_for_it():
     assert kept.of(other, lambda: "other") == "other"
     del one
     assert kept.of(other, lambda: "again") == "other"
+
+
+class Racing(dict):
+    """Another thread drops each value as soon as it was looked at."""
+
+    def get(self, name, default=None):
+        return self.pop(name, default)
+
+
+def test_what_another_thread_has_just_dropped_is_dropped():
+    remembered, some = Remembered(2), {1}
+    remembered._known = Racing()
+    assert remembered.of(some, lambda: 1) == 1
+    del some
+    gc.collect()
+    assert len(remembered) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.charging import PURE, entry, in_processes, pure
+from support.interrupting import Traced, places
 
 from dpframe.errors import BudgetExceededError, LedgerError
 from dpframe.ledger import locks, names
@@ -93,6 +94,33 @@ def test_nobody_spends_meanwhile_though_the_file_was_opened_and_closed(path):
 
     assert LedgerFile(path).append(0, ledger.head, meanwhile) == [REFUSED]
     assert in_processes([quickly_refused(path)]) == [0]
+
+
+def test_another_thread_may_use_the_file_at_any_step_of_giving_it_back(path):
+    ledger, other, spent = Ledger(path), Ledger(path), []
+
+    def use():
+        other.status()
+        spent.append(True)
+
+    def meanwhile():
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join(0.02)  # before the file is free it waits
+        threads.append(thread)
+
+    steps = [
+        place
+        for place in places(ledger.status, ("/dpframe/ledger/locks.py",))
+        if place[0] is locks._Opening.close.__code__
+    ]
+    threads: list[threading.Thread] = []
+    for step in steps:
+        Traced(("/dpframe/ledger/locks.py",), step, meanwhile).run(ledger.status)
+    for thread in threads:
+        thread.join()
+    assert len(spent) == len(steps) > 20
+    assert not locks._KEEPERS
 
 
 @forking

@@ -1,11 +1,19 @@
 """A ledger is tried in memory: what is spent there is not spent in the file."""
 
+from fractions import Fraction
+from functools import partial
+
 import pandas as pd
 import pytest
+from support.charging import entry, pure
+from support.interrupting import Traced, places
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError
 from dpframe.ledger.ledger import rehearsed
+
+FILES = ("/dpframe/ledger/log.py",)
+TINY = pure(Fraction(1, 10**6))
 
 
 @pytest.fixture
@@ -45,3 +53,15 @@ def test_whom_a_trial_protects_is_not_settled(tmp_path):
     trips(tried)
     assert tried.protected is not None
     assert dpf.Ledger(ledger.path).protected is None
+
+
+def test_a_trial_at_any_step_of_a_charge_leaves_the_ledger_as_it_is(ledger):
+    charge = partial(ledger.charge, entry(TINY))
+    steps = [place for place in places(charge, FILES) if place[2] == 0]
+    for step in steps:
+        tried = rehearsed(ledger)
+        Traced(FILES, step, lambda tried=tried: tried.charge(entry(TINY))).run(
+            partial(ledger.charge, entry(TINY))
+        )
+    assert len(ledger.entries) == len(steps) + 2 > 50
+    assert dpf.Ledger(ledger.path).status() == ledger.status()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -175,6 +176,19 @@ def test_threads_share_one_object(path):
         thread.join()
     assert (outcomes.count("spent"), outcomes.count("refused")) == (30, 10)
     assert Ledger(path).status().spent.mu_squared == WHOLE
+
+
+def test_threads_have_an_object_each():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Ledger.create(f"{folder}/x.ledger", budget=ONE).path
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda _: trips(Ledger(path)).dp.count(epsilon=0.01), range(48)))
+        finally:
+            sys.setswitchinterval(before)
+        assert len(Ledger(path).entries) == 48
 
 
 @forking

@@ -1,4 +1,4 @@
-"""Interrupts at a chosen place: an exception before any one of the steps of what runs."""
+"""At a chosen place, before any one of the steps of what runs: an interrupt, or another act."""
 
 import os
 import sys
@@ -22,12 +22,19 @@ class Traced:
         Names of files end with one of these, or have one as a folder.
     stop_at
         Raise `KeyboardInterrupt` there.
+    meanwhile
+        What to do there in place of that.
     """
 
-    def __init__(self, files: tuple[str, ...], stop_at: Place | None = None) -> None:
+    def __init__(
+        self,
+        files: tuple[str, ...],
+        stop_at: Place | None = None,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> None:
         self.places: list[Place] = []
         self._passed: Counter[tuple[CodeType, int]] = Counter()
-        self._files, self._stop_at = files, stop_at
+        self._files, self._stop_at, self._meanwhile = files, stop_at, meanwhile
 
     def run(self, act: Callable[[], Any]) -> Any:
         before = sys.gettrace()
@@ -55,7 +62,9 @@ class Traced:
         return self._step
 
     def stop(self) -> None:
-        raise KeyboardInterrupt
+        if self._meanwhile is None:
+            raise KeyboardInterrupt
+        self._meanwhile()
 
 
 def places(act: Callable[[], Any], files: tuple[str, ...]) -> list[Place]:

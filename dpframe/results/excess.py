@@ -1,0 +1,75 @@
+"""More than any certificate holds: refused before it is read, as that would take long."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+__all__ = ["ExcessError", "check_excess", "check_json", "is_large"]
+
+_MOST_VALUES = 1_000_000
+_DEEPEST = 50  # certificates have ten levels
+_LONGEST = 1 << 20  # characters of a text, but for numbers of rows
+_NUMBERS = "float64"  # field of `Packed`
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_MANY = f"it holds more than {_MOST_VALUES:,} values"
+_LARGE = 200  # values; a certificate of one column has half as many
+
+
+class ExcessError(ValueError):
+    """JSON holds more than it may."""
+
+
+def check_excess(found: object) -> None:
+    """Refuse plain JSON with more in it than certificates hold, however it is made.
+
+    Raises
+    ------
+    ExcessError
+        If it has too many values or levels, or too long a text.
+    """
+    count, level = 0, [found]
+    for _ in range(_DEEPEST):
+        count += len(level)
+        if count > _MOST_VALUES:
+            raise ExcessError(_MANY)
+        if any(type(value) is str and len(value) > _LONGEST for value in level):
+            raise ExcessError(f"a text in it has more than {_LONGEST:,} characters")
+        level = list(islice(_below(level), _MOST_VALUES + 1))
+    if level:
+        raise ExcessError("it is nested too deeply")
+
+
+def check_json(text: bytes) -> None:
+    """Refuse JSON that would take much memory, before it is parsed.
+
+    Raises
+    ------
+    ExcessError
+        If it has too many values.
+    """
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:  # in texts, too
+        raise ExcessError(_MANY)
+
+
+def is_large(found: object) -> bool:
+    """Whether plain JSON holds so much that its faults would be very many."""
+    count, level = 0, [found]
+    while level:
+        count += len(level)
+        if count > _LARGE:
+            return True
+        level = list(islice(_below(level), _LARGE + 1))
+    return False
+
+
+def _below(level: Iterable[object]) -> Iterator[object]:
+    """Go through what values hold, but for numbers of rows: these are read at once."""
+    for value in level:
+        if type(value) in _SCALARS:
+            continue
+        if isinstance(value, list | tuple):
+            yield from value
+        elif isinstance(value, dict) and not (
+            value.keys() == {_NUMBERS} and isinstance(value[_NUMBERS], str)
+        ):
+            yield from value
+            yield from value.values()

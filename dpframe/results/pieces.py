@@ -1,0 +1,109 @@
+"""Large certificates are checked piece by piece, up to the first one that is wrong.
+
+What checks them at once lists all faults of all pieces, in a thousand times their memory.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from dpframe.results.excess import ExcessError, is_large
+
+__all__ = ["Check", "Place", "check_pieces"]
+
+Place: TypeAlias = tuple[str | int, ...]
+Check: TypeAlias = Callable[[Any, Any, Place, int], object]
+"""Takes the type of a piece, the piece, its place, and the number of its first item."""
+
+_Item = TypeVar("_Item")
+
+_AT_ONCE = 20  # items, each of which is small or was checked
+
+
+def check_pieces(hint: Any, found: Any, check: Check, place: Place = ()) -> None:
+    """Check what is large within a value: long lists and objects, their items first.
+
+    Parameters
+    ----------
+    hint
+        The type of the value.
+    found
+        The value, as plain JSON.
+    check
+        Raises an error where a piece is not of a type.
+    place
+        Where the value is.
+
+    Raises
+    ------
+    ExcessError
+        If something large is of no type that is large.
+    """
+    if not is_large(found):
+        return
+    forms = _forms(hint)
+    if not isinstance(found, dict):
+        (inner, *_) = _items_of(forms, tuple)
+        for at, item in enumerate(found):
+            check_pieces(inner, item, check, (*place, at))
+        for start, some in enumerate(_batches(found)):
+            check(hint, some, place, start * _AT_ONCE)
+        return
+    record = next((form for form in forms if _hints(form).keys() == found.keys()), None)
+    if record is not None:
+        for name, inner in _hints(record).items():
+            check_pieces(inner, found[name], check, (*place, name))
+        return
+    _check_names(forms, found, place)
+    (_, inner) = _items_of(forms, Mapping)
+    for name, item in found.items():
+        check_pieces(inner, item, check, (*place, name))
+    for some in _batches(found.items()):
+        check(hint, dict(some), place, 0)
+
+
+def _forms(hint: Any) -> list[Any]:
+    """Return the types that a value may have, without what else is said of them."""
+    if get_origin(hint) is Annotated:
+        return _forms(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return [form for one in get_args(hint) for form in _forms(one)]
+    return [hint]
+
+
+@lru_cache
+def _hints(form: Any) -> Mapping[str, Any]:
+    """Return the types of the fields of a record."""
+    if not dataclasses.is_dataclass(form):
+        return {}
+    hints = get_type_hints(form, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(form)}
+
+
+def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: Place) -> None:
+    """Say which field is missing, or is none, where there is one type of record."""
+    records = [hints for form in forms if (hints := _hints(form))]
+    if len(records) == 1:
+        (fields,) = records
+        wrong = [name for name in fields if name not in found] or [
+            name for name in found if name not in fields
+        ]
+        where = ".".join(map(str, (*place, wrong[0])))
+        raise ExcessError(f"{where:.100}: {'Field required' if wrong[0] in fields else 'no field'}")
+
+
+def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
+    """Return the types of items of a list, or of an object."""
+    for form in forms:
+        if get_origin(form) is kind:
+            return get_args(form)
+    raise ExcessError("something in it holds more than it may")
+
+
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some

@@ -1,0 +1,180 @@
+"""Processes that are forked while threads of their parent work: each does its own work and ends."""
+
+import functools
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.engines import heap
+from dpframe.forks import cached_property
+
+SECONDS = 60  # a child that takes longer is stuck
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+
+def forked(act) -> int | None:
+    """Run something in a forked process; `None` where it is stuck."""
+    child = get_context("fork").Process(target=act)
+    child.start()
+    child.join(SECONDS)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return None
+    return child.exitcode
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Something that is computed when a thread says so."""
+
+    go: threading.Event
+    begun: threading.Event
+
+    @cached_property
+    def value(self) -> object:
+        """What is computed."""
+        self.begun.set()
+        self.go.wait()
+        return object()
+
+
+def test_a_property_is_computed_once():
+    go = threading.Event()
+    go.set()
+    slow = Slow(go, threading.Event())
+    assert slow.value is slow.value
+    assert isinstance(Slow.value, cached_property)
+
+
+def test_threads_that_compute_a_property_at_once_get_one_object():
+    slow, found = Slow(threading.Event(), threading.Event()), []
+    threads = [threading.Thread(target=lambda: found.append(slow.value)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    slow.go.set()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1] is slow.value
+
+
+def test_a_child_does_not_wait_for_a_property_that_a_thread_of_its_parent_computes():
+    slow = Slow(threading.Event(), threading.Event())
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    slow.begun.wait()
+
+    def act():
+        slow.go.set()
+        assert slow.value is slow.value
+
+    assert forked(act) == 0
+    slow.go.set()
+    thread.join()
+
+
+def test_no_property_of_the_package_holds_a_lock():
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(dpf.__path__, "dpframe.")
+        if not module.name.endswith("__main__")
+    ]
+    kept = [
+        (module.__name__, name, value)
+        for module in modules
+        for _, owner in inspect.getmembers(module, inspect.isclass)
+        if owner.__module__ == module.__name__
+        for name, value in vars(owner).items()
+        if isinstance(value, functools.cached_property)
+    ]
+    assert len(kept) > 20
+    assert [place for *place, value in kept if not isinstance(value, cached_property)] == []
+
+
+IMPORTING = """
+import os, sys, threading, time
+from dpframe.progress import check_progress
+
+thread = threading.Thread(target=check_progress, args=(True,))
+thread.start()
+while "tqdm" not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    check_progress(True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_process_forks_once_the_package_has_imported_what_it_needs(tmp_path):
+    (tmp_path / "tqdm.py").write_text("import time\ntime.sleep(0.5)\n")
+    root = Path(__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(root)])}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTING],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    )
+    assert done.stdout == "0\n"
+
+
+def test_a_child_does_not_wait_for_memory_that_a_thread_of_its_parent_hands_back(monkeypatch):
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "0")
+
+    def act():
+        with heap.kept_memory():
+            pass
+
+    with heap._lock:
+        assert forked(act) == 0
+
+
+def releasing():
+    """Make a release of several kinds of outputs."""
+    frame = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0]})
+    frame.dp.declare(keys={"zone": ["A", "B"]}, bounds={"fare": (0, 9)}, privacy_unit=dpf.EACH_ROW)
+
+    def release():
+        released = frame.dp.aggregate("zone", n=dpf.count(), mean=dpf.mean("fare"), epsilon=1)
+        dpf.verify(released)
+        frame.dp.margins(["zone"], mu=1)
+
+    return release
+
+
+@pytest.mark.parametrize("times", [8, pytest.param(300, marks=pytest.mark.audit)])
+def test_children_of_a_process_whose_threads_release_do_so_too(times):
+    release, done = releasing(), threading.Event()
+
+    def work():
+        while not done.is_set():
+            release()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert [forked(release) for _ in range(times)] == [0] * times
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
