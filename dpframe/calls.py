@@ -40,7 +40,7 @@ _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 _FRAMES = frozenset({*_OWNERS, "frame", "published", "released", "releases", "tables"})
 """What holds private or released cells by its nature, and is checked as a frame."""
 _TAKE_DATA = frozenset(
-    "ax bins bounds by color column columns coords edges graph keys n parents q schema".split()
+    "ax bins bounds by color column columns coords edges graph keys n parents path q schema".split()
 ) | frozenset("weights delta discovery epsilon mu name note rho share".split())
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
