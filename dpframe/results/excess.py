@@ -5,13 +5,13 @@ from itertools import islice
 
 __all__ = ["ExcessError", "check_excess", "check_json", "is_large"]
 
-_MOST_VALUES = 1_000_000
+_MOST_VALUES = 2_000_000
 _DEEPEST = 50  # certificates have ten levels
-_LONGEST = 1 << 20  # characters of a text, but for numbers of rows
+_LONGEST = 1 << 22  # characters of a text, but for numbers of rows
 _NUMBERS = "float64"  # field of `Packed`
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MANY = f"it holds more than {_MOST_VALUES:,} values"
-_LARGE = 200  # values; a certificate of one column has half as many
+_LARGE = 400  # values; a certificate of one column has a third of it
 
 
 class ExcessError(ValueError):
@@ -31,7 +31,7 @@ def check_excess(found: object) -> None:
         count += len(level)
         if count > _MOST_VALUES:
             raise ExcessError(_MANY)
-        if any(type(value) is str and len(value) > _LONGEST for value in level):
+        if _is_long(level):
             raise ExcessError(f"a text in it has more than {_LONGEST:,} characters")
         level = list(islice(_below(level), _MOST_VALUES + 1))
     if level:
@@ -55,10 +55,14 @@ def is_large(found: object) -> bool:
     count, level = 0, [found]
     while level:
         count += len(level)
-        if count > _LARGE:
+        if count > _LARGE or _is_long(level):
             return True
         level = list(islice(_below(level), _LARGE + 1))
     return False
+
+
+def _is_long(level: Iterable[object]) -> bool:
+    return any(type(value) is str and len(value) > _LONGEST for value in level)
 
 
 def _below(level: Iterable[object]) -> Iterator[object]:

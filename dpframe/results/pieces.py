@@ -47,9 +47,9 @@ def check_pieces(hint: Any, found: Any, check: Check, place: Place = ()) -> None
     forms = _forms(hint)
     if not isinstance(found, dict):
         (inner, *_) = _items_of(forms, tuple)
-        for at, item in enumerate(found):
-            check_pieces(inner, item, check, (*place, at))
         for start, some in enumerate(_batches(found)):
+            for at, item in enumerate(some, start * _AT_ONCE):
+                check_pieces(inner, item, check, (*place, at))
             check(hint, some, place, start * _AT_ONCE)
         return
     record = next((form for form in forms if _hints(form).keys() == found.keys()), None)
@@ -59,9 +59,9 @@ def check_pieces(hint: Any, found: Any, check: Check, place: Place = ()) -> None
         return
     _check_names(forms, found, place)
     (_, inner) = _items_of(forms, Mapping)
-    for name, item in found.items():
-        check_pieces(inner, item, check, (*place, name))
     for some in _batches(found.items()):
+        for name, item in some:
+            check_pieces(inner, item, check, (*place, name))
         check(hint, dict(some), place, 0)
 
 

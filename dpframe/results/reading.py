@@ -11,7 +11,7 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from dpframe.errors import UnreadableCertificateError
-from dpframe.results.excess import ExcessError, check_excess
+from dpframe.results.excess import ExcessError, check_excess, is_large
 from dpframe.results.pieces import Place, check_pieces
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ def read(kind: type[P], found: object, what: str) -> P:
         If it is not such a record.
     """
     try:
-        check_excess(found)
-        check_pieces(kind, found, _validated)
+        if is_large(found):
+            check_excess(found)
+            check_pieces(kind, found, _validated)
         record: P = _validated(kind, found, ())
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
