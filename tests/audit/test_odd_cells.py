@@ -18,8 +18,12 @@ import dpframe as dpf
 from dpframe.columns.values import is_absent, objects
 from dpframe.engines.dask import DaskEngine
 from dpframe.engines.parquet import ParquetEngine
+from dpframe.engines.units import unit_codes
 
 pytestmark = pytest.mark.audit
+
+
+FEW = ["guessed", "categories"]  # kinds of columns that see every cell; the others see some
 
 
 def neighbors(name, odd, where, makers=MAKERS):
@@ -30,7 +34,9 @@ def neighbors(name, odd, where, makers=MAKERS):
         if together is None or others is None or not alike(together, others):
             continue
         dtypes = str(together.dtype), str(others.dtype)
-        if dtypes not in seen:
+        codes, none = unit_codes(together)
+        known = where == "u" and codes[-1] != none and codes[-1] in codes[:-1]  # no unit of its own
+        if dtypes not in seen and not known:
             seen.add(dtypes)
             yield frame_of(together, where), frame_of(others, where)
 
@@ -38,18 +44,22 @@ def neighbors(name, odd, where, makers=MAKERS):
 def alike(together, others):
     """Whether pandas has left the cells of others what they are: it rounds some to make floats."""
     pairs = zip(objects(together), objects(others), strict=False)
-    return all(one == other or (is_absent(one) and is_absent(other)) for one, other in pairs)
+    return all(
+        is_absent(other) if is_absent(one) else not is_absent(other) and one == other
+        for one, other in pairs
+    )
 
 
 @pytest.mark.parametrize("name", HONEST)
 @pytest.mark.parametrize("where", ["x", "k", "u"])
 def test_pandas(where, name):
     checked = 0
-    for odd in ODD:
-        for frame, others in neighbors(name, odd, where):
+    for place, odd in enumerate(ODD):
+        makers = FEW if place % 5 else MAKERS
+        for frame, others in neighbors(name, odd, where, makers):
             check_added(frame, others, name, where)
             checked += 1
-    assert checked >= len(ODD) - 1
+    assert checked > len(ODD) / 2
 
 
 @pytest.mark.parametrize("name", HONEST)

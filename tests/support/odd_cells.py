@@ -182,6 +182,7 @@ CALLS = {
     "variance": lambda dp: dp.var("x", **SPEND),
     "quantile": lambda dp: dp.quantile("x", [0.3, 0.5], **SPEND),
     "selected": lambda dp: dp.median("x", mechanism="select", epsilon=1),
+    "units": lambda dp: dp.units("h", **SPEND),
     "margins": lambda dp: dp.margins(["k", "h"], **SPEND),
     "caps": lambda dp: dp.suggest_caps("k", largest=4, **SPEND),
     "bounds": lambda dp: dp.suggest_bounds("x", smallest=1, largest=4, **SPEND),
@@ -196,7 +197,7 @@ OF_KEYS = ["keys", "margins", "caps", *(call for call in CALLS if "discover" in 
 ASKED = {
     "x": ["values", "variance", "quantile", "selected", "bounds"],
     "k": OF_KEYS,
-    "u": ["values", "keys", "caps", "discover string"],
+    "u": ["values", "units", "caps", "discover string"],
 }
 TIMED = ("times", "zoned times", "durations")
 NUMBERS_ONLY = ("variance", "bounds", "quantile", "selected")
