@@ -31,9 +31,6 @@ __all__ = [
     "TemporaryError",
     "UnknownColumnError",
     "UnreadableCertificateError",
-    "a_type",
-    "is_data",
-    "shown",
 ]
 
 _EXACT = (bool, int, float, complex, type(None), Fraction, Decimal, range)

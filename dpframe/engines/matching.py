@@ -5,14 +5,12 @@ nothing is refused: whether a release is refused would tell what a private cell 
 """
 
 from collections.abc import Hashable, Iterable
-from datetime import date
 from typing import Protocol
 
-from dpframe.arguments import shown
 from dpframe.declaration.kinds import (
     DATE,
-    POINTS,
     TEXT,
+    TIME,
     ZONED,
     kind_of_type,
     kind_of_value,
@@ -22,10 +20,18 @@ from dpframe.engines.base import Engine, Frame
 from dpframe.errors import QueryError
 from dpframe.queries.tasks import Axis, KeyAxis
 
-__all__ = ["Reading", "check_keys_match", "check_readable"]
+__all__ = ["check_keys_match", "check_readable"]
+
+_EXAMPLES = {
+    TEXT: "texts, such as '1'",
+    DATE: "dates, such as datetime.date(2026, 1, 31)",
+    TIME: "times, such as pd.Timestamp('2026-01-31')",
+    ZONED: "times, such as pd.Timestamp('2026-01-31', tz='UTC')",
+}
+"""How keys are written that values of a kind can equal."""
 
 
-class Reading(Protocol):
+class ReadingPlan(Protocol):
     """A plan: what it reads of a frame."""
 
     @property
@@ -39,7 +45,7 @@ class Reading(Protocol):
         ...
 
 
-def check_readable(engine: Engine, frame: Frame, plan: Reading) -> None:
+def check_readable(engine: Engine, frame: Frame, plan: ReadingPlan) -> None:
     """Check that a frame has the columns that a plan reads, and that some key of each can match.
 
     Raises
@@ -64,7 +70,7 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
     """Check that keys are not all of one kind, and the column of another.
 
     Keys of several kinds are made for columns that hold anything. The last one may stand for all
-    others.
+    others. Keys are not shown: they may have been taken from cells.
     """
     keys = axis.keys[:-1] if isinstance(axis, KeyAxis) and axis.rest else axis.keys
     first = next(iter(keys[:1].tolist()), None)
@@ -73,19 +79,7 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
     kinds = kinds_of(keys)
     if len(kinds) == 1:
         raise QueryError(
-            f"keys of {axis.column!r} are {min(kinds)}, such as {shown(first)}, but the column "
-            f"holds {held}: no row can match. {_way_out(first, kind)}, or convert the column "
-            "before the frame is declared."
+            f"keys of {axis.column!r} are {min(kinds)}, but the column holds {held}: no row can "
+            f"match. Give {_EXAMPLES.get(kind, kind)}, or convert the column before the frame is "
+            "declared."
         )
-
-
-def _way_out(key: object, kind: str) -> str:
-    """Say how a key is written that values of a kind can equal."""
-    if kind == TEXT:
-        return f"Give texts, {str(key)!r} for instance"
-    if kind not in POINTS or not isinstance(key, date):
-        return f"Give {kind}"
-    if kind == DATE:
-        return f"Give dates, datetime.date({key.year}, {key.month}, {key.day}) for instance"
-    zone = ", tz='UTC'" if kind == ZONED else ""
-    return f"Give times, pd.Timestamp('{key:%Y-%m-%d}'{zone}) for instance"

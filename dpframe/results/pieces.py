@@ -12,10 +12,10 @@ from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_orig
 
 from dpframe.results.excess import ExcessError, is_large
 
-__all__ = ["Check", "Place", "check_pieces"]
+__all__ = ["Check", "FieldPath", "check_pieces"]
 
-Place: TypeAlias = tuple[str | int, ...]
-Check: TypeAlias = Callable[[Any, Any, Place, int], object]
+FieldPath: TypeAlias = tuple[str | int, ...]
+Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
 """Takes the type of a piece, the piece, its place, and the number of its first item."""
 
 _Item = TypeVar("_Item")
@@ -23,7 +23,7 @@ _Item = TypeVar("_Item")
 _AT_ONCE = 20  # items, each of which is small or was checked
 
 
-def check_pieces(hint: Any, found: Any, check: Check, place: Place = ()) -> None:
+def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> None:
     """Check what is large within a value: long lists and objects, their items first.
 
     Parameters
@@ -83,7 +83,7 @@ def _hints(form: Any) -> Mapping[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(form)}
 
 
-def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: Place) -> None:
+def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPath) -> None:
     """Say which field is missing, or is none, where there is one type of record."""
     records = [hints for form in forms if (hints := _hints(form))]
     if len(records) == 1:

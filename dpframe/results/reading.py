@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from dpframe.errors import UnreadableCertificateError
 from dpframe.results.excess import ExcessError, check_excess, is_large
-from dpframe.results.pieces import Place, check_pieces
+from dpframe.results.pieces import FieldPath, check_pieces
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -125,7 +125,7 @@ def read(kind: type[P], found: object, what: str) -> P:
     return record
 
 
-def _validated(hint: Any, found: Any, place: Place, start: int = 0) -> Any:
+def _validated(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
     """Read a value; where that is wrong, name the first field, and its rule."""
     from pydantic import ValidationError  # as slow as what is needed anyway
 

@@ -179,7 +179,7 @@ def a_frame(zones):
 def test_every_call_refuses_them_with_every_engine(name, opened):
     frame = opened(a_frame(pd.array(["A", "B"], dtype="string")))
     declared(frame, privacy_unit="who", max_rows=2)
-    with pytest.raises(QueryError, match=r"keys of 'zone' are numbers, such as 0, .* holds texts"):
+    with pytest.raises(QueryError, match=r"keys of 'zone' are numbers, .* holds texts"):
         asked(range(3))[name](frame.dp)
     assert not frame.dp.ledger.entries
     asked(["A", "B"])[name](frame.dp)
@@ -189,7 +189,7 @@ def test_declared_keys_are_refused_where_they_are_used(opened):
     frame = opened(a_frame(pd.array(["A", "B"], dtype="string")))
     declared(frame, keys={"zone": range(3)})
     frame.dp.sum("fare", epsilon=1)
-    with pytest.raises(QueryError, match="Give texts, '0' for instance"):
+    with pytest.raises(QueryError, match="Give texts, such as"):
         frame.dp.count("zone", epsilon=1)
     assert len(frame.dp.ledger.entries) == 1
 

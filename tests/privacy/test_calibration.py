@@ -219,7 +219,7 @@ def test_answers_are_remembered() -> None:
         (gaussian_epsilon, (1e-6, -0.5), "mu must be a finite number >= 0, got mu=-0.5"),
         (gaussian_epsilon, (1e-6, math.inf), "mu must be .* got mu=inf"),
         (gaussian_delta, (math.nan, 1), "epsilon must be a finite number, got epsilon=nan"),
-        (gaussian_delta, (10**400, 1), "epsilon must be a finite number, got epsilon=1000"),
+        (gaussian_delta, (10**400, 1), "epsilon must be a finite number"),
         (gaussian_delta, (1, True), "mu must be .* got mu=True"),
         (gaussian_delta, (1, "x"), "mu must be .* got mu='x'"),
         (gaussian_sigma, (1, 0), 'got delta=0. Give delta, or mechanism="laplace"'),

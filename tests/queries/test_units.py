@@ -22,7 +22,7 @@ def trips(**facts):
     frame = pd.DataFrame(
         {
             "driver": rows % 10,
-            "zone": np.where((rows % 2 == 1) & (rows > 100), "B", "A"),
+            "zone": pd.Series(np.where((rows % 2 == 1) & (rows > 100), "B", "A"), dtype=object),
             "fare": rows % 13,
         }
     )

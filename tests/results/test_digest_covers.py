@@ -23,7 +23,7 @@ KEYS = {
 
 
 def released(keys="texts"):
-    trips = pd.DataFrame({"key": ["A"], "fare": [1.0]})
+    trips = pd.DataFrame({"key": pd.Series(["A"], dtype=object), "fare": [1.0]})
     query = dpf.aggregate(
         "key", keys=pd.Index(KEYS[keys]), n=dpf.count(), s=dpf.sum("fare", bounds=(0, 3))
     )

@@ -29,7 +29,7 @@ def trips(**declared):
     rows = np.arange(36)
     frame = pd.DataFrame(
         {
-            "zone": np.array(ZONES)[rows % 3],
+            "zone": pd.Series(np.array(ZONES)[rows % 3], dtype=object),
             "fare": rows * 0.5,
             "red": rows % 4 == 0,
             "blue": rows % 5 == 0,

@@ -47,7 +47,11 @@ ELSEWHERE = {
 def trips():
     rows = np.arange(30)
     return pd.DataFrame(
-        {"zone": np.array(ZONES)[rows % 3], "fare": rows * 0.5, "paid": rows % 4 == 0}
+        {
+            "zone": pd.Series(np.array(ZONES)[rows % 3], dtype=object),
+            "fare": rows * 0.5,
+            "paid": rows % 4 == 0,
+        }
     )
 
 
