@@ -61,11 +61,11 @@ def nests_deeply(value: object) -> bool:
     >>> nests_deeply((1, (2, frozenset([3])))), nests_deeply(tuple(range(100_000)))
     (False, True)
     """
-    layer = [value]
+    layer = [value] if issubclass(type(value), _HOLDERS) else []
     for _ in range(_MOST_LAYERS):
-        layer = gc.get_referents(*[one for one in layer if issubclass(type(one), _HOLDERS)])
         if not layer or len(layer) > _MOST_HELD:
             break
+        layer = gc.get_referents(*[one for one in layer if issubclass(type(one), _HOLDERS)])
     return bool(layer)
 
 

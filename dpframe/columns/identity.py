@@ -84,7 +84,7 @@ def key_of(value: Any) -> Hashable:
 
 
 def _key_of(value: Any) -> Hashable:
-    """Return the key of an object; raise if it cannot be hashed."""
+    """Return the key of an object; raise if it has none, so that no tuple that holds it has one."""
     kind = type(value)
     if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
         return value  # type: ignore[no-any-return]
@@ -96,7 +96,7 @@ def _key_of(value: Any) -> Hashable:
         found: Hashable = plain(value)
         return found
     if base is None and nests_deeply(value):
-        return None
+        raise RecursionError
     return _Key(value, None if base is not None else kind)
 
 
@@ -116,12 +116,16 @@ def _key_of_ratio(numerator: int, denominator: int) -> Hashable:
     longest = max(numerator.bit_length(), denominator.bit_length())
     if longest <= _WORD:
         return _DIGITS, numerator, denominator
-    return (_DIGITS, hex(numerator), hex(denominator)) if longest <= _LONGEST else None
+    if longest > _LONGEST:
+        raise OverflowError
+    return _DIGITS, hex(numerator), hex(denominator)
 
 
 def _key_of_decimal(value: Decimal) -> Hashable:
-    if abs(Decimal.adjusted(value)) > _LONGEST:  # too long to be written as a ratio, but for zero
-        return 0 if Decimal.is_zero(value) else None
+    if Decimal.is_zero(value):
+        return 0
+    if abs(Decimal.adjusted(value)) > _LONGEST:  # it may not even fit in memory as a ratio
+        raise OverflowError
     if not Decimal.is_finite(value):
         return Decimal.__float__(value)
     return _key_of_ratio(*Decimal.as_integer_ratio(value))
@@ -145,7 +149,7 @@ def _key_of_tuple(value: tuple[object, ...]) -> Hashable:
     """Return a tuple of keys; parts that are missing are alike, as they are elsewhere."""
     parts = list(tuple.__iter__(value))
     if not _OWN_KEYS.issuperset(map(id, map(type, parts))) and nests_deeply(value):
-        return None
+        raise RecursionError
     return (_PARTS, *[part if type(part) is str else _key_of(part) for part in parts])
 
 

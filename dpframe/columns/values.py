@@ -44,7 +44,7 @@ __all__ = [
 COMPLEX = (complex, np.complexfloating)
 """Classes of complex numbers."""
 
-_NUMBERS = (Decimal, Fraction, np.integer, np.floating, np.bool_, *COMPLEX)
+_REALS = (Decimal, Fraction, np.integer, np.floating, np.bool_)
 _FILLS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # kinds that a kind holds
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _TIMES = (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)
@@ -309,13 +309,13 @@ def _number(value: object) -> float:
             return float.__float__(value)  # type: ignore[arg-type]
         if issubclass(kind, int):
             return _nearest(int.__index__(value))  # type: ignore[arg-type]
-        if issubclass(kind, _NUMBERS) and not issubclass(kind, np.timedelta64):
-            return _nearest(real_part(value))
+        if issubclass(kind, _REALS) and not issubclass(kind, np.timedelta64):
+            return _nearest(value)  # type: ignore[arg-type]
+        return _nearest(real_part(value)) if issubclass(kind, COMPLEX) else math.nan
     except STOPS:
         raise
     except BaseException:  # as `contained` does, without one more call per value
         return math.nan
-    return math.nan
 
 
 def _nearest(value: int | Decimal | Fraction) -> float:

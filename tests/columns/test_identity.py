@@ -65,6 +65,7 @@ HUGE = [10**40_000, -(10**40_000), Decimal("1e999999999"), Decimal("-3e-99999999
 @pytest.mark.parametrize("value", [*HUGE, Fraction(1, 10**40_000)], ids=range(len(HUGE) + 1))
 def test_numbers_too_long_to_be_ids_are_missing(value):
     assert key_of(value) is None
+    assert key_of((value, 1)) is None  # it must not be one with other such tuples
 
 
 def test_keys_depend_on_no_context_of_decimals():
