@@ -197,7 +197,7 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
     for name in ("mechanism", "denoise"):
         if name in section.table:
             options[name] = section.get(name, str)
-    named = given.name or section.text("name")
+    named = section.text("name") if given.name is None else given.name
     if named is None:
         section.need("name", str, such_as='name = "trips {month}", so that no run counts twice.')
     return {**options, "name": named, "note": given.note or section.text("note")}

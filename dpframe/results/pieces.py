@@ -4,6 +4,7 @@ What checks them at once lists all faults of all pieces, in a thousand times the
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -46,6 +47,8 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         return
     forms = _forms(hint)
     if not isinstance(found, dict):
+        if len(found) > _most_items(hint):
+            raise ExcessError(f"{'.'.join(map(str, place))}: it holds {len(found):,} items")
         (inner, *_) = _items_of(forms, tuple)
         for start, some in enumerate(_batches(found)):
             for at, item in enumerate(some, start * _AT_ONCE):
@@ -63,6 +66,14 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         for name, item in some:
             check_pieces(inner, item, check, (*place, name))
         check(hint, dict(some), place, 0)
+
+
+def _most_items(hint: Any) -> float:
+    """Return how many items a list may have by what stands beside its type."""
+    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return min(
+        [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside] or [math.inf]
+    )
 
 
 def _forms(hint: Any) -> list[Any]:

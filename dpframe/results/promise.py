@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 FORMAT: Final = 4
+MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
@@ -124,7 +125,7 @@ class Certificate(Part):
     ledger: LedgerPart | None
     discovery: DiscoveryPart | None
     selection: SelectionPart | None
-    steps: tuple[StepPart, ...]
+    steps: Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
     unstacked: UnstackedPart | None
     content: ContentPart
     digest: Digest
@@ -245,7 +246,7 @@ class Concatenation(Part):
     format: Literal[4]
     library: Library
     parts: Annotated[tuple[JoinedPart, ...], Limits(min_length=1)]
-    steps: Annotated[tuple[StepPart, ...], Limits(min_length=1)]
+    steps: Annotated[tuple[StepPart, ...], Limits(min_length=1, max_length=MOST_STEPS)]
     unstacked: UnstackedPart | None
     content: ContentPart
     digest: Digest

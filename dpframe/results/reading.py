@@ -47,16 +47,16 @@ class Limits:
     Parameters
     ----------
     limits
-        Any of `ge`, `gt`, `lt`, `min_length` and `pattern`.
+        Any of `ge`, `gt`, `lt`, `min_length`, `max_length` and `pattern`.
     """
 
     def __init__(self, **limits: float | str) -> None:
-        self._limits = limits
+        self.limits = limits
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: Callable[[object], CoreSchema]
     ) -> CoreSchema:
-        return {**handler(source), **self._limits}
+        return {**handler(source), **self.limits}
 
 
 class OneOf:

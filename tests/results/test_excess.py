@@ -122,3 +122,14 @@ def test_lines_beyond_those_of_the_release_are_not_read(tmp_path):
 def test_a_device_is_not_read(tmp_path):
     with pytest.raises(OSError, match="not a file"):
         dpf.read_csv("/dev/zero")
+
+
+def test_steps_that_are_right_but_too_many_are_refused_soon():
+    released = dpf.release(
+        pd.DataFrame({"zone": ["A"]}), dpf.count("zone", keys=["A"]), epsilon=1
+    ).dp.round(-1)
+    released.attrs["dpframe"]["steps"] *= 100_000
+    start = time.process_time()
+    with pytest.raises(UnreadableCertificateError, match="steps: it holds 100,000 items"):
+        dpf.verify(released)
+    assert time.process_time() - start < 3  # .2 seconds where nothing else runs

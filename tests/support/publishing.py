@@ -13,7 +13,7 @@ def trips():
     rows = np.arange(4_000)
     return pd.DataFrame(
         {
-            "zone": np.array(ZONES)[np.minimum(rows % 11 // 2, 3)],
+            "zone": pd.Series(np.array(ZONES)[np.minimum(rows % 11 // 2, 3)], dtype=object),
             "day": rows % 3,
             "paid": rows % 7 < 3,
             "fare": rows % 50 * 0.5,

@@ -7,7 +7,7 @@ import dpframe as dpf
 trips = pd.DataFrame({"zone": ["A", "B", "A"]})
 private = dpf.DPAccessor(trips)
 private.count(by="zone", epsilom=0.5)  # wrong: a keyword
-private.count(by="zone", epsilon="much")  # wrong: no number
+private.count(by="zone", epsilon=[0.5])  # wrong: no amount
 private.count(by="zone", epsilon=0.5, mechanism="laplac")  # wrong: no mechanism
 private.release(dpf.count(), epsilon=0.5, denoise="automatic")  # wrong: no denoiser
 private.nunique()  # wrong: no such method
