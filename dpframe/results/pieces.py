@@ -71,9 +71,8 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
 def _most_items(hint: Any) -> float:
     """Return how many items a list may have by what stands beside its type."""
     beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return min(
-        [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside] or [math.inf]
-    )
+    limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
+    return min(limits, default=math.inf)
 
 
 def _forms(hint: Any) -> list[Any]:

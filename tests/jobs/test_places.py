@@ -47,6 +47,14 @@ def test_a_command_writes_nowhere_else(tmp_path, capsys):
     assert dpf.Ledger(tmp_path / "in" / "trips.ledger").entries == ()
 
 
+def test_an_empty_name_is_no_name_of_the_plan(tmp_path, capsys):
+    plan = with_files(tmp_path, "{query}.csv")
+    line = ["release", str(plan), "--set", "month=2024-03", "--name", ""]
+    assert main(line) == UNREADABLE
+    assert "name" in capsys.readouterr().err
+    assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
+
+
 @pytest.mark.parametrize("name", ELSEWHERE[:-1])
 def test_names_in_the_plan_lead_to_no_other_folder(tmp_path, name):
     text = name.replace("\\", "\\\\").replace("\0", "\\u0000")
