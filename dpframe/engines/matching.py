@@ -73,7 +73,7 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
     others. Keys are not shown: they may have been taken from cells.
     """
     keys = axis.keys[:-1] if isinstance(axis, KeyAxis) and axis.rest else axis.keys
-    first = next(iter(keys[:1].tolist()), None)
+    first = keys[0] if len(keys) else None
     if kind_of_value(first) in (None, kind):  # of many keys, one is enough
         return
     kinds = kinds_of(keys)

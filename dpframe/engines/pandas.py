@@ -43,7 +43,10 @@ class PandasEngine:
 
     def type_of(self, frame: pd.DataFrame, label: Hashable) -> str | None:
         """Name the type of a column that no cell can change."""
-        return public_type(frame.iloc[:, list(frame.columns).index(label)].dtype)
+        columns = frame.columns
+        if columns.is_unique and columns.nlevels == 1:  # quicker
+            return public_type(frame[label].dtype)
+        return public_type(frame.iloc[:, list(columns).index(label)].dtype)
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""
