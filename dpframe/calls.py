@@ -9,16 +9,18 @@ from inspect import Parameter, Signature
 from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pandas as pd
 
 from dpframe.errors import (
     CallError,
     DeclarationError,
     DPFrameError,
     QueryError,
+    is_column,
     is_data,
     shown,
 )
-from dpframe.marks import SCALARS, origin_of, parts_of
+from dpframe.marks import origin_of, parts_of
 
 __all__ = [
     "nearest",
@@ -177,7 +179,7 @@ def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
         for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
-            if type(value) not in SCALARS and name not in _FRAMES:
+            if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
                 refuse_private(name, value)
                 if name not in _TAKE_DATA:
                     _refuse_data(name, value)
@@ -214,6 +216,13 @@ def _listed(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Pa
     for name, kind in get_type_hints(options).items():
         default = defaults.get(name)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_plain(kind: type) -> bool:
+    """Whether values of a type neither hold others nor are data: nothing private is in them."""
+    holding = list | tuple | set | frozenset | Mapping | pd.DataFrame | pd.Series | pd.Index
+    return not (issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or is_column(kind))
 
 
 def refuse_private(name: str, value: object) -> None:

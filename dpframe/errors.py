@@ -7,6 +7,7 @@ contains a value taken from a private frame: `shown` alone shows what was given.
 import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,13 @@ def is_data(value: object) -> bool:
         return isinstance(value, np.void)  # a row of several cells
     if isinstance(value, tuple):
         return any(map(is_data, value))
-    return any(hasattr(type(value), name) for name in _OF_DATA)
+    return is_column(type(value))  # type: ignore[arg-type]  # mypy: types have a hash
+
+
+@lru_cache(maxsize=256)
+def is_column(kind: type) -> bool:
+    """Whether a type is one of arrays or tables, by the methods that libraries agreed on."""
+    return any(hasattr(kind, name) for name in _OF_DATA)
 
 
 def shown(value: object) -> str:

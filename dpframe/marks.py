@@ -11,7 +11,6 @@ import pandas as pd
 
 __all__ = [
     "DIAGNOSED",
-    "SCALARS",
     "is_marked",
     "is_private",
     "mark_frame",
@@ -19,14 +18,12 @@ __all__ = [
     "parts_of",
 ]
 
-SCALARS = frozenset({type(None), bool, int, float, str})
-"""Types of most arguments: nothing can be in them."""
-
 DIAGNOSED = "dpframe_private"
 """The name in `attrs` that marks exact numbers of a private frame."""
 
 _DECLARED = "dpframe_declared"
 _FRAMES: WeakValueDictionary[int, pd.DataFrame] = WeakValueDictionary()  # an index has no attrs
+_SCALARS = frozenset({type(None), bool, int, float, str})  # quicker
 _LIKE_SCALARS = (Number, str, bytes, np.generic, datetime.date, datetime.time, datetime.timedelta)
 
 
@@ -71,7 +68,7 @@ def parts_of(value: object, depth: int = 5) -> Iterator[object]:
     if not isinstance(value, list | tuple | set | frozenset):
         yield value
         return
-    odd = {kind for kind in set(map(type, value)) - SCALARS if not issubclass(kind, _LIKE_SCALARS)}
+    odd = {kind for kind in set(map(type, value)) - _SCALARS if not issubclass(kind, _LIKE_SCALARS)}
     if odd and depth:
         for part in value:
             if type(part) in odd:

@@ -152,8 +152,8 @@ def mu_of_pure(epsilon: float | Fraction) -> float:
     from scipy import special  # slow to import, and not always needed
 
     # what a ledger has may be below all floats
-    charged = isinstance(epsilon, Fraction) and 0 <= epsilon <= 1
-    fraction = Fraction(epsilon) if charged else check_epsilon(epsilon)
+    charged = isinstance(epsilon, Fraction) and 0 <= epsilon.numerator <= epsilon.denominator
+    fraction = epsilon if charged else check_epsilon(epsilon)
     if fraction == 0:
         return 0.0
     number = round_up(float(fraction), lambda candidate: candidate >= fraction)

@@ -93,7 +93,8 @@ def pieces_of(frame: pd.DataFrame, keys: pd.Index | None = None) -> list[Piece]:
         levels = _pieces_of_levels(index)
     else:
         levels = _LEVELS.of(keys, lambda: _pieces_of_levels(index))
-    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    # pandas copies all attrs for each column that is looked at
+    bare = pd.DataFrame(frame) if frame.attrs else frame
     return [*levels, *(_kind_and_data(column) for _, column in bare.items())]
 
 

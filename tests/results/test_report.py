@@ -98,7 +98,8 @@ def test_numbers_are_those_of_the_release_and_its_intervals(declared):
         assert str(row["taken"]) in found
         assert f"{bars.loc[ward, 'visits_low']} to {bars.loc[ward, 'visits_high']}" in found
         share = shares.loc[ward]
-        assert f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})" in found
+        text = f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})"
+        assert ("unknown" if share.high - share.low == 100 else text) in found
     half = (bars["stay_high"] - bars["stay_low"]).to_numpy() / 2
     shown = [
         f"{value:,.{max(1 - int(np.floor(np.log10(w))), 0)}f}"
