@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.engines.labels import LabelCounts
-from dpframe.errors import DPFrameError, QueryError, UnknownColumnError
+from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, shown
 from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["MOST_GATHERED", "Engine", "Frame", "check_gathered", "check_labels"]
@@ -125,7 +125,7 @@ def check_labels(
             )
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {label!r}. {hint}")
+            raise UnknownColumnError(f"the frame has no column {shown(label)}. {hint}")
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
@@ -154,7 +154,7 @@ def _near(label: Hashable, labels: Sequence[Hashable]) -> str:
         named.setdefault(str(known).lower(), []).append(known)
     close = [
         repr(known)
-        for text in get_close_matches(str(label).lower(), named)
+        for text in get_close_matches(shown(label).strip("'").lower(), named)
         for known in named[text]
     ]
     if close:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from dpframe.jobs.csv_encoding import UTF8, Encoding
 
-__all__ = ["KINDS", "cells_as", "csv_rows"]
+__all__ = ["KINDS", "cells_as", "csv_rows", "files_in"]
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _INT64 = range(-(2**63), 2**63)
@@ -49,13 +49,20 @@ def _text_of(path: Path, encoding: Encoding) -> Iterator[TextIO]:
         data: IO[bytes]
         if path.suffix.lower() == ".zip":
             archive = opened.enter_context(zipfile.ZipFile(path))
-            data = opened.enter_context(archive.open(archive.namelist()[0]))
+            data = opened.enter_context(archive.open(files_in(path)[0]))
         else:
             data = opened.enter_context(path.open("rb"))
         if path.suffix.lower() == ".gz":
             data = cast(IO[bytes], opened.enter_context(gzip.open(data)))
         form = "utf-8-sig" if encoding == UTF8 else encoding.opened  # without a mark of it
         yield io.TextIOWrapper(data, encoding=form, errors="surrogateescape", newline="")
+
+
+def files_in(path: Path) -> list[str]:
+    """Name the files of a ZIP archive, without folders and what macOS adds."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX/")]
 
 
 def cells_as(kind: str, texts: Sequence[Any]) -> pd.Series:

@@ -17,7 +17,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError
-from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows
+from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows, files_in
 from dpframe.jobs.csv_encoding import UTF8, Encoding
 from dpframe.jobs.csv_types import kind_from_plan
 from dpframe.jobs.plan_text import Section
@@ -299,6 +299,8 @@ def _paths(section: Section) -> tuple[Path, ...]:
 
 def _header(data: Data, path: Path) -> list[Hashable]:
     """Read the labels of the columns of a CSV file."""
+    if path.suffix.lower() == ".zip" and (count := len(files_in(path))) != 1:
+        raise data.error(f"{path} holds {count} files, where one is read: unpack it.")
     with csv_rows(path, data.separator, data.encoding) as rows:
         header = next(rows, None)
     if header is None:

@@ -86,7 +86,8 @@ def edges_at(section: Section, key: str) -> Any:
     number = table.need("bins", int, such_as="bins = {from = 0, to = 100, bins = 20}")
     if not 0 < number <= MOST_GROUPS or not -_FAR <= low < high <= _FAR:
         raise section.error(
-            f"must have bins >= 1 and from < to, both finite, got {given!r:.200}.", key
+            f"must have 1 to {MOST_GROUPS:,} bins and from < to, both finite, got {given!r:.200}.",
+            key,
         )
     edges = np.linspace(low, high, number + 1)
     return edges.astype(np.int64) if _is_whole(edges) else edges

@@ -14,6 +14,7 @@ from dpframe.calls import with_keywords
 from dpframe.columns.filters import keep
 from dpframe.declaration.careless import warn
 from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.privacy.neighbors import MOST_ROWS
 from dpframe.queries.where import Condition
 from dpframe.results.actions import after, place_of
 from dpframe.results.beside import followers
@@ -270,7 +271,7 @@ def _names_of_columns(
 
 
 def _number_of_rows(n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < MOST_ROWS:
         raise QueryError(f"n must be a whole number of rows, 0 or more, got {shown(n)}.")
     return int(n)
 

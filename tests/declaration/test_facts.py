@@ -185,6 +185,12 @@ def test_facts_are_given_by_column(trips, name, value):
         ({"max_groups": 2}, DeclarationError, "name its column with privacy_unit="),
         ({"max_rows_per_group": 2}, DeclarationError, "name its column with privacy_unit="),
         ({"privacy_unit": "who", "max_rows": 0}, DeclarationError, "max_rows=0"),
+        (
+            {"privacy_unit": "who", "max_rows": 2, "max_groups": 10**5000},
+            DeclarationError,
+            "max_groups=an int",
+        ),
+        ({"missing": {10**5000: 0}}, UnknownColumnError, "no column an int. It has"),
         ({"neighboring": "swap"}, DeclarationError, "neighboring='swap'"),
         ({"budget": (1, 1e-6)}, DeclarationError, "budget must be a dpf.Budget, got tuple"),
         ({"budget": 1.0}, DeclarationError, "budget must be a dpf.Budget, got float"),

@@ -68,6 +68,19 @@ def test_files_are_put_together(tmp_path, form):
     assert released(plan)["trips"].tolist() == [120, 40, 40]
 
 
+def test_an_archive_of_several_files_is_refused_and_what_macos_adds_is_not_one(tmp_path):
+    plan = exact(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv.zip"'))
+    path = tmp_path / "trips-2024-03.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("__MACOSX/._trips.csv", b"\0")
+        archive.writestr("trips.csv", TRIPS.to_csv(index=False))
+    assert released(plan)["trips"].tolist() == [60, 20, 20]
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.csv", TRIPS.to_csv(index=False))
+    with pytest.raises(PlanFileError, match=r"zip holds 2 files, where one is read: unpack it\."):
+        released(plan)
+
+
 def test_a_folder_of_parquet_files_is_read(tmp_path):
     plan = exact(tmp_path, ('"trips-{month}.csv"', '"rows"'))
     (tmp_path / "rows").mkdir()
