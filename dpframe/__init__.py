@@ -10,20 +10,30 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.accessors.showing import no_such_function
+from dpframe.accuracy.combine import combine
+from dpframe.accuracy.intervals import covariance, interval, std_error
+from dpframe.accuracy.quotients import percent, ratio
 from dpframe.calls import with_keywords_of_init
-from dpframe.doors.declare import declare
-from dpframe.doors.declares import declares
-from dpframe.doors.diagnose import diagnose
-from dpframe.doors.discover import discover, preview_discover
-from dpframe.doors.release import release
-from dpframe.doors.suggest import preview_suggest_caps, suggest_caps
-from dpframe.doors.suggest_bounds import preview_suggest_bounds, suggest_bounds
+from dpframe.certificates.certificate import Certificate, Concatenation
+from dpframe.certificates.verify import certificate_schema, verify
+from dpframe.files.csv import read_csv, write_csv
+from dpframe.files.pandera import schema_of
+from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.operations.declare import declare
+from dpframe.operations.declares import declares
+from dpframe.operations.diagnose import diagnose
+from dpframe.operations.discover import discover, preview_discover
+from dpframe.operations.preview import preview
+from dpframe.operations.release import release
+from dpframe.operations.suggest import preview_suggest_caps, suggest_caps
+from dpframe.operations.suggest_bounds import preview_suggest_bounds, suggest_bounds
 from dpframe.plan.record import VERSION
-from dpframe.preview import preview
+from dpframe.plotting.map import plot_map
+from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.asking import (
+from dpframe.queries.constructors import (
     aggregate,
     count,
     histogram,
@@ -38,26 +48,16 @@ from dpframe.queries.asking import (
     var,
 )
 from dpframe.queries.kinds import Query
-from dpframe.results.adding import with_intervals, with_percent
-from dpframe.results.certificate import certificate_schema, verify
-from dpframe.results.choosing import head, select, sort_values, tail
-from dpframe.results.combine import combine
-from dpframe.results.consistent import consistent
-from dpframe.results.csv_files import read_csv, write_csv
-from dpframe.results.denoise import denoised, denoising_report
-from dpframe.results.editing import replay, round, suppress, unstack
-from dpframe.results.intervals import covariance, interval, std_error
-from dpframe.results.plot import plot
-from dpframe.results.plot_map import plot_map
-from dpframe.results.promise import Certificate, Concatenation
-from dpframe.results.quantiles import between, quantiles
-from dpframe.results.quotients import percent, ratio
-from dpframe.results.renaming import rename
-from dpframe.results.report import report
-from dpframe.results.suggested import best
-from dpframe.results.to_pandera import schema_of
-from dpframe.results.to_parquet import write_parquet
-from dpframe.results.together import concat
+from dpframe.reporting.report import report
+from dpframe.steps.concat import concat
+from dpframe.steps.consistent import consistent
+from dpframe.steps.denoise import denoised, denoising_report
+from dpframe.steps.quantiles import between, quantiles
+from dpframe.steps.rename import rename
+from dpframe.steps.replay import replay, round, suppress, unstack
+from dpframe.steps.select import head, select, sort_values, tail
+from dpframe.steps.suggest_caps import best
+from dpframe.steps.with_intervals import with_intervals, with_percent
 
 __version__ = VERSION
 

@@ -20,7 +20,7 @@ from dpframe.errors import (
     is_data,
     shown,
 )
-from dpframe.marks import origin_of, parts_of
+from dpframe.provenance import origin_of, parts_of
 
 __all__ = [
     "nearest",

@@ -11,7 +11,7 @@ import pytest
 import dpframe as dpf
 from dpframe.calls import with_keywords
 from dpframe.errors import CallError, DPFrameError, NoSuchNameError, QueryError
-from dpframe.queries.together import NOT_OUTPUTS
+from dpframe.queries.aggregate import NOT_OUTPUTS
 
 SPEND = {"epsilon", "delta", "mu", "rho", "share", "mechanism", "privacy_unit"}
 RECORDED = {"name", "note"}

@@ -8,9 +8,9 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
+from dpframe.certificates.packed import unpack
+from dpframe.certificates.parts import OptionsPart
 from dpframe.errors import QueryError
-from dpframe.results.packed import unpack
-from dpframe.results.record import OptionsPart
 
 NAMES = [f"c{j}" for j in range(6)]
 

@@ -12,7 +12,7 @@ from support.arguments import NESTS, declared
 
 import dpframe as dpf
 from dpframe.errors import DeclarationError, shown
-from dpframe.marks import origin_of
+from dpframe.provenance import origin_of
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,27 @@ import pandas as pd
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import no_dp_of_series
+from dpframe.accuracy import intervals
+from dpframe.accuracy.combine import Weights, combine
+from dpframe.accuracy.quotients import percent, ratio
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords_of_methods
+from dpframe.certificates.certificate import Certificate, Concatenation
+from dpframe.certificates.verify import certificate_of
 from dpframe.denoise.methods import DenoiserName
+from dpframe.files.csv import write_csv
+from dpframe.files.pandera import schema_of
+from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
+from dpframe.plotting import plot
+from dpframe.plotting.map import Coords, plot_map
 from dpframe.queries.quantiles import Quantiles
-from dpframe.results import adding, choosing, editing, intervals, plot, plot_map, renaming
-from dpframe.results.certificate import certificate_of
-from dpframe.results.combine import Weights, combine
-from dpframe.results.csv_files import write_csv
-from dpframe.results.denoise import denoised, denoising_report
-from dpframe.results.denoise_checks import Across
-from dpframe.results.promise import Certificate, Concatenation
-from dpframe.results.quantiles import between, quantiles
-from dpframe.results.quotients import percent, ratio
-from dpframe.results.report import report
-from dpframe.results.suggested import best
-from dpframe.results.to_pandera import schema_of
-from dpframe.results.to_parquet import write_parquet
+from dpframe.reporting.report import report
+from dpframe.steps import rename, replay, select, with_intervals
+from dpframe.steps.denoise import denoised, denoising_report
+from dpframe.steps.denoise_checks import Across
+from dpframe.steps.quantiles import between, quantiles
+from dpframe.steps.suggest_caps import best
 
 __all__ = ["DPAccessor"]
 
@@ -137,7 +140,7 @@ class DPAccessor(PrivateAccessor):
     ) -> pd.DataFrame:
         """Add intervals as columns, and keep the certificate; see `dpframe.with_intervals`."""
         flags = {"simultaneous": simultaneous, "sampling": sampling}
-        return adding.with_intervals(self._frame, level, **flags)
+        return with_intervals.with_intervals(self._frame, level, **flags)
 
     def with_percent(
         self,
@@ -147,7 +150,7 @@ class DPAccessor(PrivateAccessor):
         by: Hashable | list[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Add percentages as columns, and keep the certificate; see `dpframe.with_percent`."""
-        return adding.with_percent(self._frame, column, level, by=by)
+        return with_intervals.with_percent(self._frame, column, level, by=by)
 
     def report(
         self,
@@ -166,15 +169,15 @@ class DPAccessor(PrivateAccessor):
         self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True
     ) -> pd.DataFrame:
         """Sort the rows of the release; see `dpframe.sort_values`."""
-        return choosing.sort_values(self._frame, by, ascending=ascending)
+        return select.sort_values(self._frame, by, ascending=ascending)
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """Keep the first rows of the release; see `dpframe.head`."""
-        return choosing.head(self._frame, n)
+        return select.head(self._frame, n)
 
     def tail(self, n: int = 5) -> pd.DataFrame:
         """Keep the last rows of the release; see `dpframe.tail`."""
-        return choosing.tail(self._frame, n)
+        return select.tail(self._frame, n)
 
     def select(
         self,
@@ -184,11 +187,11 @@ class DPAccessor(PrivateAccessor):
         columns: Hashable | list[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Keep some rows and columns of the release; see `dpframe.select`."""
-        return choosing.select(self._frame, where, keys=keys, columns=columns)
+        return select.select(self._frame, where, keys=keys, columns=columns)
 
     def round(self, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
         """Round the release, and its intervals to the outside; see `dpframe.round`."""
-        return editing.round(self._frame, decimals)
+        return replay.round(self._frame, decimals)
 
     def suppress(
         self,
@@ -198,7 +201,7 @@ class DPAccessor(PrivateAccessor):
         by: Hashable | None = None,
     ) -> pd.DataFrame:
         """Make cells missing that say too little; see `dpframe.suppress`."""
-        return editing.suppress(self._frame, below=below, relative_error=relative_error, by=by)
+        return replay.suppress(self._frame, below=below, relative_error=relative_error, by=by)
 
     def rename(
         self,
@@ -207,15 +210,15 @@ class DPAccessor(PrivateAccessor):
         levels: Mapping[Hashable, str] | None = None,
     ) -> pd.DataFrame:
         """Rename columns and levels of the release; see `dpframe.rename`."""
-        return renaming.rename(self._frame, columns, levels=levels)
+        return rename.rename(self._frame, columns, levels=levels)
 
     def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
         """Make columns of the keys of a level; see `dpframe.unstack`."""
-        return editing.unstack(self._frame, level, column=column)
+        return replay.unstack(self._frame, level, column=column)
 
     def replay(self, released: pd.DataFrame) -> pd.DataFrame:
         """Do the steps again that lead from a release to this table; see `dpframe.replay`."""
-        return editing.replay(self._frame, released)
+        return replay.replay(self._frame, released)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
@@ -264,7 +267,7 @@ class DPAccessor(PrivateAccessor):
 
     def plot_map(
         self,
-        coords: plot_map.Coords,
+        coords: Coords,
         *,
         column: Hashable | None = None,
         edges: pd.DataFrame | None = None,
@@ -272,6 +275,4 @@ class DPAccessor(PrivateAccessor):
         denoised: bool | None = None,
     ) -> Any:
         """Draw the release on a map; see `dpframe.plot_map`."""
-        return plot_map.plot_map(
-            self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised
-        )
+        return plot_map(self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised)

@@ -1,14 +1,14 @@
 """Keywords that methods pass on: those of a release or a preview, and caps."""
 
-from dpframe.doors.options import ReleaseOptions, SpendOptions
-from dpframe.preview import Wanted
+from dpframe.operations.options import ReleaseOptions, SpendOptions
+from dpframe.operations.preview import Wanted
 from dpframe.queries.reading import CapOptions
 
 __all__ = ["CallOptions", "PreviewOptions", "caps_of"]
 
 
 class PreviewOptions(SpendOptions, total=False):
-    """What to show of a release that is not made; see `dpframe.preview`."""
+    """What to show of a release that is not made; see `dpframe.operations.preview`."""
 
     compare: bool
     std_error: Wanted | None

@@ -5,46 +5,46 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 
 import pandas as pd
 
+from dpframe.accessors.margins import TogetherMethods
 from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
 from dpframe.accessors.ranging import RangesAccessor
 from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
-from dpframe.accessors.together import TogetherMethods
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
-from dpframe.doors.declare import declare
-from dpframe.doors.diagnose import diagnose
-from dpframe.doors.discover import (
+from dpframe.engines import Frame
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import DeclarationError
+from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.operations.declare import declare
+from dpframe.operations.diagnose import diagnose
+from dpframe.operations.discover import (
     DiscoverOptions,
     LookOptions,
     discover,
     preview_discover,
 )
-from dpframe.doors.options import ReleaseOptions
-from dpframe.doors.release import release
-from dpframe.doors.suggest import (
+from dpframe.operations.options import ReleaseOptions
+from dpframe.operations.preview import preview
+from dpframe.operations.release import release
+from dpframe.operations.suggest import (
     PreviewCapsOptions,
     SuggestCapsOptions,
     preview_suggest_caps,
     suggest_caps,
 )
-from dpframe.doors.suggest_bounds import (
+from dpframe.operations.suggest_bounds import (
     PreviewBoundsOptions,
     SuggestBoundsOptions,
     preview_suggest_bounds,
     suggest_bounds,
 )
-from dpframe.engines import Frame
-from dpframe.engines.declared import declaration_of
-from dpframe.errors import DeclarationError
-from dpframe.ledger.ledger import BudgetStatus, Ledger
-from dpframe.preview import preview
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
-from dpframe.queries import asking
+from dpframe.queries import constructors
+from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
-from dpframe.queries.together import AggregatePart
 from dpframe.strategies import MechanismName
 
 __all__ = ["PrivateAccessor"]
@@ -137,7 +137,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        query = asking.count(by, where=where, keys=keys, **caps_of(spend))
+        query = constructors.count(by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def rate(
@@ -150,7 +150,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
-        query = asking.rate(condition, by, where=where, keys=keys, **caps_of(spend))
+        query = constructors.rate(condition, by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def sum(
@@ -168,7 +168,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
-        query = asking.sum(
+        query = constructors.sum(
             columns,
             by,
             where=where,
@@ -193,7 +193,9 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        query = asking.mean(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        query = constructors.mean(
+            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
+        )
         return self._one(query, spend)
 
     def var(
@@ -207,7 +209,9 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
-        query = asking.var(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        query = constructors.var(
+            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
+        )
         return self._one(query, spend)
 
     def std(
@@ -221,7 +225,9 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
-        query = asking.std(columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend))
+        query = constructors.std(
+            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
+        )
         return self._one(query, spend)
 
     def histogram(
@@ -235,7 +241,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        query = asking.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
+        query = constructors.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def units(
@@ -247,7 +253,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **spend: Unpack[CallOptions],
     ) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        query = asking.units(by, where=where, keys=keys, **caps_of(spend))
+        query = constructors.units(by, where=where, keys=keys, **caps_of(spend))
         return self._one(query, spend)
 
     def aggregate(
@@ -276,7 +282,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **named: AggregatePart,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        query = asking.aggregate(
+        query = constructors.aggregate(
             by,
             where=where,
             keys=keys,
@@ -319,7 +325,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         query: Query | Mapping[str, Query],
         **options: Unpack[PreviewOptions],
     ) -> pd.DataFrame:
-        """Show cost and error of a release without making it; see `dpframe.preview`."""
+        """Show cost and error of a release without making it; see `dpframe.operations.preview`."""
         return preview(self._frame, query, **options)
 
     def diagnose(

@@ -8,15 +8,15 @@ import pandas as pd
 from dpframe.accessors.options import CallOptions, caps_of
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
-from dpframe.doors.options import ReleaseOptions
-from dpframe.doors.release import release
+from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
-from dpframe.queries import asking
+from dpframe.operations.options import ReleaseOptions
+from dpframe.operations.release import release
+from dpframe.queries import constructors
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.quantiles import Quantiles
-from dpframe.results.certificate import ATTRIBUTE
-from dpframe.results.quantiles import quantiles
+from dpframe.steps.quantiles import quantiles
 
 __all__ = ["RangesAccessor"]
 
@@ -62,7 +62,7 @@ class RangesAccessor:
     ) -> pd.DataFrame:
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
         caps = caps_of(spend)
-        query = asking.ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
+        query = constructors.ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
         return self._released(query, spend)
 
     def quantile(
@@ -88,7 +88,7 @@ class RangesAccessor:
             groups = {"by": by, "bins": bins, "where": where, "keys": keys, "bounds": bounds}
             how = {"level": level, "simultaneous": simultaneous}
             return self._read_off(column, q, how, {**groups, **spend})
-        query = asking.quantile(
+        query = constructors.quantile(
             cast(Hashable, column),  # a list is refused
             q,
             by,

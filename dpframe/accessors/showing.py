@@ -9,14 +9,14 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.calls import nearest
+from dpframe.certificates.certificate import Certificate, parts_of
+from dpframe.certificates.verify import ATTRIBUTE, certificate_of
 from dpframe.declaration.kept import kept_declaration
 from dpframe.declaration.words import declaration_text
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
-from dpframe.marks import is_private
-from dpframe.results.certificate import ATTRIBUTE, certificate_of
-from dpframe.results.promise import Certificate, parts_of
-from dpframe.results.suggested import suggested
+from dpframe.provenance import is_private
+from dpframe.steps.suggest_caps import suggested
 
 __all__ = [
     "accessor_text",

@@ -28,15 +28,15 @@ from dask.system import CPU_COUNT
 
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.silence import silence_thread, silent
+from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.columns.types import public_type
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import ordered
-from dpframe.engines.heap import kept_memory
 from dpframe.engines.labels import LabelCounts, label_counts
+from dpframe.engines.malloc import kept_memory
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
-from dpframe.marks import is_marked
+from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["DaskEngine"]

@@ -1,11 +1,11 @@
 """What is declared about a private frame of any kind, as its engine knows the frame."""
 
+from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
-from dpframe.marks import is_private
-from dpframe.results.certificate import ATTRIBUTE
+from dpframe.provenance import is_private
 
 __all__ = ["check_private", "declaration_of"]
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpframe.columns import filters
 from dpframe.columns.labels import CodedLabels, coded_labels, no_labels
-from dpframe.columns.silence import silent
+from dpframe.columns.suppress_warnings import silent
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps

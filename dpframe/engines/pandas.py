@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
-from dpframe.columns.silence import silent
+from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.types import public_type
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
@@ -16,7 +16,7 @@ from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of
 from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
-from dpframe.marks import is_marked, mark_frame
+from dpframe.provenance import is_marked, mark_frame
 from dpframe.queries.tasks import LabelTask, Task
 
 __all__ = ["PandasEngine", "labels_of", "totals_of"]

@@ -18,7 +18,7 @@ import pandas as pd
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.lookup import native, native_dtype
-from dpframe.columns.silence import silent
+from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.types import arrow_type
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together
@@ -40,8 +40,8 @@ from dpframe.engines.parquet_files import (
 from dpframe.engines.spilling import split_tables
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
-from dpframe.marks import is_marked
 from dpframe.progress import check_progress, show_progress
+from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import Answer, answered
 from dpframe.jobs.released_files import opened_ledger, read_released
 from dpframe.jobs.terminal import UNREADABLE
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget
-from dpframe.results.certificate import verify
-from dpframe.results.report import report
+from dpframe.reporting.report import report
 
 __all__ = ["look_at_ledger", "reported", "show", "state_of", "verified"]
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DPFrameError, TemporaryError
+from dpframe.files.csv import sidecar_of, write_csv
+from dpframe.files.parquet import write_parquet
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
 from dpframe.ledger.failures import NO_ROOM
-from dpframe.results.csv_files import sidecar_of, write_csv
-from dpframe.results.to_parquet import write_parquet
 
 __all__ = ["check_places", "not_there", "rescued", "try_to_write", "write_all"]
 

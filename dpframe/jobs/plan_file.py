@@ -16,7 +16,7 @@ from dpframe.jobs.schemas import schema_at
 from dpframe.jobs.tables import called_alike, table_names
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries import asking
+from dpframe.queries import constructors
 from dpframe.queries.kinds import Query
 from dpframe.queries.reading import CapOptions
 
@@ -40,7 +40,7 @@ _AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
-    name: getattr(asking, name)
+    name: getattr(constructors, name)
     for name in (
         "count",
         "rate",

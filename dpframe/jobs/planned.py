@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpframe.certificates.certificate import first_of
+from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import (
     AlreadyReleasedError,
@@ -24,8 +26,6 @@ from dpframe.jobs.plan_file import Job, Overrides, read_plan
 from dpframe.jobs.released_files import opened_ledger
 from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
-from dpframe.results.certificate import certificate_of
-from dpframe.results.promise import first_of
 
 __all__ = ["preview_plan", "release_plan"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpframe.certificates.excess import ExcessError
+from dpframe.files.csv import read_csv, sidecar_of
 from dpframe.jobs.released_sizes import check_feather, check_parquet
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
-from dpframe.results.csv_files import read_csv, sidecar_of
-from dpframe.results.excess import ExcessError
 
 __all__ = ["opened_ledger", "read_released", "without_certificates"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpframe.results.excess import ExcessError, check_json
+from dpframe.certificates.excess import ExcessError, check_json
 
 __all__ = ["check_feather", "check_parquet"]
 

@@ -13,8 +13,6 @@ import pandas as pd
 
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import kept_declaration
-from dpframe.doors.declare import declare
-from dpframe.doors.release import release
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.errors import (
@@ -27,16 +25,18 @@ from dpframe.errors import (
     ReleaseError,
     TemporaryError,
 )
-from dpframe.jobs.agreeing import disagreement
 from dpframe.jobs.data import Stored
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.pointing import key_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.tables import by_table
+from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed
-from dpframe.preview import preview
+from dpframe.operations.declare import declare
+from dpframe.operations.preview import preview
+from dpframe.operations.release import release
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 

@@ -3,20 +3,20 @@
 import math
 from fractions import Fraction
 
-from dpframe.declaration.facts import Declaration
-from dpframe.ledger.ledger import Entry
-from dpframe.plan.discovery import DiscoveryPlan
-from dpframe.plan.record import Cost, before_values, cost
-from dpframe.privacy.rounding import round_up
-from dpframe.results.certificate import Certificate
-from dpframe.results.record import (
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
+from dpframe.certificates.parts import (
     DiscoveryPart,
     GroupingPart,
     LossPart,
     OptionsPart,
     QueryPart,
 )
-from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart
+from dpframe.certificates.verify import Certificate
+from dpframe.declaration.facts import Declaration
+from dpframe.ledger.ledger import Entry
+from dpframe.plan.discovery import DiscoveryPlan
+from dpframe.plan.record import Cost, before_values, cost
+from dpframe.privacy.rounding import round_up
 
 __all__ = ["cost_of_discovery", "record_of_discovery"]
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import a_type
+from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.tasks import Cells
-from dpframe.results.certificate import ATTRIBUTE
 
 __all__ = ["known_rows"]
 

@@ -6,6 +6,22 @@ from typing import Literal, TypedDict
 
 import pandas as pd
 
+from dpframe.certificates.changes import NOTHING, ContentPart
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart, TimesPart
+from dpframe.certificates.packed import pack
+from dpframe.certificates.parts import (
+    BudgetPart,
+    CapsPart,
+    GroupingPart,
+    KnownRowsPart,
+    LedgerPart,
+    LossPart,
+    OptionsPart,
+    QueryPart,
+    UnitPart,
+)
+from dpframe.certificates.structure import StructurePart
+from dpframe.certificates.verify import FORMAT, UNSEALED, Certificate
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry, Ledger
@@ -23,22 +39,6 @@ from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
-from dpframe.results.certificate import FORMAT, UNSEALED, Certificate
-from dpframe.results.content import NOTHING, ContentPart
-from dpframe.results.packed import pack
-from dpframe.results.record import (
-    BudgetPart,
-    CapsPart,
-    GroupingPart,
-    KnownRowsPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    UnitPart,
-)
-from dpframe.results.record_noise import ColumnPart, MechanismPart, NoisePart, TimesPart
-from dpframe.results.structure import StructurePart
 from dpframe.strategies import Prediction, Workload
 
 __all__ = [

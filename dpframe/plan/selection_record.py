@@ -1,5 +1,14 @@
 """The certificate of quantiles to be selected, before they are known."""
 
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
+from dpframe.certificates.parts import (
+    GroupingPart,
+    LossPart,
+    OptionsPart,
+    QueryPart,
+    SelectionPart,
+)
+from dpframe.certificates.verify import Certificate
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Entry
 from dpframe.plan.record import before_values, cost, source_of
@@ -7,15 +16,6 @@ from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.tasks import Axis
-from dpframe.results.certificate import Certificate
-from dpframe.results.record import (
-    GroupingPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    SelectionPart,
-)
-from dpframe.results.record_noise import ColumnPart, MechanismPart
 
 __all__ = ["record_of_selection"]
 

@@ -18,7 +18,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.queries.kinds import Query
 from dpframe.queries.sizes import LARGEST, UnitSizes, candidate_caps, sizes_of
 from dpframe.queries.tasks import SizeKind
-from dpframe.results.suggested import CapErrors, mean_error
+from dpframe.steps.suggest_caps import CapErrors, mean_error
 
 __all__ = ["amounts_of", "plan_caps"]
 

@@ -14,12 +14,12 @@ from dpframe.plan.cells import cells_of
 from dpframe.plan.plan import plan_release
 from dpframe.plan.suggestion import amounts_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries import asking
+from dpframe.queries import constructors
 from dpframe.queries.binned import Histogram
 from dpframe.queries.kinds import By, Keys, Query
 from dpframe.queries.scales import linear_ends, power_ends
-from dpframe.results.suggested import mean_error
-from dpframe.results.suggested_bounds import BoundErrors
+from dpframe.steps.suggest_bounds import BoundErrors
+from dpframe.steps.suggest_caps import mean_error
 
 __all__ = ["BoundsWanted", "OfValues", "plan_bounds"]
 
@@ -28,7 +28,10 @@ OfValues = Literal["sum", "mean"]
 _SMALLEST = 2.0**-10
 _LARGEST = 2.0**32
 _UNIT = 2.0**32  # bounds of this size have whole numbers as their grid, of integers or not
-_MAKERS: Mapping[OfValues, Callable[..., Query]] = {"sum": asking.sum, "mean": asking.mean}
+_MAKERS: Mapping[OfValues, Callable[..., Query]] = {
+    "sum": constructors.sum,
+    "mean": constructors.mean,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ def plan_bounds(
     wanted
         Which bounds are looked for.
     spend
-        How much is spent on asking.
+        How much is spent on constructors.
 
     Raises
     ------
@@ -93,7 +96,7 @@ def plan_bounds(
         powers=powers,
     )
     edges = [-np.inf, *ends, np.inf]
-    return asking.histogram(wanted.column, edges, where=wanted.where), facts
+    return constructors.histogram(wanted.column, edges, where=wanted.where), facts
 
 
 def _ends(wanted: BoundsWanted, declaration: Declaration) -> np.ndarray:

@@ -65,9 +65,9 @@ from dpframe.privacy.noise_floats import (
     round_halves,
     round_whole,
 )
-from dpframe.privacy.noise_room import BLOCK, ROWS, lend
 from dpframe.privacy.noise_scales import MAX_SCALE, check_scale, check_size
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
+from dpframe.privacy.scratch import BLOCK, ROWS, lend
 
 try:
     # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork

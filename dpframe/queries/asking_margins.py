@@ -10,11 +10,11 @@ from dpframe.arguments import a_type, is_label, is_unicode, shown
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
+from dpframe.queries.aggregate import check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import Columns, Count, Keys, Mean, Rate, Sum
 from dpframe.queries.margins import Margins
 from dpframe.queries.reading import condition_of, kept, labels_of, limits_of
-from dpframe.queries.together import check_part
 from dpframe.queries.views import View
 
 __all__ = ["MarginBins", "MarginOther", "MarginPart", "MarginWeights", "margins"]

@@ -8,7 +8,7 @@ from dpframe.arguments import shown
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.asking import units
+from dpframe.queries.constructors import units
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition

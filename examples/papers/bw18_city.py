@@ -36,7 +36,7 @@ from dpframe.privacy.calibration import gaussian_sigma
 from dpframe.privacy.classical import classical_sigma
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise import integer_noise
-from dpframe.results.graphs import edges_of
+from dpframe.steps.graphs import edges_of
 
 DELTA = 1e-6
 RIDES = 5

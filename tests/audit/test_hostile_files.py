@@ -19,8 +19,8 @@ from support.crafting import ledger_of
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
-from dpframe.results.certificate import ATTRIBUTE
-from dpframe.results.csv_files import sidecar_of
+from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.files.csv import sidecar_of
 
 pytestmark = [
     pytest.mark.audit,

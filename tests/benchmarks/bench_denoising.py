@@ -20,7 +20,7 @@ import pandas as pd
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
 from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
-from dpframe.results.graphs import edges_of
+from dpframe.steps.graphs import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))

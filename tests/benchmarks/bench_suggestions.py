@@ -20,7 +20,7 @@ import pandas as pd
 from suggestion_tables import TABLES, table_of  # a script, no package
 
 import dpframe as dpf
-from dpframe.results.suggested import expected_error, mean_error
+from dpframe.steps.suggest_caps import expected_error, mean_error
 
 DELTA = 1e-6
 ENDS = [0.0, *(sign * 2.0**k for k in range(-3, 14) for sign in (-1, 1))]

@@ -15,11 +15,11 @@ from support.hostile import ARROW
 
 import dpframe as dpf
 from dpframe.declaration.kept import keep_declaration
-from dpframe.doors.release import checked_plan
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
+from dpframe.operations.release import checked_plan
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps

@@ -17,7 +17,6 @@ from support.disks import failing, small_disk
 from support.planning import planned
 
 import dpframe as dpf
-from dpframe.doors import charging
 from dpframe.errors import LedgerBusyError
 from dpframe.jobs import answers, looking, outputs, running
 from dpframe.jobs import planned as jobs
@@ -25,8 +24,9 @@ from dpframe.jobs.commands import main
 from dpframe.jobs.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.ledger import locks
 from dpframe.ledger.protected import Protected
+from dpframe.operations import charging
 
-door = import_module("dpframe.doors.release")  # its function hides it
+door = import_module("dpframe.operations.release")  # its function hides it
 MARCH = ("--set", "month=2024-03")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 

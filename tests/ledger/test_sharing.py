@@ -28,7 +28,7 @@ forks = [
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-DRAWING = sys.modules["dpframe.doors.release"]
+DRAWING = sys.modules["dpframe.operations.release"]
 WHOLE = settled(ONE).pots[1].limit
 
 

@@ -18,11 +18,11 @@ from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 import dpframe as dpf
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kept import keep_declaration
-from dpframe.doors.release import checked_plan
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
+from dpframe.operations.release import checked_plan
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps

@@ -25,11 +25,11 @@ import dpframe as dpf
 from dpframe.declaration.checks import check_bounds, check_keys
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kept import keep_declaration
-from dpframe.doors.release import checked_plan
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DPFrameError, DPFrameWarning
+from dpframe.operations.release import checked_plan
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps

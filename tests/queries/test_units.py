@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.certificates.parts import CapsPart, UnitPart
 from dpframe.errors import QueryError
-from dpframe.results.record import CapsPart, UnitPart
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")

@@ -1,6 +1,6 @@
 """Frames that were changed on purpose, with a certificate that fits them."""
 
-from dpframe.results.certificate import attach
+from dpframe.certificates.verify import attach
 
 
 def recertified(frame, released):

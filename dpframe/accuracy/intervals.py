@@ -1,0 +1,346 @@
+"""From released frames to standard errors and intervals. Cannot reach private data."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from dpframe.accuracy.discovered import selected_ends
+from dpframe.accuracy.dispersions import dispersion_interval
+from dpframe.accuracy.outward import Ends, known, rounding, shown_ends
+from dpframe.accuracy.rates import rate_interval
+from dpframe.arguments import check_flag
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate, parts_of
+from dpframe.certificates.companion_columns import (
+    ENDS,
+    check_no_intervals_beside,
+    quantile_intervals,
+)
+from dpframe.certificates.computed import noted
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
+from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
+from dpframe.certificates.unstacked import spread, stacked
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.law import Groups
+from dpframe.queries.timescale import seconds, times_around
+
+__all__ = ["covariance", "error_of", "half_width", "interval", "std_error"]
+
+_ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
+
+
+@with_keywords
+def std_error(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the standard error of every released cell.
+
+    For counts and sums it is the exact standard deviation of the noise, the same in all rows. For
+    means it is the first-order error of the ratio, from the released number of rows. Denoised
+    columns have none: their error depends on what is not known.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
+    Returns
+    -------
+    DataFrame
+        The released rows and columns; in the units of the column, durations for columns of times.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> std_error(released)["count"].round(3).tolist()
+    [2.799, 2.799]
+    """
+    certificate = verify(released)
+    check_no_intervals_beside(certificate, "std_error")
+    errors = by_release(stacked(released, certificate), certificate, _errors)
+    return noted(spread(errors, released, certificate), certificate, "std_error")
+
+
+def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
+    """Return the standard errors of the cells of one release."""
+    columns = [
+        _shown_error(column, released.iloc[:, at]) for at, column in enumerate(certificate.columns)
+    ]
+    return _like(released, columns, list(released.columns[: len(columns)]))
+
+
+@with_keywords
+def interval(
+    released: pd.DataFrame,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+    sampling: bool = False,
+) -> pd.DataFrame:
+    """Return confidence intervals for the noise in every released cell.
+
+    They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
+    no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
+    any size: they are all rates that a test does not reject. Those of groups that were found are
+    given that their counts were published: 1 or more, and wider near the threshold. Those of
+    quantiles that were read off a distribution stand beside them; they are returned as they are.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    level
+        Probability that the interval of a cell holds the value before noise, in (0, 1).
+    simultaneous
+        Whether it is to be the probability that all intervals of the frame hold at once: those of
+        d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
+        Laplace noise.
+    sampling
+        Whether the rows are a random sample of many more, and the intervals of rates are for the
+        rate among these. Those of other columns stay as they are.
+
+    Returns
+    -------
+    DataFrame
+        Columns `<column>_low` and `<column>_high` per released column.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If the level is not in (0, 1), simultaneous or sampling is neither True nor False, or
+        sampling is True for a release without rates.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
+    >>> def width(bars):
+    ...     return int(bars["count_high"].iloc[0] - bars["count_low"].iloc[0])
+    >>> width(interval(released)), width(interval(released, simultaneous=True))
+    (12, 16)
+    """
+    level = check_level(level)
+    check_flag("simultaneous", simultaneous)
+    check_flag("sampling", sampling)
+    certificate = verify(released)
+    releases = parts_of(certificate)
+    columns = [column for one in releases for column in one.columns]
+    if sampling and all(column.kind != "rate" for column in columns):
+        raise QueryError(
+            "sampling=True is for rates, and there are none in this release: for counts, sums and "
+            "means the error of rows that were sampled is not known. Leave it out."
+        )
+    # rows and columns may have been left out since
+    cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
+
+    def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
+        if any(step.step == "quantiles" for step in one.steps):
+            return quantile_intervals(long, one, level, simultaneous=bool(simultaneous))
+        law = one.mechanism.distribution
+        each = law.level_of_each(level, cells) if simultaneous else level
+        return _bars_of(long, one, each, sampling=bool(sampling))
+
+    long = by_release(stacked(released, certificate), certificate, bars)
+    return noted(spread(long, released, certificate, ENDS), certificate, "interval")
+
+
+def _bars_of(
+    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
+) -> pd.DataFrame:
+    """Return the intervals of the cells of one release."""
+    mechanism = certificate.mechanism
+    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
+    columns: list[np.ndarray | ExtensionArray] = []
+    names: list[str] = []
+    for position, column in enumerate(certificate.columns):
+        values = released.iloc[:, position]
+        if certificate.discovery is not None:
+            ends = _selected(values, column, mechanism, certificate.discovery.threshold, level)
+        elif column.ratio is not None and column.kind == "rate":
+            sampled = {"sampling": sampling}
+            ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
+        elif column.moments is not None:
+            root = column.kind == "std"
+            ends = dispersion_interval(column.moments, mechanism, groups, level, root=root)
+        else:
+            ends = _bars(values, column, mechanism, groups, level)
+        columns += shown_ends(ends, values, column)
+        names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
+    return _like(released, columns, names)
+
+
+def _selected(
+    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
+) -> Ends:
+    """Return the ends of the intervals of counts that were published for their size."""
+    scale = 0.0 if described.noise is None else described.noise.scale
+    law, noisy, off = mechanism.distribution, known(column), int(rounding(described))
+    low, _ = selected_ends(np.maximum(noisy - off, least), law, scale, least, level)
+    _, high = selected_ends(np.maximum(noisy + off, least), law, scale, least, level)
+    return low, high
+
+
+def _bars(
+    column: pd.Series,
+    described: ColumnPart,
+    mechanism: MechanismPart,
+    groups: Groups,
+    level: float,
+) -> Ends:
+    """Return the ends of the intervals of one released column."""
+    with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
+        noise, loadings, whole = described.noise, described.deviations, described.integer
+        width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
+        width = width + rounding(described)
+        if isinstance(width, float) and whole and width.is_integer():
+            width = int(width)
+        if described.times is not None:
+            span = described.times.bounds if described.is_mean else None
+            return times_around(column, width, span)
+        values = known(column)
+        low, high = values - width, values + width
+    if described.is_mean:
+        low, high = np.clip(low, *described.span), np.clip(high, *described.span)
+    return low, high
+
+
+@with_keywords
+def covariance(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the covariance of the columns within a row.
+
+    Different rows are independent, except for blocks that all rows share, which the certificate
+    names as `common_blocks`; `combine` takes them into account.
+
+    It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
+    noise of the measured block b gives a column, with its sign. For means it is that of the
+    first-order error.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
+    Returns
+    -------
+    DataFrame
+        One row per row and column of the release, one column per column. Columns of times count
+        in seconds.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+
+    Examples
+    --------
+    Correlated noise goes into several columns at once:
+
+    >>> import dpframe as dpf
+    >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
+    >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
+    >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
+    >>> covariance(both).round(2)
+                tea  milk     n
+      column
+    0 tea     5.85  2.44  4.87
+      milk    2.44  5.85  4.87
+      n       4.87  4.87  9.74
+    """
+    certificate = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
+    loadings = [column.deviations for column in certificate.columns]
+    n = len(released)
+    products = np.zeros((n, len(loadings), len(loadings)))
+    for i, one in enumerate(loadings):
+        for j, other in enumerate(loadings):
+            for block in one.keys() & other.keys():
+                with np.errstate(over="ignore"):  # no warning may depend on private values
+                    products[:, i, j] += np.multiply(one[block], other[block])
+    names = [*released.index.names, "column"]
+    index = released.index
+    levels = [index.get_level_values(level).repeat(len(loadings)) for level in range(index.nlevels)]
+    labels = released.columns[: len(loadings)]
+    columns = pd.Index(list(labels) * n, tupleize_cols=False)
+    rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
+    values = products.reshape(n * len(loadings), len(loadings))
+    return noted(pd.DataFrame(values, index=rows, columns=labels), certificate, "covariance")
+
+
+def _shown_error(column: ColumnPart, values: pd.Series) -> np.ndarray:
+    """Return the standard errors of a column, durations if it is one of times."""
+    errors = np.where(values.isna(), np.nan, error_of(column))
+    return errors if column.times is None else seconds(errors)
+
+
+def error_of(column: ColumnPart) -> np.ndarray:
+    """Return the standard error of a column, one number or one per row."""
+    error = np.zeros(())
+    with np.errstate(over="ignore"):  # bounds can be near the largest float
+        for loading in column.deviations.values():
+            error = np.hypot(error, loading)  # squares could leave the range of floats
+    return error
+
+
+def half_width(
+    noise: NoisePart | None,
+    loadings: Mapping[str, float | np.ndarray],
+    mechanism: MechanismPart,
+    groups: Groups,
+    level: float,
+    *,
+    integer: bool,
+) -> float | np.ndarray:
+    """Return the half-width of an interval for a column.
+
+    Parameters
+    ----------
+    noise
+        Its noise, if it is a measured block.
+    loadings
+        What the noise of each block does to it.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    integer
+        Whether the column holds whole numbers, in place of multiples of some step.
+    """
+    law = mechanism.distribution
+    if noise is not None:
+        return noise.step * law.half_width(noise.scale, level, noise.members)
+    measured = {block: part for block, part in loadings.items() if int(block) > _ROUNDED}
+    rounded = len(measured) < len(loadings)
+    # a whole number is one of a lattice, and the level may lie between two of its points
+    half_width_of = law.integer_sum_half_width if rounded and integer else law.sum_half_width
+    width = half_width_of(measured, mechanism.scales, level, groups=groups)
+    if not rounded:
+        return float(width) if np.ndim(width) == 0 else width
+    if not integer:
+        # half a step is at most twice the deviation that rounding to steps adds
+        to_steps = sum(part for block, part in loadings.items() if block not in measured)
+        return float(np.max(width) + 2 * np.max(to_steps))
+    # a whole number is off by a or less where what was rounded is off by less than a + 1/2
+    return max(float(np.ceil(np.max(width) - 0.5)), 0.0)
+
+
+def _like(
+    released: pd.DataFrame, columns: Sequence[np.ndarray | ExtensionArray], names: list[Any]
+) -> pd.DataFrame:
+    """Build a frame of derived columns on the index of a released one, which may repeat a name."""
+    frame = pd.DataFrame(dict(enumerate(columns)), index=released.index)
+    frame.columns = pd.Index(names, tupleize_cols=False)
+    return frame

@@ -1,0 +1,168 @@
+"""Errors of what is computed from several cells that were measured together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.structure import StructurePart
+from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS
+from dpframe.errors import QueryError
+
+__all__ = [
+    "ALL_ROWS",
+    "TOGETHER",
+    "check_apart",
+    "errors_of_shares",
+    "errors_over_tables",
+    "loading_weights",
+    "of_one_query",
+    "steps_before",
+    "weights_of_blocks",
+]
+
+ALL_ROWS = CELLS_AS_RELEASED - FEWER_ROWS - {"sort_values"}
+"""Steps after which every row is where it was released."""
+
+
+TOGETHER = (
+    "Margins of at most two columns each are made whole numbers that add up by "
+    'denoise="consistent" in the call of their release, or by dpframe.consistent afterwards.'
+)
+"""What to do in place of denoising tables that were measured together."""
+
+
+def steps_before(certificate: object) -> frozenset[str]:
+    """Say after which steps rows can be combined: cells that were measured together have places."""
+    together = isinstance(certificate, Certificate) and certificate.mechanism.structure
+    return ALL_ROWS if together else CELLS_AS_RELEASED
+
+
+def weights_of_blocks(
+    certificate: Certificate, structure: StructurePart, weights: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the weights of the totals of every block in a weighted sum of cells.
+
+    Parameters
+    ----------
+    certificate
+        That of the table.
+    structure
+        How its cells were measured.
+    weights
+        Weights of the cells, by row and column.
+
+    Returns
+    -------
+    dict
+        By block, one weight per row; for a tree, by tree and bin.
+    """
+    found: dict[str, np.ndarray] = {}
+    for weight, column in zip(weights.T, certificate.columns, strict=True):
+        for block, own in loading_weights(column, structure).items():
+            found[block] = found.get(block, 0.0) + weight * own
+    bins = certificate.query.by[-1].groups if structure.kind == "tree" else -1
+    return {block: part.reshape(-1, bins) if bins > 0 else part for block, part in found.items()}
+
+
+def errors_over_tables(
+    tables: Sequence[tuple[Certificate, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Return by block the deviation of a weighted sum of cells of margins, as arrays of one.
+
+    Parameters
+    ----------
+    tables
+        Certificates, and the weights of cells by row and column.
+
+    Raises
+    ------
+    QueryError
+        If the tables were not measured together.
+    """
+    first, _ = tables[0]
+    sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
+    variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
+    for certificate, weights in tables:
+        structure = certificate.mechanism.structure
+        if structure is None or not of_one_query(certificate, first):
+            raise QueryError(
+                "tables are combined where they are margins of one query, which were measured "
+                "together. Combine the cells of each of these by itself."
+            )
+        columns = [grouping.column for grouping in certificate.query.by]
+        for block, own in weights_of_blocks(certificate, structure, weights).items():
+            described = structure.described[block]
+            named = [(block, tuple(columns[at] for at in layer)) for layer in structure.layers]
+            for name, part in zip(named, described.coefficients(own), strict=True):
+                sums[name] = sums.get(name, 0.0) + part
+            variances |= zip(named, described.variances(), strict=True)
+    found: dict[str, float] = {}
+    for name, part in sums.items():
+        variance = float((part * part * variances[name]).sum())
+        found[name[0]] = found.get(name[0], 0.0) + variance
+    return {block: np.sqrt([variance]) for block, variance in found.items()}
+
+
+def of_one_query(one: Certificate, other: Certificate) -> bool:
+    """Whether two tables are margins of one query of a release."""
+    asked = [(table.release_id, table.query.name, table.query.words) for table in (one, other)]
+    structures = [table.mechanism.structure for table in (one, other)]
+    margins = all(part is not None and part.kind == "margins" for part in structures)
+    return margins and asked[0] == asked[1]
+
+
+def loading_weights(column: ColumnPart, structure: StructurePart) -> dict[str, float | np.ndarray]:
+    """Return how often a column counts the totals of each block."""
+    return {
+        block: loading / structure.described[block].deviation
+        for block, loading in column.deviations.items()
+        if block in structure.described
+    }
+
+
+def errors_of_shares(
+    column: ColumnPart,
+    structure: StructurePart,
+    a: np.ndarray,
+    b: np.ndarray,
+    levels: Sequence[int] = (),
+) -> dict[str, float | np.ndarray]:
+    """Return by block the deviation of `a x_i - b sum_j x_j`, over all cells j of a group.
+
+    With V the variance of a cell and T that of the sum of the n cells of its group, the covariance
+    of the two is `T / n` for every cell: `a^2 V - 2 a b T / n + b^2 T`. V and T are those of the
+    first cell and group: others are smaller, by rounding alone, and so is all of this.
+
+    Parameters
+    ----------
+    column
+        A count or a sum.
+    structure
+        How cells were measured; of margins.
+    a, b
+        One per cell.
+    levels
+        Positions of the levels of the index whose keys make groups; none: all cells are one.
+    """
+    found: dict[str, float | np.ndarray] = {}
+    group = np.zeros(structure.sizes)
+    group[tuple(0 if k in levels else slice(None) for k in range(group.ndim))] = 1
+    cells = np.count_nonzero(group)
+    for block, weight in loading_weights(column, structure).items():
+        described = structure.described[block]
+        total = described.variance(group)
+        own = described.deviation**2
+        variance = a * a * own - 2 * a * b * total / cells + b * b * total
+        found[block] = np.abs(weight) * np.sqrt(np.maximum(variance, 0))
+    return found
+
+
+def check_apart(certificate: Certificate, what: str, instead: str) -> None:
+    """Refuse what takes the errors of cells for independent."""
+    if certificate.mechanism.structure is not None:
+        raise QueryError(
+            f"{what} takes the errors of cells for independent, and those of this release were "
+            f"measured together. {instead}"
+        )

@@ -1,0 +1,336 @@
+"""Quotients of released cells: of two columns, and of each row in a total."""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.fieller import Noise, Parts, Quotients, estimated
+from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
+from dpframe.arguments import is_one_of, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.computed import noted
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS, check_before
+from dpframe.certificates.verify import Certificate, verify
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.sums import norm
+from dpframe.queries.timescale import in_seconds
+
+__all__ = ["column_of_shares", "levels_of", "percent", "ratio"]
+
+
+@with_keywords
+def ratio(
+    released: pd.DataFrame, numerator: Hashable, denominator: Hashable, level: float = 0.95
+) -> pd.DataFrame:
+    """Return the quotient of two released columns in every row, with error and interval.
+
+    The interval holds every r for which `|X - r Y|` is at most the half-width for the noise of
+    `x - r y`, with the covariance of the two columns: of two Laplace noises by the exact law of
+    their sum. It is kept within what is public of the quotient: a count of some rows is at most the
+    count of all, a sum at most so many times the upper bound. It covers at least as often as it
+    says in groups of any size, and is never missing: where Y may be 0, it says so by its width,
+    which may be infinite.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    numerator, denominator
+        Labels of two of its columns, counts or sums.
+    level
+        Confidence level of the intervals, in (0, 1), each by itself.
+
+    Returns
+    -------
+    DataFrame
+        The released rows, with `estimate`, `std_error` (of first order, and at most the width of
+        what is possible), `low` and `high`. A denominator below 1, or below its standard error for
+        sums, is taken for that in estimates. Columns of times count in seconds.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If the labels are not those of two counts or sums, or the level is not in (0, 1).
+
+    References
+    ----------
+    E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society
+    B 16(2), 1954.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> flights = pd.DataFrame({"delay": [5, 40, 0, 90]})
+    >>> query = dpf.aggregate(late=dpf.count(where="delay > 15"), flights=dpf.count())
+    >>> released = dpf.release(flights, query, epsilon=1e6)
+    >>> ratio(released, "late", "flights").round(3)
+       estimate  std_error  low  high
+    0       0.5        0.0  0.5   0.5
+    """
+    level = check_level(level)
+    certificate = check_before(verify(released), "ratio", allowed=CELLS_AS_RELEASED)
+    above, below = (
+        _place(released, certificate, label, called)
+        for label, called in ((numerator, "numerator"), (denominator, "denominator"))
+    )
+    if above == below:
+        raise QueryError(
+            f"numerator and denominator must be two columns, got {shown(numerator)} for both."
+        )
+    x, y = certificate.columns[above], certificate.columns[below]
+    loadings = x.deviations, y.deviations
+
+    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
+        blocks = dict.fromkeys([*loadings[0], *loadings[1]])
+        return {
+            block: np.abs(a * loadings[0].get(block, 0.0) - b * loadings[1].get(block, 0.0))
+            for block in blocks
+        }, None
+
+    span = _span(x, y)
+    own = [norm(one.deviations.values()) for one in (x, y)]
+    quotient = Quotients(
+        _numbers(released, certificate, above),
+        _numbers(released, certificate, below),
+        least=1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0,
+        span=span,
+        unit=_unit(span, *own),
+        noise=noise,
+    )
+    return noted(estimated(released, certificate, quotient, level), certificate, "ratio")
+
+
+@with_keywords
+def percent(
+    released: pd.DataFrame,
+    column: Hashable | None = None,
+    level: float = 0.95,
+    *,
+    by: Hashable | Sequence[Hashable] | None = None,
+) -> pd.DataFrame:
+    """Return every row's percentage of the total of a released column, with error and interval.
+
+    The total is the sum over the rows of the table, or of a group of them, whose noise goes into
+    both: the combination `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio`
+    does.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    column
+        The column, a count or a sum; `None`: the only one there is.
+    level
+        Confidence level of the intervals, in (0, 1), each by itself.
+    by
+        A level of the index, or a list of them: percentages are of the total of the rows with the
+        same keys there. `None`: of all rows.
+
+    Returns
+    -------
+    DataFrame
+        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. A total below
+        1, or below its standard error for sums, is taken for that in estimates.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
+        names no levels, or all of them.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"day": [0, 0, 0, 0, 1], "zone": ["A", "B", "A", "A", "B"]})
+    >>> query = dpf.count(by=["day", "zone"], keys={"day": [0, 1], "zone": ["A", "B"]})
+    >>> released = dpf.release(trips, query, epsilon=1e6)
+    >>> percent(released)["estimate"].to_list(), percent(released, by="day")["estimate"].to_list()
+    ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
+    """
+    level = check_level(level)
+    certificate, place = column_of_shares(released, column, "percent")
+    levels = levels_of(released.index, by)
+    together = _rows_together(released.index, levels)
+    described = certificate.columns[place]
+    values = _numbers(released, certificate, place)
+    noise = _noise_of_shares(certificate, described, together, levels)
+    errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
+    of_sums = np.where(errors > 0, errors, 1.0)
+    quotient = Quotients(
+        values,
+        _in_all(values, together),
+        least=1.0 if described.kind == "count" else of_sums,
+        span=(0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf),
+        unit=1.0,
+        noise=noise,
+    )
+    return noted(100 * estimated(released, certificate, quotient, level), certificate, "percent")
+
+
+def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
+    """Return the positions of the levels whose keys make groups of rows; none for all rows.
+
+    Parameters
+    ----------
+    index
+        The index of a release.
+    by
+        As for `percent`.
+
+    Raises
+    ------
+    QueryError
+        If there is no such level, or all are named.
+    """
+    if by is None:
+        return []
+    names = list(index.names)
+    given = list(by) if isinstance(by, list) else [by]
+    places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
+    if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
+        raise QueryError(
+            f"by must name some of the levels of the index, {names!r}, each once and not all of "
+            f"them, got {', '.join(map(shown, given)) or 'none'}; several as a list."
+        )
+    return sorted(places)
+
+
+def column_of_shares(
+    released: pd.DataFrame, column: Hashable | None, what: str
+) -> tuple[Certificate, int]:
+    """Check that a release has shares of the total of a column, and find it; see `percent`.
+
+    Parameters
+    ----------
+    released, column
+        As for `percent`.
+    what
+        What is to be done with them.
+    """
+    allowed = CELLS_AS_RELEASED - FEWER_ROWS
+    certificate = check_before(verify(released), what, allowed=allowed, instead=_WITHIN)
+    structure = certificate.mechanism.structure
+    if structure is not None and structure.kind == "tree":
+        check_apart(certificate, what, "For parts of a distribution, use .dp.between(...).")
+    return certificate, _place(
+        released, certificate, _only(released, certificate, column), "column"
+    )
+
+
+_WITHIN = " For percentages within a level, say year, use by='year' there."
+
+
+def _rows_together(index: pd.Index, levels: list[int]) -> np.ndarray:
+    """Return for every row the number of its group: rows with the same keys."""
+    groups = np.zeros(len(index), np.intp)
+    for level in levels:
+        keys, known = index.get_level_values(level).factorize()
+        _, groups = np.unique(groups * len(known) + keys, return_inverse=True)
+    return groups
+
+
+def _in_all(parts: float | np.ndarray, together: np.ndarray) -> np.ndarray:
+    """Return for every row the sum over its group."""
+    sums: np.ndarray = np.bincount(together, np.broadcast_to(parts, together.shape))[together]
+    return sums
+
+
+def _noise_of_shares(
+    certificate: Certificate, column: ColumnPart, together: np.ndarray, levels: Sequence[int]
+) -> Noise:
+    """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
+    structure = certificate.mechanism.structure
+    if structure is not None:
+        return lambda a, b: (errors_of_shares(column, structure, a, b, levels), None)
+    common = set(certificate.common_blocks)
+    cells = {
+        block: np.broadcast_to(np.abs(loading), together.shape)
+        for block, loading in column.deviations.items()
+        if block not in common
+    }
+    shared = {block: part for block, part in column.deviations.items() if block in common}
+
+    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, Parts]:
+        parts: Parts = {}
+        largest: Parts = {}
+        for block, own in cells.items():
+            squares = np.square(own)
+            others = np.sqrt(np.maximum(_in_all(squares, together) - squares, 0))
+            parts[block] = np.hypot((a - b) * own, b * others)
+            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
+        for block, loading in shared.items():
+            total = _in_all(loading, together)
+            parts[block] = largest[block] = np.abs(a * loading - b * total)
+        return parts, largest
+
+    return noise
+
+
+def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:
+    """Return for every row the largest part of its group."""
+    most = np.zeros(together.max(initial=-1) + 1)
+    np.maximum.at(most, together, parts)
+    of_rows: np.ndarray = most[together]
+    return of_rows
+
+
+def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | None) -> Hashable:
+    """Return the column asked for, or the only one."""
+    if column is not None:
+        return column
+    if len(certificate.columns) > 1:
+        labels = list(released.columns[: len(certificate.columns)])
+        raise QueryError(
+            f"column must be one of the columns released, {labels!r}, got column=None."
+        )
+    only: Hashable = released.columns[0]
+    return only
+
+
+def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, called: str) -> int:
+    """Find a released count or sum by its label."""
+    certificate.mechanism.check_noise()
+    labels = list(released.columns[: len(certificate.columns)])
+    places = [place for place, known in enumerate(labels) if is_one_of(label, [known])]
+    if len(places) != 1:
+        raise QueryError(
+            f"{called} must be the label of one of the columns released, {labels!r}, got "
+            f"{called}={shown(label)}."
+        )
+    if certificate.columns[places[0]].kind not in ("count", "sum"):
+        raise QueryError(
+            f"{called} must be a count or a sum, got {called}={shown(label)}, which is a quotient "
+            "already. Its own interval is in .dp.interval(); for another one, release its sum and "
+            "count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
+        )
+    return places[0]
+
+
+def _numbers(released: pd.DataFrame, certificate: Certificate, place: int) -> np.ndarray:
+    return in_seconds(released.iloc[:, place], certificate.columns[place].origin)
+
+
+def _span(x: ColumnPart, y: ColumnPart) -> tuple[float, float]:
+    """Return where a quotient lies, from public facts: what a row adds to both columns."""
+    low, high = (end / 1e6 if x.times is not None else end for end in x.span)
+    if y.kind == "count" and y.where in (None, x.where):  # x is about rows that y counts
+        return min(low, 0.0), max(high, 0.0)
+    if y.span[0] < 0:
+        return -np.inf, np.inf
+    return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+
+
+def _unit(span: tuple[float, float], above: np.ndarray, below: np.ndarray) -> float:
+    """Say how large a quotient may be, or that of the errors where it has no end."""
+    largest = max(map(abs, span))
+    if 0 < largest < np.inf:
+        return largest
+    errors = float(np.max(above)), float(np.max(below))
+    return errors[0] / errors[1] if all(errors) else 1.0

@@ -1,0 +1,175 @@
+"""Quantiles of a released distribution: the table, and what is said about it."""
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.distribution import (
+    ENDS_OF_ROUNDING,
+    below_edges,
+    crossings,
+    deviations,
+    limits,
+)
+from dpframe.certificates.certificate import UNSEALED, Certificate, Certified
+from dpframe.certificates.companion_columns import ENDS
+from dpframe.certificates.noise_parts import ColumnPart, TimesPart
+from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.errors import QueryError
+from dpframe.queries.quantiles import LEVEL
+from dpframe.queries.timescale import Moment, microseconds
+from dpframe.strategies.structure import Structure
+
+__all__ = ["Distribution", "distribution_of", "with_quantiles"]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Released numbers of rows per bin, by group.
+
+    Parameters
+    ----------
+    groups
+        The index of the groups; `None`: there is one, of all rows.
+    bins
+        The bins, adjacent and increasing.
+    rows
+        The numbers: one row per group, one column per bin.
+    known
+        The covariance of those of a group.
+    """
+
+    groups: pd.Index | None
+    bins: pd.IntervalIndex
+    rows: np.ndarray
+    known: Structure
+
+    @property
+    def edges(self) -> pd.Index:
+        """The edges of the bins."""
+        return self.bins.left.append(self.bins.right[-1:])
+
+    @property
+    def whole(self) -> bool:
+        """Whether each bin holds a single whole number: edges are whole for such alone."""
+        edges = self.edges
+        return edges.dtype.kind == "i" and bool((edges[1:] - edges[:-1] == 1).all())
+
+    @property
+    def upward(self) -> bool:
+        """Whether bins hold their right edge."""
+        return bool(self.bins.closed == "right")
+
+
+def distribution_of(frame: pd.DataFrame, certificate: Certificate, what: str) -> Distribution:
+    """Take a release of ranges apart.
+
+    Raises
+    ------
+    QueryError
+        If it is none.
+    """
+    structure = certificate.mechanism.structure
+    if structure is None or structure.kind != "tree":
+        raise QueryError(
+            f"{what} takes numbers of rows in ranges, and this release has none: release "
+            'dpf.ranges(column, by=...), as in .dp.ranges("fare", by="zone", epsilon=...).'
+        )
+    index = frame.index
+    number = certificate.query.by[-1].groups
+    bins = pd.IntervalIndex(index[:number].get_level_values(-1))
+    groups = None if index.nlevels == 1 else index[::number].droplevel(-1)
+    rows = frame.iloc[:, 0].to_numpy(np.float64).reshape(-1, number)
+    return Distribution(groups, bins, rows, structure.described["0"])
+
+
+def with_quantiles(
+    frame: pd.DataFrame, certificate: Certified, step: QuantilesStep
+) -> tuple[pd.DataFrame, Certified]:
+    """Return the table of quantiles with the ends of their intervals, and its certificate."""
+    release = cast(Certificate, certificate)
+    found = distribution_of(frame, release, step.step)
+    label = frame.index.names[-1]
+    values = _values(found, step, release)
+    table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, step))
+    names = [label, *(f"{label}{end}" for end in ENDS)]
+    table.columns = pd.Index(names, tupleize_cols=False)
+    columns = (_described(found, str(label)),)
+    return table, replace(release, columns=columns, digest=UNSEALED)  # before the step is listed
+
+
+def _values(found: Distribution, step: QuantilesStep, certificate: Certificate) -> list[Any]:
+    """Return values, lower and upper ends, group by group and quantile by quantile."""
+    law = certificate.mechanism.distribution
+    below, quantiles = below_edges(found.rows), step.quantiles
+    level = step.level
+    if step.simultaneous:
+        level = law.level_of_each(level, len(below) * len(quantiles))
+    errors = deviations(found.known, len(found.bins), quantiles)
+    widths = law.quantile(level) * errors + ENDS_OF_ROUNDING
+    low, high = (ends.ravel() for ends in limits(below, quantiles, widths))
+    edges = found.edges
+    along = _numbers(edges)
+    middle = crossings(below, quantiles, along).ravel()
+    middle = np.clip(middle, along[low], along[high])
+    if not found.whole:
+        return [_like(edges, middle), edges[low], edges[high]]
+    first = edges.to_numpy()
+    if found.upward:  # a bin holds its right edge, the last one that may hold the quantile `high`
+        return [_rounded_up(middle, first), first[low + 1], first[high]]
+    return [_rounded_down(middle, first), first[low], first[high - 1]]
+
+
+def _rounded_up(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.maximum(np.ceil(middle).astype(np.int64), edges[1])
+    return found
+
+
+def _rounded_down(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.minimum(np.floor(middle).astype(np.int64), edges[-2])
+    return found
+
+
+def _numbers(edges: pd.Index) -> np.ndarray:
+    """Return edges as numbers: times in microseconds from the first one."""
+    if edges.dtype.kind not in "mM":
+        return np.asarray(edges, np.float64)
+    counted = np.array([microseconds(edge) for edge in edges])
+    return np.asarray(counted - counted[0], np.float64)
+
+
+def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
+    """Return numbers as what edges are."""
+    if edges.dtype.kind not in "mM":
+        return numbers
+    return edges[0] + pd.to_timedelta(np.rint(numbers).astype(np.int64), unit="us").as_unit("us")
+
+
+def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
+    """Return the index: the quantiles in every group."""
+    quantiles = np.array(step.quantiles)
+    if groups is None:
+        return pd.Index(quantiles, name=LEVEL)
+    levels = [groups.get_level_values(at).repeat(len(quantiles)) for at in range(groups.nlevels)]
+    every = np.tile(quantiles, len(groups))
+    return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
+
+
+def _described(found: Distribution, label: str) -> ColumnPart:
+    """Say what the column of quantiles is."""
+    first, last = found.edges[[0, -1]].tolist()
+    if isinstance(first, pd.Timestamp | pd.Timedelta):
+        ends = str(first), str(last)
+        return ColumnPart.of_quantiles(label, label, ends, _times(first, last))
+    return ColumnPart.of_quantiles(label, label, (first, last))
+
+
+def _times(first: Moment, last: Moment) -> TimesPart:
+    """Say what the times of a column are."""
+    bounds = microseconds(first), microseconds(last)
+    if isinstance(first, pd.Timedelta):
+        return TimesPart("in seconds", 0, bounds, None)
+    zone = None if first.tzinfo is None else str(first.tzinfo)
+    return TimesPart("from the lower bound, in seconds", bounds[0], bounds, zone)

@@ -1,0 +1,1 @@
+"""What was promised, as typed records."""

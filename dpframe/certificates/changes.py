@@ -1,0 +1,270 @@
+"""What a frame held when its certificate was made, in short, to say later what was changed."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificates.digest import Piece, pieces_of
+from dpframe.certificates.json_records import Limits, Part
+
+__all__ = ["NOTHING", "Change", "ContentPart", "SeriesPart", "changes", "content_of"]
+
+Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
+
+_RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
+_EDIT = ".dp.round and .dp.suppress"
+_ADD = ".dp.with_intervals and .dp.with_percent"
+_COMPUTED = ("_low", "_high", "estimate", "percent")
+_MOVED = "Labels stay with what they name: .dp.rename would put a wrong one there."
+_LEVELS = "Levels stay in the order of by=: put them in another one in a copy for show."
+_KEYS = (
+    "Keys stay as they were released: relabel the column before it is declared, or the table in a "
+    "copy for show."
+)
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_MOST, _ALIKE = 5, 3
+_NAMES = {"objects": "object", "booleans": "bool"}
+
+
+@dataclass(frozen=True)
+class SeriesPart(Part):
+    """A level of the index, or a column.
+
+    Parameters
+    ----------
+    label
+        Its name or label.
+    kind
+        What its values are.
+    values
+        The beginning of a SHA-256 over the values.
+    unordered
+        A checksum over the values that does not depend on their order.
+    """
+
+    label: str
+    kind: str
+    values: Short
+    unordered: Short
+
+
+@dataclass(frozen=True)
+class ContentPart(Part):
+    """What the frame holds, so that one can say what was changed.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    levels
+        The levels of the index, in order.
+    columns
+        The columns, in order, with those that were computed afterwards.
+    """
+
+    rows: Annotated[int, Limits(ge=0)]
+    levels: tuple[SeriesPart, ...]
+    columns: tuple[SeriesPart, ...]
+
+
+NOTHING = ContentPart(0, (), ())
+"""In place of the content, until there is one."""
+
+
+def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> ContentPart:
+    """Describe what a frame holds, from its pieces if they are there already."""
+    held = pieces_of(frame) if pieces is None else pieces
+    parts = tuple(
+        SeriesPart(str(label), *piece.fingerprint)
+        for label, piece in zip(_labels(frame), held, strict=True)
+    )
+    depth = frame.index.nlevels
+    return ContentPart(len(frame), parts[:depth], parts[depth:])
+
+
+def _labels(frame: pd.DataFrame) -> list[Any]:
+    return [*frame.index.names, *frame.columns]
+
+
+class Change(NamedTuple):
+    """What was changed, as a part of a sentence, and the call that does so; empty for none.
+
+    Where no call can do so, a sentence may say what else to do.
+    """
+
+    what: str
+    call: str = ""
+    instead: str = ""
+
+
+def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
+    """Say what was changed in a frame, in its labels, rows and kinds, and show no values.
+
+    Parameters
+    ----------
+    frame
+        The frame as it is now.
+    kept
+        What it held when its certificate was made.
+
+    Returns
+    -------
+    list of Change
+        None if nothing that is kept was changed.
+
+    Examples
+    --------
+    >>> counts = pd.DataFrame({"n": [1, 2]}, index=pd.Index(["A", "B"], name="zone"))
+    >>> [change.what for change in changes(counts[::-1].assign(rate=0.5), content_of(counts))]
+    ["column 'rate' was added", 'the rows are in another order']
+    """
+    found = content_of(frame)
+    relabeled = [*_relabeled("level", found, kept), *_relabeled("column", found, kept)]
+    if relabeled:  # values are elsewhere by their labels alone
+        return relabeled
+    renamed = _renamed(found, kept)
+    return _shortened(
+        [
+            *_of_levels(found, kept),
+            *_of_labels(found, kept, renamed),
+            *(_of_rows(found, kept) or _of_values(found, kept, renamed)),
+        ]
+    )
+
+
+def _shortened(changes: list[Change]) -> list[Change]:
+    """Say of what many labels have in common only so often."""
+    alike: dict[str, list[Change]] = {}
+    for change in changes:
+        alike.setdefault(_QUOTED.sub("", change.what), []).append(change)
+    return [
+        change
+        for of_kind in alike.values()
+        for change in (of_kind if len(of_kind) <= _ALIKE else [*of_kind[:_ALIKE], _more(of_kind)])
+    ]
+
+
+def _more(changes: list[Change]) -> Change:
+    return changes[-1]._replace(what=f"and {len(changes) - _ALIKE} more")
+
+
+def _relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
+    """Say whether labels changed places, and nothing under them did."""
+    here, there = ((one.levels if what == "level" else one.columns) for one in (found, kept))
+    labels, before = ([part.label for part in parts] for parts in (here, there))
+    same = [part.unordered for part in here] == [part.unordered for part in there]
+    apart = len({part.unordered for part in there}) == len(there)
+    if same and apart and labels != before and sorted(labels) == sorted(before):
+        moved = [new for new, old in zip(labels, before, strict=True) if new != old]
+        yield Change(f"{_listed(what, moved)} have each other's labels", instead=_MOVED)
+
+
+def _renamed(found: ContentPart, kept: ContentPart) -> dict[str, str]:
+    """Pair columns that went with columns that came, where they hold the same values."""
+    here, there = ({part.label: part for part in one.columns} for one in (found, kept))
+    came = {part.unordered: label for label, part in here.items() if label not in there}
+    return {
+        label: came[part.unordered]
+        for label, part in there.items()
+        if label not in here and part.unordered in came
+    }
+
+
+def _of_levels(found: ContentPart, kept: ContentPart) -> Iterator[Change]:
+    """Say what became of the names of the index."""
+    names, before = ([part.label for part in one.levels] for one in (found, kept))
+    reset = [name for name in before if name in {part.label for part in found.columns}]
+    if names == before:
+        return
+    if reset:
+        became = "a column" if len(reset) == 1 else "columns"
+        yield Change(f"{_listed('level', reset)} of the index became {became}")
+    elif len(names) != len(before):
+        yield Change(f"the index has {len(names)} levels in place of {len(before)}", ".dp.unstack")
+    elif sorted(names) == sorted(before):
+        yield Change("the levels of the index are in another order", instead=_LEVELS)
+    else:
+        yield Change(
+            f"the levels of the index are called {names!r} in place of {before!r}", _RENAME
+        )
+
+
+def _of_labels(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -> Iterator[Change]:
+    """Say which columns came, went, or have another label or place."""
+    levels = {part.label for part in kept.levels}
+    before = [part.label for part in kept.columns]
+    labels = [part.label for part in found.columns if part.label not in levels]
+    came = [name for name in labels if name not in {*before, *renamed.values()}]
+    went = [name for name in before if name not in {*labels, *renamed}]
+    if went:
+        yield Change(f"{_listed('column', went)} {_was(went)} dropped", _SELECT)
+    for old, new in renamed.items():
+        yield Change(f"column {old!r} is called {new!r}", _RENAME)
+    if came:
+        call = _ADD if any(name.endswith(_COMPUTED) for name in came) else ""
+        yield Change(f"{_listed('column', came)} {_was(came)} added", call)
+    if not went and not came and len(labels) != len(before):
+        yield Change(f"there are {len(labels)} columns in place of {len(before)}")
+    stayed = [name for name in labels if name in before]
+    if stayed != [name for name in before if name in stayed]:
+        yield Change("the columns are in another order", _SELECT)
+
+
+def _of_rows(found: ContentPart, kept: ContentPart) -> list[Change]:
+    """Say whether there are other rows; how many they are may be private."""
+    if found.rows == kept.rows:
+        return []
+    if found.rows < kept.rows:
+        return [Change("rows are missing", ".dp.select, .dp.head and .dp.tail")]
+    return [Change("rows were added", "dpf.concat")]
+
+
+def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -> Iterator[Change]:
+    """Say whether rows changed places, and which keys, kinds and values are others."""
+    here = {part.label: part for part in (*found.levels, *found.columns)}
+    pairs = [
+        (part, here[renamed.get(part.label, part.label)], part in kept.levels)
+        for part in (*kept.levels, *kept.columns)
+        if renamed.get(part.label, part.label) in here
+    ]
+    other = [(old, new, key) for old, new, key in pairs if old.values != new.values]
+    moved = all(old.unordered == new.unordered for old, new, _ in other)
+    keyed = any(key for *_, key in other)
+    if moved and other and (keyed or len(other) == len(kept.columns) == len(pairs)):
+        yield Change("the rows are in another order", ".dp.sort_values")
+        return
+    for old, new, key in other:
+        what = "the keys of level" if key else "the values of column"
+        if old.kind != new.kind:
+            of = "level" if key else "column"
+            yield Change(
+                f"the dtype of {of} {new.label!r} is {_named(new)} in place of {_named(old)}"
+            )
+        elif old.unordered == new.unordered:
+            yield Change(f"{what} {new.label!r} changed places")
+        else:
+            call, instead = ("", _KEYS) if key else (_EDIT, "")
+            yield Change(f"{what} {new.label!r} were changed", call, instead)
+
+
+def _named(part: SeriesPart) -> str:
+    """Name the dtype of values."""
+    try:
+        return np.dtype(part.kind).name
+    except TypeError:
+        return _NAMES.get(part.kind, part.kind)
+
+
+def _listed(what: str, labels: list[str]) -> str:
+    """Name one thing, or the first few of several."""
+    shown = ", ".join(map(repr, labels[:_MOST]))
+    more = f" and {len(labels) - _MOST} more" if len(labels) > _MOST else ""
+    return f"{what if len(labels) == 1 else what + 's'} {shown}{more}"
+
+
+def _was(labels: list[str]) -> str:
+    return "was" if len(labels) == 1 else "were"

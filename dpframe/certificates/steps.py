@@ -1,0 +1,380 @@
+"""The parts of a certificate about what was done with the release afterwards, in order.
+
+As in `record`, docstrings are the descriptions of the JSON Schema. A step says all that it takes to
+do it again: post-processing of a release sees nothing but the release.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from dpframe.certificates.added_steps import IntervalsStep, PercentStep
+from dpframe.certificates.json_records import (
+    Digest,
+    Limits,
+    NotNegative,
+    OneOf,
+    Part,
+    Text,
+    require,
+)
+from dpframe.certificates.noise_parts import Decimals
+from dpframe.certificates.packed import Packed, places_of
+from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.denoise.methods import METHODS
+
+__all__ = [
+    "ConcatStep",
+    "DenoiseStep",
+    "GraphPart",
+    "HeadStep",
+    "RenameStep",
+    "RoundStep",
+    "SelectStep",
+    "Setting",
+    "SortStep",
+    "StepPart",
+    "Suggested",
+    "SuggestionPart",
+    "SuppressStep",
+    "UnstackStep",
+    "UnstackedPart",
+]
+
+Setting: TypeAlias = str | bool | int | float | None
+Suggested: TypeAlias = int | tuple[float, float]
+"""What is suggested for a keyword: a cap, or bounds."""
+
+
+@dataclass(frozen=True)
+class GraphPart(Part):
+    """Which rows were taken for neighbors.
+
+    Parameters
+    ----------
+    edges
+        Number of pairs of neighbors.
+    digest
+        SHA-256 over the positions of the rows that are neighbors, pairs of little-endian int64 in
+        increasing order.
+    """
+
+    edges: Annotated[int, Limits(ge=0)]
+    digest: Digest
+
+
+@dataclass(frozen=True)
+class DenoiseStep(Part):
+    """A column that was denoised: computed after the release, beside the released one.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was. Post-processing of a release costs no privacy, SP 800-226 reminds,
+        as long as it sees nothing but the release.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to, beside the released one.
+    method
+        The method used: its name, "average" of several, "none" where the values were left alone;
+        several names where rows were denoised apart.
+    members
+        The methods that were used, or averaged.
+    asked
+        The method asked for.
+    options
+        Options of the method; "given" stands for a table or a graph.
+    across
+        What was denoised together: the rows of a column, or the columns of a row.
+    graph
+        Which rows were taken for neighbors; null where the method was given no graph.
+    noise_variance
+        Variance of the noise that was to be removed; null if it has no finite one.
+    chosen
+        What the method chose from the released values, such as a threshold.
+    tried
+        Utility: by method, the part of the squared error that was expected to go; null where that
+        is not estimated. A choice made by looking at the release is post-processing, too.
+    of
+        Digest of the release before the step.
+    """
+
+    step: Literal["denoise"]
+    column: str
+    into: str
+    method: Text
+    members: Annotated[tuple[Text, ...], Limits(min_length=1)]
+    asked: Annotated[str, OneOf(["auto", *METHODS])]
+    options: Mapping[str, Setting]
+    across: Literal["rows", "columns"]
+    graph: GraphPart | None
+    noise_variance: NotNegative | None
+    chosen: Mapping[str, float | None]
+    tried: Mapping[str, float | None]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class SuggestionPart(Part):
+    """One column that predicts errors of a later release, by candidates for its caps or bounds.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was. It saw nothing but the release, so that it cost no privacy.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
+        a unit under it; error: both together.
+    query
+        The query whose errors are predicted.
+    planned
+        How much that query is to spend.
+    best
+        The candidate with the smallest error, by the keyword that it is for.
+    of
+        Digest of the release before the step.
+    """
+
+    step: Literal["suggest"]
+    column: str
+    into: str
+    query: Text
+    planned: Annotated[Mapping[str, float], Limits(min_length=1)]
+    best: Annotated[Mapping[str, Suggested], Limits(min_length=1)]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class SortStep(Part):
+    """Rows were sorted; those that are alike stay in order, and missing values come last.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    by
+        The columns and levels of the index that they were sorted by.
+    ascending
+        For each of them, whether small values come first.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["sort_values"]
+    by: Annotated[tuple[str, ...], Limits(min_length=1)]
+    ascending: tuple[bool, ...]
+    of: Digest
+
+    def __post_init__(self) -> None:
+        require(len(self.by) == len(self.ascending), "each column has a direction")
+
+
+@dataclass(frozen=True)
+class HeadStep(Part):
+    """The first or last rows were kept.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    rows
+        How many were kept, or all where there were fewer.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["head", "tail"]
+    rows: Annotated[int, Limits(ge=0)]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class SelectStep(Part):
+    """Some rows and columns were kept.
+
+    Which ones may depend on released values: intervals then hold less often than they say for what
+    was kept, but for those that hold all at once.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    where
+        A condition on released values and keys, which the rows kept satisfy; null: none.
+    rows
+        Positions of the rows whose keys were asked for, among those before; null: all.
+    columns
+        The columns kept, in order; null: all.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["select"]
+    where: str | None
+    rows: Packed | None
+    columns: tuple[str, ...] | None
+    of: Digest
+
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            places_of(self.rows)
+
+
+@dataclass(frozen=True)
+class RoundStep(Part):
+    """Values were rounded, halves to even.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    decimals
+        Number of decimals by column.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["round"]
+    decimals: Mapping[str, Decimals]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class SuppressStep(Part):
+    """Cells were made missing that say too little. It protects nobody: the noise does.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    below
+        Cells with smaller values were suppressed; null: no such limit.
+    relative_error
+        Cells with a larger standard error, as a part of their value, were suppressed; null: no such
+        limit.
+    by
+        The column whose values and errors decide for all cells of a row; null: each cell for
+        itself.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["suppress"]
+    below: float | None
+    relative_error: NotNegative | None
+    by: str | None
+    of: Digest
+
+    def __post_init__(self) -> None:
+        limited = self.below is not None or self.relative_error is not None
+        require(limited, "one of below and relative_error is a number")
+
+
+@dataclass(frozen=True)
+class RenameStep(Part):
+    """Columns or levels of the index got other names.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    columns
+        New labels by old ones; denoised columns follow those that they were computed from.
+    levels
+        New names of levels by old ones.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["rename"]
+    columns: Mapping[str, str]
+    levels: Mapping[str, str]
+    of: Digest
+
+
+@dataclass(frozen=True)
+class UnstackStep(Part):
+    """The keys of a level became columns.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    level
+        The level.
+    column
+        The column whose cells are shown.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["unstack"]
+    level: str
+    column: str
+    of: Digest
+
+
+@dataclass(frozen=True)
+class ConcatStep(Part):
+    """Several releases were put into one table.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    name
+        Name of the level that tells them apart; null: their own keys do.
+    keys
+        The keys of the releases in it, in order; null without such a level.
+    of
+        Digests of the tables, in order.
+    """
+
+    step: Literal["concat"]
+    name: str | None
+    keys: tuple[str, ...] | None
+    of: tuple[Digest, ...]
+
+
+@dataclass(frozen=True)
+class UnstackedPart(Part):
+    """Where the cells of a column are that stand side by side.
+
+    Parameters
+    ----------
+    level
+        The level whose keys the columns are.
+    column
+        The column whose cells are shown.
+    places
+        For each cell, in the order of what is said about the column: its position in the table,
+        counted row by row; null: all cells are there, row by row.
+    """
+
+    level: str
+    column: str
+    places: Packed | None
+
+    def __post_init__(self) -> None:
+        if self.places is not None:
+            places_of(self.places)
+
+
+StepPart: TypeAlias = (
+    DenoiseStep
+    | SuggestionPart
+    | SortStep
+    | HeadStep
+    | SelectStep
+    | RoundStep
+    | SuppressStep
+    | RenameStep
+    | UnstackStep
+    | ConcatStep
+    | IntervalsStep
+    | PercentStep
+    | QuantilesStep
+)

@@ -1,0 +1,161 @@
+"""Tables with the keys of a level as columns: where their cells are in the long table, and back."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import take
+
+from dpframe.certificates.certificate import Certified
+from dpframe.certificates.packed import places_of
+from dpframe.certificates.steps import UnstackedPart
+from dpframe.certificates.verify import attach, verify
+from dpframe.errors import QueryError, UnreadableCertificateError
+
+__all__ = ["in_rows", "is_wide", "labels_of", "places_in", "spread", "stacked", "widened"]
+
+
+def is_wide(certificate: Certified) -> bool:
+    """Whether the cells of one column stand side by side."""
+    return certificate.unstacked is not None
+
+
+def labels_of(keys: pd.Index) -> pd.Index:
+    """Return keys as labels of columns that files keep: texts and numbers, and texts of others.
+
+    Raises
+    ------
+    QueryError
+        If two of them read alike.
+    """
+    plain = all(type(key) in (str, int, float) for key in keys.tolist())
+    labels = keys.tolist() if plain else [str(key) for key in keys]
+    if len({str(label) for label in labels}) < len(labels):
+        raise QueryError(
+            f"the keys of {keys.name!r} cannot be labels of columns: two of them read alike."
+        )
+    return pd.Index(labels, name=keys.name, tupleize_cols=False)
+
+
+def widened(frame: pd.DataFrame, level: int, place: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return a table with the keys of a level as columns, in order of appearance.
+
+    Parameters
+    ----------
+    frame
+        The long table.
+    level
+        Position of the level.
+    place
+        Position of the column whose values are shown.
+
+    Returns
+    -------
+    wide : DataFrame
+        The table; a combination of keys that is not there is missing.
+    order : numpy.ndarray
+        Positions of the rows of the long table, in the order of the cells of the wide one, with -1
+        for those that are missing.
+    """
+    rows, outer = frame.index.droplevel(level).factorize(use_na_sentinel=False)
+    columns, inner = frame.index.get_level_values(level).factorize(use_na_sentinel=False)
+    outer = outer.set_names([name for at, name in enumerate(frame.index.names) if at != level])
+    order = np.full((len(outer), len(inner)), -1, np.intp)
+    order[rows, columns] = np.arange(len(frame))
+    labels = labels_of(inner.rename(frame.index.names[level]))
+    return _table(frame.iloc[:, place], order, outer, labels), order.ravel()
+
+
+def _table(values: pd.Series, order: np.ndarray, index: pd.Index, labels: pd.Index) -> pd.DataFrame:
+    """Lay out values in rows and columns."""
+    if values.dtype.kind == "i" and (order < 0).any():
+        values = values.astype("Int64")
+    array = values.array if isinstance(values.dtype, pd.api.extensions.ExtensionDtype) else None
+    cells: Any = values.to_numpy() if array is None else array
+    parts = {at: take(cells, column, allow_fill=True) for at, column in enumerate(order.T)}
+    return pd.DataFrame(parts, index=index).set_axis(labels, axis=1)
+
+
+def places_in(frame: pd.DataFrame, part: UnstackedPart) -> np.ndarray:
+    """Return where the cells of the long table are in a wide one, row by row."""
+    if part.places is None:
+        return np.arange(frame.size)
+    places = places_of(part.places)
+    if places.max(initial=0) >= frame.size:
+        raise UnreadableCertificateError(
+            "this certificate cannot be read: it names cells that the table does not have. Go back "
+            "to what was released."
+        )
+    return places
+
+
+def stacked(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
+    """Return the long table of a wide one, or one that is long already, without certificate."""
+    frame = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    part = certificate.unstacked
+    if part is None:
+        return frame
+    rows, columns = np.divmod(places_in(frame, part), frame.shape[1])
+    joined = pd.concat([frame.iloc[:, at] for at in range(frame.shape[1])], ignore_index=True)
+    values = joined.iloc[columns * len(frame) + rows]
+    keys = frame.columns[columns]
+    outer = frame.index[rows]
+    levels = [outer.get_level_values(at) for at in range(outer.nlevels)]
+    index = pd.MultiIndex.from_arrays([*levels, keys], names=[*outer.names, part.level])
+    return pd.DataFrame({0: values.array}, index=index).set_axis(
+        pd.Index([part.column], tupleize_cols=False), axis=1
+    )
+
+
+def in_rows(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the long table of a wide one, certified as the wide one is.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    """
+    certificate = verify(released)
+    if certificate.unstacked is None:
+        return released
+    long = stacked(released, certificate)
+    attach(long, replace(certificate, unstacked=None))
+    return long
+
+
+def spread(
+    long: pd.DataFrame,
+    frame: pd.DataFrame,
+    certificate: Certified,
+    suffixes: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Lay out columns that belong to the cells of a wide table as it is; others stay as they are.
+
+    Parameters
+    ----------
+    long
+        One row per cell.
+    frame, certificate
+        The wide table.
+    suffixes
+        What is put after a label, for each column of the long table; by default nothing.
+    """
+    part = certificate.unstacked
+    if part is None:
+        return long
+    order = np.full(frame.size, -1, np.intp)
+    order[places_in(frame, part)] = np.arange(len(long))
+    order = order.reshape(frame.shape)
+    tables = [
+        _table(long.iloc[:, at], order, frame.index, frame.columns) for at in range(long.shape[1])
+    ]
+    if suffixes is None:
+        return tables[0]
+    columns: dict[Hashable, Any] = {
+        f"{label}{suffix}": table.iloc[:, at]
+        for at, label in enumerate(frame.columns)
+        for suffix, table in zip(suffixes, tables, strict=True)
+    }
+    return pd.DataFrame(columns, index=frame.index)

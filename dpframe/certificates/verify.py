@@ -1,0 +1,276 @@
+"""The privacy certificate of a released frame: plain JSON in `attrs`, with a digest of the values.
+
+A certificate in `attrs` is a claim, since pandas carries `attrs` through nearly every operation.
+The digest over index, columns, values and the claim itself is what binds the two.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, TypeVar, cast
+
+import pandas as pd
+
+from dpframe.arguments import a_type
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import (
+    FORMAT,
+    UNSEALED,
+    Certificate,
+    Certified,
+    Concatenation,
+    parts_of,
+)
+from dpframe.certificates.changes import Change, changes, content_of
+from dpframe.certificates.computed import about_computed
+from dpframe.certificates.digest import Piece, digest, pieces_of
+from dpframe.certificates.in_ledger import check_recorded
+from dpframe.certificates.json_records import read, schema_of_record
+from dpframe.declaration.kept import kept_declaration
+from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
+from dpframe.ledger.ledger import Ledger
+from dpframe.provenance import is_marked, is_private
+
+__all__ = [
+    "ATTRIBUTE",
+    "FORMAT",
+    "UNSEALED",
+    "Certificate",
+    "attach",
+    "certificate_of",
+    "certificate_schema",
+    "read_certificate",
+    "verify",
+]
+
+ATTRIBUTE = "dpframe"
+_MOST_FORMATS = 1000
+_CALLS = (
+    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .with_intervals "
+    "and .with_percent, and by dpf.concat"
+)
+_PRIVATE = (
+    "this frame carries no certificate: it is private, declared or made of a declared one. Release "
+    "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
+)
+_OWN = "What else is computed from it belongs in a frame of its own."
+
+C = TypeVar("C", bound=Certified)
+
+
+@with_keywords
+def certificate_schema(*, several: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the certificates of this version.
+
+    Each field says which question about a guarantee it answers; the questions are those of NIST SP
+    800-226 (Near, Darais, Lefkovitz and Howarth 2025). What holds between fields, such as that
+    means have bounds, is said in words; `verify` checks it.
+
+    Parameters
+    ----------
+    several
+        Whether that of a table of several releases is asked for, made by `dpframe.concat`.
+
+    Returns
+    -------
+    dict
+        A fresh copy, for any validator.
+
+    Examples
+    --------
+    >>> schema = certificate_schema()
+    >>> schema["properties"]["neighboring"]["enum"]
+    ['add_remove', 'replace']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:dpframe:{'concatenation' if several else 'certificate'}:{FORMAT}",
+        "title": "dpframe certificate",
+        **schema_of_record(Concatenation if several else Certificate),
+    }
+
+
+def attach(frame: pd.DataFrame, certificate: C) -> C:
+    """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
+    # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
+    sealed, record = _sealed(frame.copy(deep=False), certificate, frame.index)
+    frame.attrs[ATTRIBUTE] = record
+    return cast(C, sealed)
+
+
+def certificate_of(frame: pd.DataFrame) -> Certified:
+    """Return the certificate that a frame carries, without checking its digest.
+
+    Raises
+    ------
+    CertificateError
+        If it carries none.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        hint = " Read it with dpf.read_csv or pandas.read_parquet." if _is_path(frame) else ""
+        raise CertificateError(
+            f"a certificate is for a whole released DataFrame, got {a_type(frame)}.{hint}"
+        )
+    if is_private(frame.attrs):
+        raise CertificateError(
+            "this frame is a diagnosis, or was made of one: it holds exact numbers of a private "
+            "frame and is not for publication. Release the query, and work on what that returns."
+        )
+    if ATTRIBUTE not in frame.attrs:
+        raise CertificateError(
+            about_computed(frame.attrs)
+            or (_PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else None)
+            or "this frame carries no certificate: it was not released by dpframe, or its attrs "
+            "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
+            "them; joins lose them, where .dp.with_intervals and .dp.with_percent of a release "
+            "keep them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
+            "pandas.read_csv."
+        )
+    return read_certificate(frame.attrs[ATTRIBUTE])
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | PathLike)
+
+
+def read_certificate(found: object) -> Certified:
+    """Read a certificate from plain JSON, which anybody may have written.
+
+    Raises
+    ------
+    UnreadableCertificateError
+        If it is none, or has another format.
+    """
+    version = found.get("format") if isinstance(found, Mapping) else None
+    known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
+    if known and version != FORMAT:
+        raise UnreadableCertificateError(
+            f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
+            "the version of dpframe that made it."
+        )
+    if isinstance(found, Mapping) and "parts" in found:
+        return read(Concatenation, found, "this certificate")
+    return read(Certificate, found, "this certificate")
+
+
+@with_keywords
+def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
+    """Check that a frame is what was released or made from it here, and return its certificate.
+
+    The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate
+    itself; beside the certificate, `attrs` must be empty. The reference says in full what counts,
+    under "What the digest covers". It shows a mistake, such as a filter, a
+    rounding or a sum with raw data. It is not a signature, and does not show that somebody rewrote
+    the digest as well. Steps taken by this library after the release name the digest of the table
+    before. Where columns were denoised and nothing else was done, it is computed again from those
+    that were released; `dpframe.replay` does other steps again.
+
+    Parameters
+    ----------
+    frame
+        A released frame, or one that was made from it here; read back from a file or not.
+    ledger
+        Check also that this ledger was charged for the release: under the same id, at the same
+        time, for the same query, mechanism and cost.
+
+    Returns
+    -------
+    Certificate or Concatenation
+        Its `state` is "released" or "post-processed". A table of several releases has a
+        certificate for each of them.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate, or was altered: frame or certificate differ from what
+        was released or post-processed; or if it is not in the ledger.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> verify(released).state
+    'released'
+    >>> verify(released + 1)
+    Traceback (most recent call last):
+    dpframe.errors.CertificateError: this frame is not what its certificate was given for: ...
+    """
+    certificate = certificate_of(frame)
+    try:
+        sound = _is_sound(frame, certificate)
+    except (*STOPS, MemoryError):
+        raise
+    except BaseException:  # cells that were not released can raise anything when they are looked at
+        sound = False
+    if not sound:
+        raise CertificateError(
+            f"this frame is not what its certificate was given for: {_altered(frame, certificate)}"
+        )
+    if ledger is not None:
+        for one in parts_of(certificate):
+            check_recorded(one, ledger)
+    return certificate
+
+
+def _is_sound(frame: pd.DataFrame, certificate: Certified) -> bool:
+    """Whether a frame has the digest of its certificate, and denoising started from the release."""
+    if frame.attrs.keys() != {ATTRIBUTE} or _digest(frame, certificate) != certificate.digest:
+        return False
+    if isinstance(certificate, Concatenation) or not certificate.steps:
+        return True
+    if not {step.step for step in certificate.steps} <= {"denoise", "suggest"}:
+        return True
+    released = frame.iloc[:, : len(certificate.columns)]
+    origin = _sealed(released, replace(certificate, steps=()))[0].digest
+    return {step.of for step in certificate.steps} == {origin}
+
+
+def _altered(frame: pd.DataFrame, certificate: Certified) -> str:
+    """Say what was changed, and which calls would have kept the certificate."""
+    try:
+        found = changes(frame, certificate.content)
+        found += [
+            Change(f"attrs hold {name!r}, too") for name in frame.attrs if name != ATTRIBUTE
+        ] or ([] if found else [Change("the certificate itself was changed")])
+    except (*STOPS, MemoryError):
+        raise
+    except BaseException:  # as above
+        found = [Change("it holds other values")]
+    calls = dict.fromkeys(change.call for change in found if change.call)
+    instead = dict.fromkeys(change.instead for change in found if change.instead)
+    kept = "" if instead and not calls else f"; its certificate is kept by {_and(calls) or _CALLS}"
+    return (
+        f"{'; '.join(change.what for change in found)}. It says nothing about this one. Go back to "
+        f"the released frame{kept}. {' '.join([*instead, _OWN])}"
+    )
+
+
+def _and(calls: Iterable[str]) -> str:
+    return " and ".join(calls)
+
+
+def _sealed(
+    frame: pd.DataFrame, certificate: Certified, keys: pd.Index | None = None
+) -> tuple[Certified, dict[str, Any]]:
+    """Return a certificate with content and digest of a frame, and as JSON; see `pieces_of`."""
+    pieces = pieces_of(frame, keys)
+    filled = replace(certificate, content=content_of(frame, pieces), digest=UNSEALED)
+    record = filled.to_dict()
+    record["digest"] = _digest_of(frame, record, pieces)
+    return replace(filled, digest=record["digest"]), record
+
+
+def _digest(frame: pd.DataFrame, certificate: Certified) -> str:
+    """Return the digest of a frame and its certificate, whatever digest that names."""
+    return _digest_of(frame, replace(certificate, digest=UNSEALED).to_dict(), pieces_of(frame))
+
+
+def _digest_of(frame: pd.DataFrame, record: dict[str, Any], pieces: Sequence[Piece]) -> str:
+    """Return the digest of a frame and of a certificate that has none yet."""
+    return digest(frame, json.dumps(record, sort_keys=True), pieces)

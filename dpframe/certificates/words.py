@@ -1,0 +1,306 @@
+"""Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dpframe.certificates.added_steps import IntervalsStep, PercentStep
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
+from dpframe.certificates.parts import (
+    CapsPart,
+    DiscoveryPart,
+    LedgerPart,
+    LossPart,
+    SelectionPart,
+    UnitPart,
+)
+from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.certificates.steps import (
+    ConcatStep,
+    DenoiseStep,
+    RenameStep,
+    RoundStep,
+    SelectStep,
+    SortStep,
+    StepPart,
+    SuggestionPart,
+    SuppressStep,
+)
+from dpframe.html import bounds_text, grid, unit_lines
+
+__all__ = [
+    "SOURCES",
+    "about_column",
+    "about_discovery",
+    "about_kind",
+    "about_ledger",
+    "about_loss",
+    "about_mechanism",
+    "about_selection",
+    "about_step",
+    "columns_table",
+    "discovery_rows",
+    "ledger_lines",
+    "loss_lines",
+    "selection_rows",
+    "steps_tables",
+    "unit_in_lines",
+]
+
+SOURCES = {
+    "call": "written down in the call",
+    "declared": "declared by keyword",
+    "schema": "declared in a schema",
+    "discovered": "found under this guarantee",
+}
+"""Where groups were written down, in words."""
+
+
+def unit_in_lines(unit: UnitPart) -> list[str]:
+    """Say whose data are protected, and the caps."""
+    return unit_lines(unit.column, _caps(unit.caps))
+
+
+def _caps(caps: CapsPart) -> Mapping[str, int | None]:
+    return vars(caps)
+
+
+def about_loss(loss: LossPart) -> str:
+    """Say what a release costs."""
+    known = "any delta > 0"
+    if loss.epsilon is not None:
+        known = f"({loss.epsilon:.6g}, {loss.delta:g})-DP"
+    joint = ", shared by all queries released together" if loss.joint else ""
+    return f"{known}, mu={loss.mu:.6g}{_beside(loss)}{joint}"
+
+
+def _beside(loss: LossPart) -> str:
+    """Say what goes with mu."""
+    return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
+
+
+def about_discovery(found: DiscoveryPart) -> str:
+    """Say how groups were found."""
+    labels = "label" if found.max_labels == 1 else "labels"
+    return (
+        f"discovered: those with a noisy number of units of {found.threshold} or more, one unit "
+        f"counting for {found.max_labels:,} {labels} at most"
+    )
+
+
+def about_mechanism(mechanism: MechanismPart) -> str:
+    """Say what was done to exact numbers."""
+    if mechanism.selects:
+        return f"{mechanism.title} on exact integers"
+    return f"{mechanism.title} noise on exact integers"
+
+
+def about_selection(selected: SelectionPart) -> str:
+    """Say how quantiles were selected."""
+    rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
+    return f"among {selected.bins:,} bins in {rounds}, without error bars"
+
+
+def selection_rows(selected: SelectionPart | None) -> list[tuple[str, str]]:
+    """Say how quantiles were selected in a row of a table, if any were."""
+    return [] if selected is None else [("selected", about_selection(selected))]
+
+
+def discovery_rows(found: DiscoveryPart | None) -> list[tuple[str, str]]:
+    """Say how groups were found in a row of a table, if any were."""
+    return [] if found is None else [("groups", about_discovery(found))]
+
+
+def loss_lines(loss: LossPart) -> list[str]:
+    """Say what a release costs, line by line."""
+    lines = [f"mu={loss.mu:.6g}{_beside(loss)}"]
+    if loss.epsilon is not None:
+        lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
+    if loss.joint:
+        lines.append("shared by all queries released together")
+    return lines
+
+
+def about_ledger(ledger: LedgerPart) -> str:
+    """Say what a release took of a budget."""
+    budget = ledger.budget
+    return (
+        f"{ledger.id}: {ledger.part:.3g} of the budget, epsilon={budget.epsilon:g} at "
+        f"delta={budget.delta:g}; {ledger.used:.3g} used by then"
+    )
+
+
+def ledger_lines(ledger: LedgerPart | None) -> list[str]:
+    """Say what a release took of a budget, line by line."""
+    if ledger is None:
+        return ["none: no budget was declared"]
+    budget = ledger.budget
+    return [
+        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, delta={budget.delta:g}",
+        f"{ledger.used:.1%} used by then",
+        ledger.id,
+    ]
+
+
+def about_column(column: ColumnPart) -> str:
+    """Say what a released column is, and its error."""
+    bounds = "" if column.bounds is None else f", bounds {list(column.bounds)}"
+    unit = "" if column.times is None else " s"
+    return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
+
+
+def _error(column: ColumnPart, unit: str = "") -> str:
+    """Say how large the standard error of a column is."""
+    if column.kind == "quantile":
+        return "not known"
+    return "one for each row" if column.std_error is None else f"{column.std_error:.6g}{unit}"
+
+
+def about_kind(column: ColumnPart) -> str:
+    """Say what a released column is."""
+    about = column.column if column.condition is None else column.condition
+    return column.kind if about is None else f"{column.kind} of {about}"
+
+
+def columns_table(columns: Iterable[ColumnPart]) -> str:
+    """Show the released columns."""
+    header = ["column", "what", "where", "bounds", "standard error"]
+    rows = [
+        [
+            column.name,
+            about_kind(column),
+            column.where or "",
+            bounds_text(column.bounds),
+            _error(column),
+        ]
+        for column in columns
+    ]
+    return grid(header, rows)
+
+
+def about_step(step: StepPart) -> str:
+    """Say what was done."""
+    if isinstance(step, DenoiseStep):
+        return _about_denoising(step)
+    return _WORDS[step.step](step)
+
+
+def _about_sorting(step: SortStep) -> str:
+    by = zip(step.by, step.ascending, strict=True)
+    return f"sorted by {', '.join(name + ('' if up else ', largest first') for name, up in by)}"
+
+
+def _about_choice(step: SelectStep) -> str:
+    """Say which rows and columns were kept."""
+    rows = (
+        ""
+        if step.rows is None
+        else "the rows with some keys"
+        if step.where is None
+        else f"the rows where {step.where}"
+    )
+    columns = "" if step.columns is None else f"the columns {', '.join(step.columns)}"
+    return f"kept {' and '.join(filter(None, [rows, columns]))}"
+
+
+def _about_rounding(step: RoundStep) -> str:
+    decimals = ", ".join(f"{name} to {count}" for name, count in step.decimals.items())
+    return f"rounded, decimals: {decimals}"
+
+
+def _about_suppression(step: SuppressStep) -> str:
+    """Say which cells were left out."""
+    below = "" if step.below is None else f"below {step.below:g}"
+    error = step.relative_error
+    wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
+    what = "cells" if step.by is None else f"rows, judged by {step.by},"
+    return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
+
+
+def _about_names(step: RenameStep) -> str:
+    names = {**step.levels, **step.columns}
+    return f"renamed {', '.join(f'{old} to {new}' for old, new in names.items())}"
+
+
+def _about_tables(step: ConcatStep) -> str:
+    keys = "" if step.keys is None else f" by {step.name}: {', '.join(step.keys)}"
+    return f"{len(step.of):,} tables in one{keys}"
+
+
+def _about_intervals(step: IntervalsStep) -> str:
+    at_once = " for all cells at once" if step.simultaneous else ""
+    sampled = ", with the error of sampled rows" if step.sampling else ""
+    return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
+
+
+def _about_quantiles(step: QuantilesStep) -> str:
+    at_once = " for all at once" if step.simultaneous else ""
+    listed = ", ".join(f"{q:g}" for q in step.quantiles)
+    return (
+        f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
+    )
+
+
+def _about_percent(step: PercentStep) -> str:
+    within = "" if step.by is None else f" by {', '.join(step.by)}"
+    beside = f"beside it, with intervals at {step.level:g}"
+    return f"percentages of the total of {step.column}{within} {beside}"
+
+
+def _about_suggestion(step: SuggestionPart) -> str:
+    """Say whose errors are predicted, and what is suggested."""
+    planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
+    best = ", ".join(f"{name}={found}" for name, found in step.best.items())
+    return f"{step.into}: predicted from {step.column} for {step.query} with {planned}; best {best}"
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "sort_values": _about_sorting,
+    "head": lambda step: f"kept the first {step.rows:,} rows",
+    "tail": lambda step: f"kept the last {step.rows:,} rows",
+    "select": _about_choice,
+    "round": _about_rounding,
+    "suppress": _about_suppression,
+    "rename": _about_names,
+    "concat": _about_tables,
+    "suggest": _about_suggestion,
+    "with_intervals": _about_intervals,
+    "with_percent": _about_percent,
+    "quantiles": _about_quantiles,
+    "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
+}
+
+
+def _about_denoising(step: DenoiseStep) -> str:
+    """Say how a column was denoised."""
+    if step.method == "none":
+        return f"{step.into}: no denoiser is expected to help, values as released"
+    gain = step.tried.get(step.method)
+    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    members = ", ".join(step.members)
+    method = f"the average of {members}" if len(step.members) > 1 else members
+    raised = "; totals come out too high" if "nonnegative" in step.members else ""
+    return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}{raised}"
+
+
+def _how(step: DenoiseStep) -> str:
+    return " (chosen automatically)" if step.asked == "auto" else ""
+
+
+def steps_tables(steps: Iterable[StepPart]) -> list[str]:
+    """Show what was denoised, and what else was done after the release."""
+    denoised = [step for step in steps if isinstance(step, DenoiseStep)]
+    others = [[about_step(step)] for step in steps if not isinstance(step, DenoiseStep)]
+    table = [_denoised_table(denoised)] if denoised else []
+    return [*table, grid(["done afterwards"], others)] if others else table
+
+
+def _denoised_table(steps: Iterable[DenoiseStep]) -> str:
+    """Show which columns were denoised."""
+    header = ["added afterwards", "from", "denoised by", "expected to remove"]
+    rows: list[list[str | list[str]]] = []
+    for step in steps:
+        gain = step.tried.get(step.method)
+        several = list(step.members) if len(step.members) > 1 else []
+        removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
+        rows.append([step.into, step.column, several or f"{step.method}{_how(step)}", removed])
+    return grid(header, rows)

@@ -1,0 +1,1 @@
+"""Released frames in files."""

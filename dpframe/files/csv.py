@@ -1,0 +1,352 @@
+"""Released frames as CSV files, with a sidecar that keeps what CSV loses.
+
+CSV keeps neither dtypes nor `attrs`. Beside `name.csv` stands `name.csv.certificate.json` with the
+certificate and the dtypes of the table, so that what is read back is what was released, to the bit.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from errno import EINVAL, ENOENT
+from hashlib import sha256
+from os import PathLike, fspath
+from os.path import islink, realpath
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import check_place, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified
+from dpframe.certificates.excess import ExcessError, check_json
+from dpframe.certificates.json_records import Digest, Part, plain, read
+from dpframe.certificates.verify import ATTRIBUTE, UNSEALED, verify
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
+from dpframe.files.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
+
+__all__ = ["read_csv", "sidecar_of", "write_csv"]
+
+Place: TypeAlias = str | PathLike[str]
+TextRows: TypeAlias = list[list[str]]
+Label: TypeAlias = str | bool | int | float | None
+
+_FORMAT: Final = 2
+_SUFFIX = ".certificate.json"
+_FILE = "a CSV file"
+_COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
+_ANEW = "Write both files anew from the released frame with dpf.write_csv."
+_BROKEN = (  # what parsing a file that somebody changed can end in
+    csv.Error,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True)
+class Sidecar(Part):
+    """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
+
+    The digest covers the rest of it: that of the certificate takes kinds that files may exchange
+    for one, such as int64 and int64[pyarrow].
+    """
+
+    format: Literal[2]
+    levels: tuple[Label, ...]
+    columns: tuple[Label, ...]
+    heading: Label
+    kinds: tuple[LevelKind, ...]
+    certificate: Certified
+    digest: Digest
+
+    def sealed(self) -> "Sidecar":
+        """Return it with the digest that its other parts have."""
+        parts = json.dumps(plain(replace(self, digest=UNSEALED)), sort_keys=True)
+        return replace(self, digest=f"sha256:{sha256(parts.encode()).hexdigest()}")
+
+
+def sidecar_of(path: Place) -> Path:
+    """Return where the certificate of a CSV file is kept: beside the file that a link leads to.
+
+    Examples
+    --------
+    >>> sidecar_of("zones.csv").name
+    'zones.csv.certificate.json'
+    """
+    place = realpath(path) if islink(path) else fspath(path)
+    return Path(place + _SUFFIX)
+
+
+@with_keywords
+def write_csv(released: pd.DataFrame, path: Place) -> None:
+    """Write a released frame to a CSV file, and its certificate to a file beside it.
+
+    The index comes first, then the columns, under one header. Numbers have as many digits as it
+    takes to read them back to the bit.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not. Keys are texts, numbers, booleans, dates, times, periods,
+        intervals or categories of these; labels are texts or numbers.
+    path
+        The CSV file; the certificate goes to `sidecar_of(path)`. Files that are there are replaced.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released, or its keys or labels have no form in CSV; no file is
+        written then.
+    OSError
+        If a file cannot be written.
+    QueryError
+        If the path is none, that of a compressed file, or in no folder that is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(released, f"{folder}/zones.csv")
+    ...     read_csv(f"{folder}/zones.csv").equals(released)
+    True
+    """
+    place = check_place(_checked(path), _FILE)
+    shape = _shape_of(released, verify(released))
+    try:
+        table = _text_of(released, shape).encode()
+        beside = json.dumps(plain(shape), indent=1).encode()
+        _table_of(table.decode(), read(Sidecar, json.loads(beside), "the certificate"))
+    except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
+        raise CertificateError(
+            f"a key or a label of this release has no form in a CSV file. {INSTEAD}"
+        ) from None
+    place.write_bytes(table)
+    sidecar_of(place).write_bytes(beside)
+
+
+@with_keywords
+def read_csv(path: Place) -> pd.DataFrame:
+    """Read a released frame written by `write_csv`, and check it against its certificate.
+
+    Every cell of the file, the header included, must be as it was written. Other quotes, ends of
+    lines, a byte order mark and empty lines at the end change no cell, and are read.
+
+    Parameters
+    ----------
+    path
+        The CSV file, with `sidecar_of(path)` beside it.
+
+    Returns
+    -------
+    DataFrame
+        What was released: the same values, dtypes, keys and certificate.
+
+    Raises
+    ------
+    CertificateError
+        If there is no certificate beside the file, or table or certificate were changed.
+    UnreadableCertificateError
+        If the file beside it is not a certificate in a format of this version.
+    FileNotFoundError, OSError
+        If there is no such file, or it cannot be read.
+    QueryError
+        If the path is none, or that of a compressed file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(released, f"{folder}/zones.csv")
+    ...     back = read_csv(f"{folder}/zones.csv")
+    >>> back.dp.certificate == released.dp.certificate
+    True
+    """
+    place = _checked(path)
+    _check_is_there(place)
+    shape = _sidecar(sidecar_of(place))
+    try:
+        return _table_of(place.read_bytes().decode("utf-8-sig"), shape)
+    except _BROKEN:
+        raise CertificateError(
+            f"{place.name!r} is not what was written: header, rows or values, or the "
+            f"certificate beside it, were changed. {_ANEW}"
+        ) from None
+
+
+def _checked(path: Place) -> Path:
+    """Check that a path is that of a file."""
+    text = fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str) or not text:
+        raise QueryError(f"path must be the path of {_FILE}, got {shown(path)}.")
+    place = Path(text)
+    if place.suffix.lower() in _COMPRESSED:
+        raise QueryError(
+            f"path must be that of a CSV file as it is, got {text!r}: nothing is compressed here. "
+            f"Use {place.stem!r}, or .dp.write_parquet, whose files are compressed."
+        )
+    return place
+
+
+def _check_is_there(place: Path) -> None:
+    """Say which of the two files is missing; a pipe or a device may never end."""
+    if not place.exists():
+        beside = sidecar_of(place)
+        alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
+        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place))
+    if not place.is_file():
+        raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
+
+
+def _sidecar(beside: Path) -> Sidecar:
+    """Read a sidecar and check its format."""
+    if beside.exists() and not beside.is_file():
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is a folder, a device or a pipe, not a file. {_ANEW}"
+        )
+    if not beside.is_file():
+        raise CertificateError(
+            f"there is no {beside.name!r} beside the file, so nothing says what was promised "
+            "about it. Keep the two files that dpf.write_csv makes together."
+        )
+    try:
+        text = beside.read_bytes()
+        check_json(text)
+        shape = json.loads(text, object_pairs_hook=_once)
+    except ExcessError as error:
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is no certificate: {error}. {_ANEW}"
+        ) from None
+    except _BROKEN:
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is damaged, or no certificate of a CSV file: it is not JSON in which "
+            f"each name comes once. {_ANEW}"
+        ) from None
+    found = shape.get("format") if isinstance(shape, dict) else None
+    if type(found) is not int or found != _FORMAT:  # True is no format
+        raise UnreadableCertificateError(
+            f"{beside.name!r} is not a certificate of a CSV file in format {_FORMAT}, which this "
+            f"version reads; its format is {found!r:.40}. {_ANEW}"
+        )
+    return read(Sidecar, shape, f"{beside.name!r}")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse an object that says something twice: readers of JSON differ in which they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _shape_of(released: pd.DataFrame, certificate: Certified) -> Sidecar:
+    """Describe what CSV loses: dtypes, labels, and which columns are keys."""
+    shape = Sidecar(
+        format=_FORMAT,
+        levels=tuple(_plain_label(name) for name in released.index.names),
+        columns=tuple(_plain_label(name) for name in released.columns),
+        heading=_plain_label(released.columns.name),
+        kinds=tuple(kind_of(part) for part in _parts(released)),
+        certificate=certificate,
+        digest=UNSEALED,
+    )
+    return shape.sealed()
+
+
+def _parts(frame: pd.DataFrame) -> list[pd.Index]:
+    """Return the levels of the index and the columns, in the order of the file."""
+    index = frame.index
+    levels = [index.get_level_values(level) for level in range(index.nlevels)]
+    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
+    return [*levels, *(pd.Index(bare.iloc[:, at]) for at in range(frame.shape[1]))]
+
+
+def _plain_label(label: object) -> Label:
+    """Return a label that JSON keeps as it is."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or isinstance(label, str | int):
+        return label
+    if isinstance(label, float) and math.isfinite(label):
+        return label
+    raise CertificateError(f"the label {label!r} has no form in a CSV file. {INSTEAD}")
+
+
+def _header(shape: Sidecar) -> list[str]:
+    return ["" if label is None else str(label) for label in shape.levels + shape.columns]
+
+
+def _cells(frame: pd.DataFrame) -> TextRows:
+    """Return the texts of a table, row by row."""
+    return [list(row) for row in zip(*map(texts_of, _parts(frame)), strict=True)]
+
+
+def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
+    """Write a table as CSV."""
+    quoted = list(map(is_quoted, shape.kinds))
+    lines = [",".join(map(_quoted, _header(shape)))]
+    for row in _cells(released):
+        texts = (_quoted(text) if quote else text for text, quote in zip(row, quoted, strict=True))
+        lines.append(",".join(texts))
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Quote a text, so that commas, quotes and the ends of lines within it are part of it."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
+    """Read a table and check it; anything can be raised if it was changed."""
+    if shape != shape.sealed():
+        raise ValueError("another sidecar")
+    lines = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
+    if next(lines, None) != _header(shape):
+        raise ValueError("another header")
+    rows = _rows(lines, len(shape.kinds), shape.certificate.content.rows)
+    frame = _frame_of(rows, shape)
+    frame.attrs[ATTRIBUTE] = shape.certificate.to_dict()
+    verify(frame)
+    # several texts can stand for one value, and a bracket of an interval for none
+    if _cells(frame) != rows:
+        raise ValueError("other texts")
+    return frame
+
+
+def _rows(lines: Iterable[list[str]], width: int, most: int) -> TextRows:
+    """Read no more rows than were written: a line of nothing takes sixty times its memory."""
+    rows: TextRows = []
+    for row in lines:
+        if len(row) != width or len(rows) == most:
+            raise ValueError("other rows")
+        rows.append(row)
+    return rows
+
+
+def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
+    """Build a frame of the dtypes it had."""
+    levels, columns, kinds = shape.levels, shape.columns, shape.kinds
+    texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    parts = [parsed(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
+    keys, values = parts[: len(levels)], parts[len(levels) :]
+    index = (
+        keys[0].rename(levels[0])
+        if len(keys) == 1
+        else pd.MultiIndex.from_arrays(keys, names=levels)
+    )
+    frame = pd.DataFrame({at: part.array for at, part in enumerate(values)}, index=index)
+    labels = pd.Index(list(columns), tupleize_cols=False, name=shape.heading)
+    return frame.set_axis(labels, axis=1)

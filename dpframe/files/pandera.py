@@ -1,0 +1,173 @@
+"""A pandera schema of a released table, for programs that read it later."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate, first_of
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.verify import verify
+
+__all__ = ["schema_of"]
+
+Holds: TypeAlias = Callable[[pd.DataFrame], bool]
+
+
+@with_keywords
+def schema_of(released: pd.DataFrame) -> Any:
+    """Return a pandera schema that takes this release, and no table of another shape.
+
+    A table fits if it has the released keys, each once and in any order, under the released names
+    and dtypes; and the released columns, in order, with their dtypes, without missing values where
+    none were suppressed, and with means within their bounds. Values are not compared:
+    `dpframe.verify` does that. A schema can be kept without the release, to check a table of the
+    same query that is released later.
+
+    A schema of one key with texts or numbers is kept whole in files, `schema.to_yaml()` of pandera;
+    of several keys, or others, pandera warns of the checks that it leaves out.
+
+    Texts may come in any dtype for texts, or as categories, and categories as what they are
+    categories of, since files keep one or the other.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not.
+
+    Returns
+    -------
+    pandera.pandas.DataFrameSchema
+        It changes nothing: `strict`, `ordered`, and without coercion.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> schema = schema_of(released)
+    >>> schema.validate(released).equals(released)
+    True
+    """
+    certificate = verify(released)
+    import pandera.pandas as pa  # slow to import, and not always needed
+
+    single = isinstance(certificate, Certificate) and certificate.unstacked is None
+    own = first_of(certificate).columns if single else ()
+    described = [*own, *[None] * (released.shape[1] - len(own))]
+    return pa.DataFrameSchema(
+        {
+            label: _column(pa, released.iloc[:, at], described[at])
+            for at, label in enumerate(released.columns)
+        },
+        index=_index(pa, released.index),
+        checks=[
+            pa.Check(holds, name=name, error=error)
+            for name, (holds, error) in _beyond_levels(released.index).items()
+        ],
+        strict=True,
+        ordered=True,
+        coerce=False,
+        unique_column_names=True,
+        title=first_of(certificate).query.words,
+    )
+
+
+def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> Any:
+    """Describe a column; one without a certificate of its own was computed from the others."""
+    checks = []
+    if described is not None and described.rounded is not None:
+        described = None  # rounding may go beyond a bound
+    if described is not None and described.moments is not None:
+        half = described.moments.half_width
+        checks.append(pandera.Check.in_range(0, half if described.kind == "std" else half**2))
+    if described is not None and described.is_mean:
+        checks.append(pandera.Check.in_range(*(described.bounds or described.span)))
+    return pandera.Column(values.dtype, checks, nullable=bool(values.isna().any()))
+
+
+def _index(pandera: Any, index: pd.Index) -> Any:
+    """Describe the levels of an index; `None` if pandera cannot tell them apart by name."""
+    if index.nlevels == 1:
+        return _level(pandera, index, index.name, alone=True)
+    levels = [
+        _level(pandera, index.get_level_values(level).unique(), name)
+        for level, name in enumerate(index.names)
+    ]
+    # it takes a number for a position
+    return pandera.MultiIndex(levels) if all(isinstance(n, str) for n in index.names) else None
+
+
+def _level(pandera: Any, keys: pd.Index, name: object, *, alone: bool = False) -> Any:
+    """Describe the keys of one level: texts and numbers by what pandera writes to files."""
+    dtype, known = keys.dtype, list(keys)
+    checks = [pandera.Check.isin(known)]
+    if alone:  # all keys, each once
+        checks.append(pandera.Check.unique_values_eq(known))
+    several = isinstance(dtype, pd.CategoricalDtype) or _is_object(dtype)
+    if several and not _are_texts(keys):
+        checks.append(
+            pandera.Check(
+                lambda level: _fits(level.dtype, dtype),
+                name="kind",
+                error=f"keys are not {dtype!r}",
+            )
+        )
+    return pandera.Index(None if several else dtype, checks, unique=alone, name=name)
+
+
+def _are_texts(keys: pd.Index) -> bool:
+    return _is_object(keys.dtype) and all(isinstance(key, str) for key in keys)
+
+
+def _fits(dtype: Any, released: Any) -> bool:
+    """Whether a dtype is the released one, or one that a file makes of it."""
+    if isinstance(released, pd.CategoricalDtype) and not isinstance(dtype, pd.CategoricalDtype):
+        released = released.categories.dtype
+    return bool(dtype == released) or (_is_object(dtype) and _is_object(released))
+
+
+def _is_object(dtype: Any) -> bool:
+    """Whether a dtype is for texts or other objects, which are kept in several ways."""
+    return dtype.kind == "O" and not isinstance(
+        dtype, pd.CategoricalDtype | pd.IntervalDtype | pd.PeriodDtype
+    )
+
+
+def _beyond_levels(index: pd.Index) -> dict[str, tuple[Holds, str]]:
+    """Say what must hold of the index that its levels do not say, with what is wrong otherwise."""
+    names, size = list(index.names), len(index)
+    named: dict[str, tuple[Holds, str]] = {
+        "names": (
+            lambda frame: list(frame.index.names) == names,
+            f"the levels of the index are not {names!r}",
+        )
+    }
+    if index.nlevels == 1:
+        return {} if isinstance(index.name, str) else named
+    dtypes = [index.get_level_values(level).dtype for level in range(index.nlevels)]
+    return {
+        **named,
+        "rows": (
+            lambda frame: len(frame) == size and frame.index.is_unique,
+            f"not the {size} released rows, each once",
+        ),
+        # each level has known keys, but not every combination need be one
+        "keys": (
+            lambda frame: bool(frame.index.isin(index).all()),
+            "keys that were not released together",
+        ),
+        "kinds": (
+            lambda frame: all(
+                _fits(frame.index.get_level_values(level).dtype, dtype)
+                for level, dtype in enumerate(dtypes)
+            ),
+            f"keys are not {dtypes!r}",
+        ),
+    }

@@ -1,0 +1,89 @@
+"""Released frames in Parquet files, with their certificate: written only if they read back."""
+
+import io
+import os
+from typing import Any
+
+import pandas as pd
+
+from dpframe.arguments import check_place
+from dpframe.calls import with_keywords
+from dpframe.certificates.verify import verify
+from dpframe.errors import CertificateError, DPFrameError
+
+__all__ = ["write_parquet"]
+
+
+@with_keywords
+def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a released frame to a Parquet file, its certificate in it.
+
+    `pandas.read_parquet` reads it back. The pandas method `to_parquet` makes the same file, without
+    these checks.
+
+    Parameters
+    ----------
+    released
+        A released frame, denoised or not, whose keys Parquet can hold.
+    path
+        The file. One that is there is replaced.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released, or does not read back from Parquet as it is; no file
+        is written then.
+    DPFrameError
+        If pyarrow is not installed.
+    OSError
+        If the file cannot be written.
+    QueryError
+        If the path is none, or in no folder that is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(released, f"{folder}/zones.parquet")
+    ...     back = pd.read_parquet(f"{folder}/zones.parquet")
+    >>> dpf.verify(back) == released.dp.certificate
+    True
+    """
+    place = check_place(path, "a Parquet file")
+    verify(released)
+    place.write_bytes(_bytes_of(released))
+
+
+def _bytes_of(released: pd.DataFrame) -> bytes:
+    """Return what the file holds, once it is known to read back."""
+    try:
+        data: bytes = _shared(released).to_parquet(engine="pyarrow")
+        verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
+    except ImportError:
+        raise DPFrameError(
+            "writing Parquet files needs pyarrow: pip install 'dpframe[parquet]'. "
+            ".dp.write_csv needs no extra."
+        ) from None
+    except (ValueError, TypeError, NotImplementedError, CertificateError):
+        raise CertificateError(
+            "a key or a label of this release does not read back from Parquet as it is. Write it "
+            "with .dp.write_csv or pickle, or rename it in the frame before it is released."
+        ) from None
+    return data
+
+
+class _Shared(dict[str, Any]):
+    """A certificate that pandas does not copy for each column that it looks at."""
+
+    def __deepcopy__(self, memo: object) -> "_Shared":
+        return self
+
+
+def _shared(released: pd.DataFrame) -> pd.DataFrame:
+    """Return the same frame, whose certificate is to be read alone."""
+    bare = pd.DataFrame(released)
+    bare.attrs = {name: _Shared(record) for name, record in released.attrs.items()}
+    return bare

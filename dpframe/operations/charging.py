@@ -1,0 +1,130 @@
+"""What surrounds a charge: what is recorded of it, and what an error after it may say."""
+
+import getpass
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+from uuid import uuid4
+
+from dpframe.arguments import check_note, check_release_name, visible
+from dpframe.certificates.parts import LedgerPart
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.warnings import warn_of_release
+from dpframe.engines import Frame
+from dpframe.errors import STOPS, DeclarationError, ReleaseError
+from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.operations.log import log_charge, log_release
+from dpframe.plan.discovery import DiscoveryPlan
+from dpframe.plan.plan import Plan
+from dpframe.plan.record import ledger_of
+from dpframe.plan.selection import SelectionPlan
+from dpframe.privacy.amounts import Spend
+
+__all__ = ["after_charge", "charged", "check_recorded", "entry_of"]
+
+Made = TypeVar("Made")
+"""What is made after a charge."""
+
+
+def after_charge(measure: Callable[[], Made]) -> Made:
+    """Do what follows the charge; an error shows nothing that could quote private values."""
+    try:
+        return measure()
+    except STOPS as stop:
+        stop.__context__ = None  # the error that was being handled, if any
+        raise stop from None
+    except BaseException as error:
+        reason = _reason(error)
+    # outside of the handler, the new error has no context
+    raise ReleaseError(
+        f"the release failed after its amount was charged, and nothing was released: {reason}. "
+        "The amount stays charged, since it is not known what was read by then. The cause is not "
+        "shown, because it may quote private values: read the frame by itself to see it, fix it, "
+        "and release again."
+    ) from None
+
+
+def charged(
+    frame: Frame,
+    declaration: Declaration,
+    spend: Spend,
+    entry: Entry,
+    measure: Callable[[LedgerPart | None], Made],
+) -> Made:
+    """Warn, charge the ledger, and then make the release; both are logged.
+
+    Parameters
+    ----------
+    frame, declaration, spend, entry
+        What is released, and what it costs; all of it was checked.
+    measure
+        Makes the release, from what the charge took of the budget.
+    """
+    ledger = declaration.ledger
+    warn_of_release(frame, declaration, spend)
+    if ledger is not None:
+        ledger.charge(entry)
+        log_charge(entry, ledger)
+    made = after_charge(lambda: measure(ledger_of(ledger, entry)))
+    log_release(entry)
+    return made
+
+
+def _reason(error: BaseException) -> str:
+    """Say in public words why a release failed."""
+    kind = type(error)  # an error may lie about its class
+    if kind is ReleaseError:
+        return str(error)
+    if issubclass(kind, MemoryError):
+        return "there was too little memory"
+    if issubclass(kind, OSError):
+        return "a file could not be read or written, or a disk is full"
+    return "the frame could not be read"
+
+
+def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) -> None:
+    """Check what is to be recorded with a release, and refuse a name that is taken."""
+    if (check_release_name(name), check_note(note)) == (None, None):
+        return
+    if ledger is None:
+        raise DeclarationError(
+            "name= and note= are kept in a ledger, and no budget is declared for this frame. "
+            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+        )
+    ledger.check_name(name)  # before a plan that the spent budget may not allow
+
+
+def entry_of(
+    what: str,
+    plan: Plan | DiscoveryPlan | SelectionPlan,
+    declaration: Declaration,
+    *,
+    name: str | None,
+    note: str | None,
+) -> Entry:
+    """Write what a ledger is charged with, under an identifier of its own."""
+    ledger = declaration.ledger
+    protected = None if ledger is None else ledger.protected
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Entry(
+        uuid4().hex,
+        now,
+        what,
+        plan.mechanism,
+        plan.spend,
+        plan.loss,
+        name=name,
+        note=note,
+        user=_user(),
+        frame=declaration.name,
+        unit=None if protected is None else protected.unit,
+        columns=tuple(map(str, plan.columns)),
+    )
+
+
+def _user() -> str | None:
+    """Name who releases; a system that knows no name does not stop the release."""
+    try:
+        return visible(getpass.getuser())
+    except Exception:  # which ones differs between systems and versions
+        return None

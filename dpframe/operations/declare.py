@@ -1,0 +1,207 @@
+"""Declare what is public about a frame, from a schema and from keywords."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from dpframe.arguments import check_text, is_label, no_ledger, shown
+from dpframe.calls import with_keywords
+from dpframe.declaration import from_pandera
+from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kept import keep_declaration, kept_declaration
+from dpframe.declaration.warnings import warn_of_budget
+from dpframe.engines import Frame, engine_for
+from dpframe.engines.declared import check_private
+from dpframe.errors import DeclarationError
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.locks import OneAtATime
+from dpframe.ledger.protected import Protected
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, check_neighboring
+
+__all__ = ["declare"]
+
+_DECLARING = OneAtATime()
+
+
+@with_keywords
+def declare(
+    frame: Frame,
+    schema: object = None,
+    *,
+    bounds: Mapping[Hashable, object] | None = None,
+    keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | EachRow | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None,
+    budget: Budget | None = None,
+    ledger: Ledger | None = None,
+    name: str | None = None,
+    validate: bool = False,
+) -> None:
+    """Declare public facts about a frame; keywords override or narrow the schema.
+
+    Facts must be chosen without looking at the data: bounds and keys read off the data leak it.
+
+    Parameters
+    ----------
+    frame
+        The private frame. The declaration is kept on this object: not on copies, filters or
+        merges of it.
+    schema
+        A pandera `DataFrameModel` or `DataFrameSchema`: checks become bounds and keys.
+    bounds
+        `{column: (lower, upper)}`, finite. Values beyond are clipped before they are summed.
+    keys
+        `{column: [groups]}`. A release by that column has exactly these rows, in this order.
+    privacy_unit
+        Column that says whom a row belongs to; rows where it is missing are left out.
+        `dpf.EACH_ROW`: every row is a person of its own. `None`: the same, but releases warn,
+        because it was not declared.
+    unit
+        Name of the privacy unit; that of the column by default, as a text, so that the columns 1
+        and "1" name one unit. Frames that share a ledger must have one unit: name it where its
+        column is called differently, or where columns of one name say different things.
+    max_rows, max_groups, max_rows_per_group
+        Caps on one unit in one query: rows in all, groups, rows per group. Rows beyond are
+        dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
+    neighboring
+        "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
+        Frames that share a ledger must have the same.
+    missing
+        `{column: number}` that takes the place of a missing value; elsewhere missing values
+        contribute nothing.
+    budget
+        The total budget of this frame; starts a ledger in memory. Declaring the frame again keeps
+        the ledger that it has.
+    ledger
+        A ledger to charge instead, for several frames about the same people. It protects the unit
+        and the relation of the first frame declared with it.
+    name
+        What the ledger calls this frame: at most 200 printed characters.
+    validate
+        Run the schema on the frame as pandera would. Its errors show private values: they are
+        for the curator alone.
+
+    Raises
+    ------
+    DeclarationError
+        If the facts are contradictory or not usable, the frame was released, or the ledger protects
+        another unit, or under another relation.
+    LedgerError
+        If the file of the ledger cannot be used.
+    QueryError
+        If several columns of the frame have a label that is named by keyword, or it is no valid
+        Unicode text.
+    UnknownColumnError
+        If a column named by keyword is not in the frame.
+
+    Warns
+    -----
+    DPFrameWarning
+        If the budget has an epsilon above 10, or a delta of 1e-3 or more; once per frame.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B"], "fare": [9.5, 20.0]})
+    >>> declare(
+    ...     trips,
+    ...     keys={"zone": ["A", "B"]},
+    ...     bounds={"fare": (0, 100)},
+    ...     privacy_unit=dpf.EACH_ROW,
+    ...     budget=dpf.Budget(epsilon=1),
+    ... )
+    >>> trips.dp.budget.remaining_epsilon
+    1.0
+    """
+    check_private(frame)
+    engine = engine_for(frame)
+    declaration = Declaration(
+        columns={} if schema is None else from_pandera.facts(schema),
+        privacy_unit=privacy_unit,
+        caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
+        neighboring=check_neighboring(neighboring),
+        name=check_text("name", name),
+    ).with_facts(bounds=bounds, keys=keys, missing=missing)
+    named = [label for facts in (bounds, keys, missing) for label in facts or ()]
+    column = declaration.unit_column
+    engine.check(frame, named if column is None else [*named, column])
+    if validate:
+        if schema is None:
+            raise DeclarationError("validate=True needs a schema to run.")
+        if not isinstance(frame, pd.DataFrame):
+            raise DeclarationError(
+                "validate=True runs a schema on a pandas.DataFrame in memory, got a "
+                f"{type(frame).__name__}. Validate its parts first, with pandera."
+            )
+        from_pandera.validate(schema, frame)
+    protected = Protected.of(column, declaration.neighboring, unit)
+    _check_ledger(budget, ledger)
+    warn_of_budget(frame, budget if ledger is None else ledger.budget)
+    if ledger is not None:  # before the lock, as its file may be busy
+        ledger.protect(protected)
+
+    def keep(again: bool) -> None:
+        if again:
+            raise DeclarationError(
+                "a frame is being declared by this thread, which a signal has interrupted. "
+                "Declare this one after the signal was handled."
+            )
+        charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
+        engine.mark(frame)
+        keep_declaration(frame, replace(declaration, ledger=charged))
+
+    _DECLARING.hold(keep)
+
+
+def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
+    if not is_label(privacy_unit):
+        raise DeclarationError(
+            f"privacy_unit must be the label of one column, got {shown(privacy_unit)}. Where "
+            "several columns name a person, combine them into one first."
+        )
+    rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
+    if rows_alone and caps != Caps():
+        raise DeclarationError(
+            "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
+            "name its column with privacy_unit=."
+        )
+    if not rows_alone and caps.rows is None and caps.rows_per_group is None:
+        raise DeclarationError(
+            f"privacy_unit={shown(privacy_unit)} needs a cap on its rows: declare max_rows=, or "
+            "max_rows_per_group= (with max_groups= to spend less)."
+        )
+    return caps
+
+
+def _check_ledger(budget: Budget | None, ledger: object) -> None:
+    if budget is not None and ledger is not None:
+        raise DeclarationError(
+            "declare budget= or ledger=, not both: a ledger has a budget of its own."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise no_ledger(ledger)
+
+
+def _kept_or_new(
+    budget: Budget | None, earlier: Declaration | None, protected: Protected
+) -> Ledger | None:
+    """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
+    ledger = None if earlier is None else earlier.ledger
+    if ledger is None and budget is not None:
+        ledger = Ledger(budget=budget)
+    if ledger is None:
+        return None
+    if budget is not None and budget != ledger.budget:
+        raise DeclarationError(
+            f"this frame has a ledger of {ledger.budget} already, got budget={budget}. To start "
+            "anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+        )
+    ledger.protect(protected)
+    return ledger

@@ -1,0 +1,371 @@
+"""What a declaration does to a frame, in exact private numbers: a second door, without protection.
+
+Nothing is charged and no noise is added. What comes out is marked, and refused wherever a released
+frame is wanted.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.diagnosis import Diagnosis
+from dpframe.columns.describing import in_short
+from dpframe.columns.suppress_warnings import silent
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines.asked import SINGLE, checked
+from dpframe.engines.declared import declaration_of
+from dpframe.engines.steps import Followed, Step
+from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.operations.diagnose_keys import key_hint, not_found
+from dpframe.operations.diagnose_where import where_hint
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.tables import Table, table_of
+from dpframe.queries import constructors
+from dpframe.queries.kinds import Query
+from dpframe.queries.tasks import Cells
+
+__all__ = ["diagnose"]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a diagnosis: how many rows it is about, of how many, and what is left then."""
+
+    part: str
+    step: str
+    rows: int
+    of: int
+    left: int
+    units_left: int | None = None
+    hint: str = ""
+
+
+@with_keywords
+def diagnose(
+    frame: Frame,
+    queries: Query | Mapping[str, Query] | None = None,
+    *,
+    groups: bool = False,
+) -> Any:
+    """Show what a release would leave out and change: exact numbers, not for publication.
+
+    It goes the way of a release, up to where noise would be added, and counts the rows that are
+    left out at every step. Nothing is charged, no noise is added, and no promise is kept: whoever
+    may not see the private frame may not see this. Caps and bounds that are chosen by it are
+    chosen by the data.
+
+    Parameters
+    ----------
+    frame
+        The private frame, declared. Files of Parquet and collections of Dask are read into memory,
+        in the columns needed.
+    queries
+        A query such as `dpf.count(by="zone")`, or a dict of them by name. `None`: everything that
+        is declared, each grouping column by itself.
+    groups
+        Whether to show groups in place of steps: one row per declared group, with `rows` and
+        `units` before caps, what is `counted` (units, for a query of units), what caps have left
+        out (`lost`), and which part of the group that is (`share_lost`). For margins, a dict of
+        such frames, by columns.
+
+    Returns
+    -------
+    DataFrame or dict of DataFrame
+        One row per step, indexed by `part` and `step`. `rows`: how many the step leaves out or
+        changes; `share`: of all rows, or of those counted, where values are looked at; `left` and
+        `units_left`: rows and units still there after it; `hint`. A dict for a dict. Caps drop rows
+        at random: it is one such choice, as a release makes another. The frame, and most of what
+        pandas makes of it, is marked in `attrs`, and refused by everything that takes a released or
+        a private frame.
+
+    Raises
+    ------
+    DPFrameError
+        If the frame cannot be read, or has too many rows to be in memory at once.
+    DeclarationError, QueryError, UnknownColumnError
+        As `release`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A", "Z"], "rider": [1, 1, 1, 2]})
+    >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=2)
+    >>> trips.dp.diagnose(dpf.count(by="zone"))[["rows", "left"]]
+    Not for publication: exact numbers of the private frame, without noise. Nothing was charged.
+                                        rows  left
+    part step
+    rows in all                            4     4
+         no unit (rider)                   0     4
+         zone is missing                   0     4
+         zone is not a declared key        1     3
+         beyond max_rows=2                 1     2
+         counted                           2     2
+    """
+    if not isinstance(groups, bool):
+        raise QueryError(f"groups must be True or False, got groups={shown(groups)}.")
+    declaration = declaration_of(frame)
+    if queries is None:
+        return _overview(frame, declaration, groups=groups)
+    engine, asked = checked(frame, queries)
+    tables = {name: table_of(query, declaration) for name, query in asked.items()}
+
+    def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
+        return {
+            name: _by_group(_followed(rows, table), table)
+            if groups
+            else _by_step(_followed(rows, table), table, declaration)
+            for name, table in tables.items()
+        }
+
+    found = _looked(engine, frame, list(tables.values()), look)
+    return found if isinstance(queries, Mapping) else found[SINGLE]
+
+
+def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagnosis:
+    """Show what is declared, each grouping column by itself."""
+    if groups:
+        raise QueryError(
+            "groups=True needs a query that says which: .dp.diagnose(dpf.count(by=...), "
+            "groups=True)."
+        )
+    engine = engine_for(frame)
+    labels = [label for label in declaration.columns if label in engine.columns(frame)]
+    keyed = [label for label in labels if declaration.column(label).keys is not None]
+    bounded = [label for label in labels if declaration.column(label).bounds is not None]
+    everything = constructors.sum(bounded) if bounded else constructors.count()
+    whole = table_of(everything, declaration)
+    tables = {label: table_of(constructors.count([label]), declaration) for label in keyed}
+    before = 1 if whole.unit is None else 2  # lines that do not differ
+
+    def look(rows: pd.DataFrame) -> Diagnosis:
+        found = _followed(rows, whole)
+        lines = list(_lines_of_rows(found, whole, declaration))
+        lines = lines[:before] if tables else lines
+        for label, table in tables.items():
+            own = list(_lines_of_rows(_followed(rows, table), table, declaration))
+            lines += [_moved(line, f"rows by {label}") for line in own[before:]]
+        for out in whole.outputs:  # caps differ with the groups
+            lines += _lines_of_source(found, out, declaration, found.grouped)
+        return Diagnosis.of(_as_frame(lines))
+
+    return _looked(engine, frame, [whole, *tables.values()], look)
+
+
+def _moved(line: _Line, part: str) -> _Line:
+    return _Line(part, line.step, line.rows, line.of, line.left, line.units_left, line.hint)
+
+
+def _looked(
+    engine: Engine,
+    frame: Frame,
+    tables: Sequence[Table],
+    look: Callable[[pd.DataFrame], _Result],
+) -> _Result:
+    """Look at the rows; an error shows nothing that could quote private values."""
+    labels = list(dict.fromkeys(label for table in tables for label in table.columns))
+    engine.check(frame, labels)
+
+    @silent
+    def quietly() -> _Result:
+        with np.errstate(all="ignore"):
+            return look(engine.gathered(frame, labels))
+
+    try:
+        return quietly()
+    except DPFrameError:
+        raise
+    except STOPS as stop:
+        stop.__context__ = None
+        raise stop from None
+    except BaseException as error:  # a cell can raise anything, and an error lie about its class
+        memory = issubclass(type(error), MemoryError)
+    # outside of the handler, the new error has no context
+    reason = "there was too little memory" if memory else "the frame could not be read"
+    raise DPFrameError(
+        f"diagnose failed: {reason}. The cause is not shown, because it may quote private values: "
+        "read the frame by itself to see it. Nothing was charged."
+    )
+
+
+def _followed(rows: pd.DataFrame, table: Table) -> Followed:
+    return Followed(rows, table.task(sorted(table.terms)))
+
+
+def _by_step(found: Followed, table: Table, declaration: Declaration) -> Diagnosis:
+    lines = [
+        *_lines_of_rows(found, table, declaration),
+        *_lines_of_values(found, table, declaration),
+    ]
+    return Diagnosis.of(_as_frame(lines))
+
+
+def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
+    index = pd.MultiIndex.from_tuples(
+        [(line.part, line.step) for line in lines], names=["part", "step"]
+    )
+    columns = {
+        "rows": np.array([line.rows for line in lines], np.int64),
+        "share": [line.rows / line.of if line.of else 0.0 for line in lines],
+        "left": np.array([line.left for line in lines], np.int64),
+        "units_left": pd.array([line.units_left for line in lines], "Int64"),
+        "hint": [line.hint for line in lines],
+    }
+    return pd.DataFrame(columns, index=index)
+
+
+def _by_group(found: Followed, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
+    """One row per declared group; of margins, by columns."""
+    if not table.query.margins:
+        return _groups(found, table.query, table.cells)
+    axes = {axis.column: axis for axis in table.cells.axes}
+    return {
+        columns: _groups(found, part, Cells(tuple(map(axes.__getitem__, columns))))
+        for columns, part in table.query.margins.items()
+    }
+
+
+def _groups(found: Followed, query: Query, cells: Cells) -> Diagnosis:
+    there, counted = _there(found, query, cells), found.rows_by_cell(found.kept, cells)
+    columns = {
+        "rows": found.rows_by_cell(found.grouped, cells),
+        "units": found.units_by_cell(found.grouped, cells),
+        "counted": counted,
+        "lost": there - counted,
+        "share_lost": _share(there - counted, there),
+    }
+    return Diagnosis.of(pd.DataFrame(columns, index=cells.index))
+
+
+def _there(found: Followed, query: Query, cells: Cells) -> np.ndarray:
+    """Return what a query would count in every group without caps."""
+    if query.counts_units:
+        return found.units_by_cell(found.grouped, cells)
+    return found.rows_by_cell(found.grouped, cells)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divide; nothing of nothing is 0."""
+    share: np.ndarray = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return share
+
+
+def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> Iterator[_Line]:
+    """Say what becomes of the rows."""
+    left = np.ones(found.rows, bool)
+    yield _Line("rows", "in all", found.rows, found.rows, found.rows, found.units(left))
+    for step in found.steps:
+        before, left = left, left & ~step.left_out
+        by_where = table.where if step.kind == "where" else None
+        yield _Line(
+            "rows",
+            _words(step, table, declaration),
+            int(np.count_nonzero(step.rows)),
+            found.rows,
+            int(np.count_nonzero(left)),
+            found.units(left),
+            key_hint(found, step) or where_hint(by_where, before, left, found.column),
+        )
+    counted = int(np.count_nonzero(left))
+    hint = _group_hint(found, table)
+    yield _Line("rows", "counted", counted, found.rows, counted, found.units(left), hint)
+
+
+def _words(step: Step, table: Table, declaration: Declaration) -> str:
+    """Say what leaves rows out."""
+    if step.axis is not None:
+        return f"{step.axis.column} is {not_found(step.kind, step.axis)}"
+    match step.kind:
+        case "where":
+            return f"where {table.where.text}" if table.where else ""
+        case "unit":
+            return f"no unit ({table.unit})"
+        case "combination":
+            return "combination of keys is not wanted"
+    if table.query.counts_units:
+        groups, declared = table.caps.groups, declaration.caps
+        by_rows = groups != declared.groups and groups == declared.rows
+        named = f"max_rows={groups}" if by_rows else f"max_groups={groups}"
+        further = "further rows of a unit in its group, where it counts once"
+        return f"beyond {named}" if step.kind == "max_groups" else further
+    cap = {
+        "max_rows_per_group": table.caps.rows_per_group,
+        "max_groups": table.caps.groups,
+        "max_rows": table.caps.rows,
+    }
+    return f"beyond {step.kind}={cap[step.kind]}"
+
+
+def _group_hint(found: Followed, table: Table) -> str:
+    """Name the group of which caps leave out most; of margins, all rows are one."""
+    cells, inner = table.cells, found.inner
+    if not cells.axes or not cells.size or cells.margins or inner == cells.size:
+        return ""
+    there, kept = (
+        by_cell.reshape(-1, inner).sum(axis=1)
+        for by_cell in (
+            _there(found, table.query, cells),
+            found.rows_by_cell(found.kept, cells),
+        )
+    )
+    lost = _share(there - kept, there)
+    worst = int(np.argmax(lost))
+    if lost[worst] <= 0:
+        return ""
+    (key,) = cells.index[worst * inner : worst * inner + 1].tolist()  # 1998, not np.int64(1998)
+    if inner > 1:
+        *own, _ = key  # all but the bin
+        key = tuple(own) if own[1:] else own[0]
+    named = in_short(key)
+    return f"caps leave out {lost[worst]:.1%} of group {named}, the most; see groups=True"
+
+
+def _lines_of_values(found: Followed, table: Table, declaration: Declaration) -> Iterator[_Line]:
+    """Say what becomes of the values in the rows that are counted."""
+    for out in {out.source: out for out in table.outputs}.values():
+        yield from _lines_of_source(found, out, declaration, found.kept)
+    most = table.workload.most
+    if most is not None:
+        true, kept = found.dropped_true(most)
+        yield _Line("true values", f"beyond max_true={most}", true - kept, true, kept)
+
+
+def _lines_of_source(
+    found: Followed, out: OutputColumn, declaration: Declaration, among: np.ndarray
+) -> Iterator[_Line]:
+    """Say what becomes of the values of an output among some rows."""
+    rows = found.satisfying(out.where, among)
+    counted, left = int(np.count_nonzero(among)), int(np.count_nonzero(rows))
+    part = "rows of an output" if out.grid is None else f"values of {out.column}"
+    if out.where is not None:
+        part = f"{part} where {out.where.text}"
+        hint = where_hint(out.where, among, rows, found.column)
+        yield _Line(part, "condition not met", counted - left, counted, left, hint=hint)
+    if out.grid is None or out.bounds is None:
+        return
+    valued = found.valued(out.column, out.grid, rows)
+    replaced = declaration.column(out.column).missing
+    hint = "" if replaced is None else f"counted as {replaced}"
+    lower, upper = out.bounds
+    for step, number in (("missing", valued.missing), (_unlike(lower), valued.unusable)):
+        left -= number if replaced is None else 0
+        yield _Line(part, step, number, counted, left, hint=hint)
+    for step, number in ((f"below {lower}", valued.below), (f"above {upper}", valued.above)):
+        yield _Line(part, step, number, counted, left, hint="clipped")
+
+
+def _unlike(lower: object) -> str:
+    """Say what the values of a column with such bounds are not, if they are of another kind."""
+    if isinstance(lower, pd.Timedelta):
+        return "not a duration"
+    if not isinstance(lower, pd.Timestamp):
+        return "not a number"
+    zone = "out" if lower.tzinfo is None else ""
+    return f"not a point in time with{zone} a time zone"

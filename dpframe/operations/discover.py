@@ -1,0 +1,292 @@
+"""Labels that are not known beforehand: which of them may be published, with how many units.
+
+The order is that of every release: validate, plan, charge, count, draw. It is the one release
+whose rows are a result, as its counts are: dtype and order of the labels say nothing besides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
+import pandas as pd
+
+from dpframe.calls import with_keywords
+from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.verify import Certificate, attach
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines.declared import declaration_of
+from dpframe.engines.labels import LabelCounts
+from dpframe.operations.charging import charged, check_recorded, entry_of
+from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
+from dpframe.plan.discovery_record import cost_of_discovery, record_of_discovery
+from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.neighbors import EachRow
+from dpframe.privacy.threshold import LabelThreshold
+from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
+from dpframe.queries.kinds import Columns
+from dpframe.queries.tasks import LabelAxis
+
+__all__ = ["DiscoverOptions", "LookOptions", "discover", "preview_discover"]
+
+DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
+"""The noise that hides numbers of units."""
+
+_CHANCES = (0.05, 0.5, 0.95)
+
+
+class LookOptions(TypedDict, total=False):
+    """What labels to look for, and how much to spend; see `dpframe.discover`."""
+
+    dtype: Dtypes
+    max_length: int
+    where: str | None
+    max_groups: int | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
+    discovery: Amount | None
+    mechanism: DiscoveryMechanism
+    privacy_unit: EachRow | None
+
+
+class DiscoverOptions(LookOptions, total=False):
+    """The same, and what to record; see `dpframe.discover`."""
+
+    name: str | None
+    note: str | None
+
+
+@with_keywords
+def discover(
+    frame: Frame,
+    by: Columns,
+    *,
+    dtype: Dtypes = "string",
+    max_length: int = 256,
+    where: str | None = None,
+    max_groups: int | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    discovery: Amount | None = None,
+    mechanism: DiscoveryMechanism = "auto",
+    name: str | None = None,
+    note: str | None = None,
+    privacy_unit: EachRow | None = None,
+) -> pd.DataFrame:
+    """Find the groups that may be published, where they are not known beforehand.
+
+    Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
+    is added, and a label with n units is published, with `n + Y`, if `n + Y >= T`. T is the
+    smallest integer with `P(Y <= T - 2)^k >= 1 - d`, d the extra delta: with that probability, all
+    labels that one unit alone has stay hidden.
+
+    Parameters
+    ----------
+    frame
+        The private frame.
+    by
+        Column or list of columns with the labels; of several, a label is one of each.
+    dtype
+        What labels are: "string", "int64", "bool", "date" or "datetime" (without a time zone), or a
+        dict of these by column. Values that equal none of the kind are left out.
+    max_length
+        Texts with more characters are left out, and so are those that UTF-8 cannot hold, or with
+        NUL.
+    where
+        Which rows are looked at, as in `count`.
+    max_groups
+        For how many labels a unit counts, k, in place of the declared cap. One of them is needed
+        where a privacy unit is declared. A unit has no more labels than its `max_rows`, either.
+    epsilon, delta, mu, rho, share
+        As in `release`, with an extra delta beside. A delta in the call is for noise and threshold
+        together: the release is (epsilon, delta)-DP.
+    discovery
+        Largest extra delta. By default all that is left of the budget's `discovery`; where delta
+        is in the call, the part of it that finds the smallest groups.
+    mechanism
+        "laplace", "gaussian", or "auto": the one with the least T, then the least noise, among
+        those that the budget allows.
+    name, note, privacy_unit
+        As in `release`.
+
+    Returns
+    -------
+    DataFrame
+        One row per label that was found, sorted; the column `units` holds the noisy numbers of
+        units. Its index can be given as `keys=`. Labels that are not in it may be in the data.
+
+    Raises
+    ------
+    AlreadyReleasedError, BudgetExceededError, CalibrationError, DeclarationError, QueryError,
+    ReleaseError, UnknownColumnError
+        As `release`; also if a budget has no `discovery`, or a unit no `max_groups`.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilkins, Kifer, Zhang and Karrer 2024.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A"] * 900 + ["B"] * 500 + ["C"]})
+    >>> found = dpf.discover(trips, "zone", epsilon=1, delta=1e-6, privacy_unit=dpf.EACH_ROW)
+    >>> list(found.index), list(found.columns)
+    (['A', 'B'], ['units'])
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    check_recorded(declaration.ledger, name, note)
+    wanted = labels_wanted(
+        by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
+    )
+    engine, plan = _planned(
+        frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
+    )
+    entry = entry_of(plan.words, plan, declaration, name=name, note=note)
+    record = record_of_discovery(plan, declaration, entry)
+
+    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+        published = _published(engine.labels(frame, plan.task), plan.threshold)
+        return _released(published, plan.wanted.axes, replace(record, ledger=ledger))
+
+    return charged(frame, declaration, spend, entry, measure)
+
+
+@with_keywords
+def preview_discover(
+    frame: Frame,
+    by: Columns,
+    *,
+    dtype: Dtypes = "string",
+    max_length: int = 256,
+    where: str | None = None,
+    max_groups: int | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    discovery: Amount | None = None,
+    mechanism: DiscoveryMechanism = "auto",
+    privacy_unit: EachRow | None = None,
+) -> pd.DataFrame:
+    """Show which groups would be found, and at what cost; reads no data and spends nothing.
+
+    Parameters
+    ----------
+    frame, by, dtype, max_length, where, max_groups
+        As in `discover`.
+    epsilon, delta, mu, rho, share, discovery, mechanism, privacy_unit
+        As in `discover`.
+
+    Returns
+    -------
+    DataFrame
+        One row per mechanism, the one that would be used first. `threshold`; `sigma`, the scale of
+        the noise, and `std_error`, its standard deviation; `found_5`, `found_50` and `found_95`,
+        the smallest numbers of units with which a label is found with a probability of 5, 50 and
+        95 %; the cost as `mu`, `epsilon`, `delta` and `extra_delta`; `fits`, whether the budget
+        allows it.
+
+    Raises
+    ------
+    BudgetExceededError, CalibrationError, DeclarationError, QueryError, UnknownColumnError
+        As `discover`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> facts = {"epsilon": 1, "delta": 1e-6, "privacy_unit": dpf.EACH_ROW}
+    >>> shown = preview_discover(trips, "zone", **facts)
+    >>> shown[["threshold", "found_5", "found_50", "found_95"]]
+               threshold  found_5  found_50  found_95
+    mechanism
+    laplace           15       13        15        17
+    gaussian          23       16        23        30
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    wanted = labels_wanted(
+        by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
+    )
+    _, plan = _planned(frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery)
+    plans = [plan, *plan.others]
+    index = pd.Index([one.mechanism for one in plans], name="mechanism")
+    return pd.DataFrame([_previewed(one, declaration) for one in plans], index)
+
+
+def _planned(
+    frame: Frame,
+    declaration: Declaration,
+    wanted: Labels,
+    spend: Spend,
+    *,
+    mechanism: str,
+    discovery: Amount | None,
+) -> tuple[Engine, DiscoveryPlan]:
+    """Plan for a frame that has the columns, and return the engine that can read it."""
+    engine = engine_for(frame)
+    engine.check(frame, wanted.labels)
+    plan = plan_discovery(declaration, wanted, spend, mechanism, discovery)
+    engine.check(frame, plan.columns)
+    return engine, plan
+
+
+def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
+    """Say what to expect of one mechanism."""
+    threshold = plan.threshold
+    return {
+        "threshold": threshold.least,
+        "sigma": threshold.scale,
+        "std_error": threshold.law.standard_deviation(threshold.scale),
+        **{f"found_{chance:.0%}"[:-1]: threshold.size_published(chance) for chance in _CHANCES},
+        **cost_of_discovery(plan, declaration),
+        "extra_delta": float(plan.loss.delta),
+        "fits": declaration.allows(plan.loss),
+    }
+
+
+def _published(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
+    """Draw noise for all labels, and keep those that reach the threshold."""
+    (noise,) = threshold.law.draw([threshold.scale], len(found.units))
+    noisy = np.add(found.units, noise, out=noise)
+    kept = noisy >= threshold.least
+    return LabelCounts(tuple(column[kept] for column in found.labels), noisy[kept])
+
+
+def _released(
+    published: LabelCounts, axes: Sequence[LabelAxis], record: Certificate
+) -> pd.DataFrame:
+    """Certify what is published: in the order of the labels, never in that of the data."""
+    order = _in_order(published.labels)
+    levels = [
+        _level(column[order], axis) for column, axis in zip(published.labels, axes, strict=True)
+    ]
+    index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
+    released = pd.DataFrame({"units": published.units[order]}, index=index)
+    by = tuple(
+        replace(grouping, groups=level.nunique())
+        for grouping, level in zip(record.query.by, levels, strict=True)
+    )
+    attach(released, replace(record, query=replace(record.query, by=by, cells=len(released))))
+    return released
+
+
+def _in_order(labels: Sequence[np.ndarray]) -> np.ndarray:
+    """Sort by the first column of labels, then by the next."""
+    ranks = [pd.factorize(column, sort=True)[0] for column in labels]
+    return np.lexsort(ranks[::-1])
+
+
+def _level(labels: np.ndarray, axis: LabelAxis) -> pd.Index:
+    """Make an index of one dtype, whatever was found: of texts, that of pandas itself."""
+    dtype = str if axis.kind == "string" else labels.dtype
+    return pd.Index(labels, dtype=dtype, name=axis.column, tupleize_cols=False)

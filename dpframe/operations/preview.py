@@ -1,0 +1,320 @@
+"""What a release would cost and how accurate it would be, before anything is spent."""
+
+import math
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.intervals import half_width as width_of
+from dpframe.arguments import shown
+from dpframe.calls import with_keywords
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Frame
+from dpframe.engines.asked import checked
+from dpframe.engines.declared import declaration_of
+from dpframe.engines.matching import check_readable
+from dpframe.errors import CalibrationError, QueryError
+from dpframe.operations.release import checked_plan
+from dpframe.operations.select import check_no_errors, preview_quantiles
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.needed import least_plans
+from dpframe.plan.plan import Plan
+from dpframe.plan.record import cost, mechanism_of, noise_of_column
+from dpframe.plan.tables import name_of
+from dpframe.privacy.amounts import Amount, Spend, check_delta
+from dpframe.privacy.neighbors import EachRow
+from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import selected
+from dpframe.strategies import MechanismName, Prediction
+
+__all__ = ["Wanted", "preview"]
+
+Wanted: TypeAlias = float | Mapping[Hashable, float]
+"""How large an error may be: of all outputs, or by output."""
+
+_PER_ROWS = "1 / rows"
+
+
+@with_keywords
+def preview(
+    frame: Frame,
+    queries: Query | Mapping[str, Query],
+    *,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    mechanism: MechanismName = "auto",
+    compare: bool = False,
+    std_error: Wanted | None = None,
+    half_width: Wanted | None = None,
+    rows: float | None = None,
+    privacy_unit: EachRow | None = None,
+) -> pd.DataFrame:
+    """Show cost and error of a release without making it; reads no data and spends nothing.
+
+    Say how much to spend to see the errors, or how large the errors may be to see what to spend.
+
+    Parameters
+    ----------
+    frame
+        A declared frame. Only its declaration and its column labels are read.
+    queries, epsilon, delta, mu, rho, share, mechanism
+        As in `release`.
+    compare
+        Whether to show one row per mechanism that "auto" would compare.
+    std_error, half_width
+        Instead of an amount: the largest standard error, or half-width of a 95 % interval, of an
+        output. One number for all outputs, or a dict of them by column (by query and column, in a
+        tuple, for a dict of queries), of margins also by table and column. `delta` may be given
+        beside it.
+    rows
+        Number of rows of a cell for which errors of means are shown. It is needed to say how large
+        the error of a mean may be, and to see means in tables with one row per mechanism.
+    privacy_unit
+        As in `release`.
+
+    Returns
+    -------
+    DataFrame
+        One row per output column, of margins per table and column. `mechanism`; `sigma`, the scale
+        of the noise in the units of the column; `std_error` and `half_width_95` of one cell, to be
+        divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
+        they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
+        the budget allows it. With `compare`, one row per mechanism, the one chosen first:
+        `relative_error`, the root mean square of all errors relative to the chosen one's, and the
+        standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
+        with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
+        the release, `fits`, and the errors of the outputs. The name of the columns says which
+        errors these are, "std_error" or "half_width_95"; means are among them where `rows` is
+        given. Quantiles that are selected have one row each, with `rank_error_95` in place of
+        errors of noise: at most so many rows lie between it and the bin selected, with a
+        probability of 95 % or more.
+
+    Notes
+    -----
+    The least spend is sought among epsilons from 2**-60 to 2**60, at the delta given or that of the
+    budget; among mus where there is no delta. Gaussian noise spends its delta however small the
+    epsilon is, so that its error has a largest value: where that is below what is wanted, the row
+    shows it.
+
+    Raises
+    ------
+    CalibrationError, DeclarationError, QueryError, UnknownColumnError
+        As `release`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
+    >>> preview(trips, query, epsilon=0.5)[["mechanism", "epsilon", "fits"]].to_dict("list")
+    {'mechanism': ['laplace'], 'epsilon': [0.5], 'fits': [True]}
+
+    How much must be spent for a standard error of 5:
+
+    >>> preview(trips, query, std_error=5, delta=1e-6)["epsilon"].round(4).to_dict()
+    {'laplace': 0.2819, 'gaussian': 0.8356}
+    """
+    _check_amounts(std_error, half_width, (epsilon, mu, rho, share), compare=compare)
+    cell = None if rows is None else _positive("rows", rows, least=1)
+    several = isinstance(queries, Mapping)
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    limits = std_error if half_width is None else half_width
+    quantiles = selected(queries, mechanism)
+    if quantiles is not None:
+        check_no_errors(wanted=compare or limits is not None or rows is not None)
+        spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+        return preview_quantiles(frame, declaration, quantiles, spend)
+    if limits is not None:
+        measure = "std_error" if half_width is None else "half_width_95"
+        engine, asked = checked(frame, queries)
+        excess = _excess(limits, measure, cell, several=several)
+        mass = None if delta is None else check_delta(delta)
+        plans = least_plans(declaration, asked, excess, mechanism, mass)
+        check_readable(engine, frame, plans[0])
+        return _needed(plans, declaration, measure, cell, several=several)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    _, plan = checked_plan(frame, declaration, queries, spend, mechanism)
+    if compare:
+        return _compared(plan, cell, several=several)
+    expected = _previewed(plan, cell, several=several)
+    table = pd.DataFrame(list(expected.values()))
+    table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
+    names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
+    if len(names) > 1:
+        table.index = pd.MultiIndex.from_tuples(list(expected), names=names)
+    else:
+        table.index = pd.Index(list(expected), name="column", tupleize_cols=False)
+    return table
+
+
+def _compared(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
+    """One row per mechanism."""
+    plans = [plan, *plan.others]
+    rows: list[dict[Hashable, Any]] = [
+        {"relative_error": other.error_relative_to(plan)}
+        | _errors(other, "std_error", cell, several=several)
+        for other in plans
+    ]
+    index = pd.Index([other.mechanism for other in plans], name="mechanism")
+    table = pd.DataFrame(rows, index=index).rename_axis(columns="std_error")
+    return table.sort_values("relative_error", kind="stable")
+
+
+def _needed(
+    plans: Sequence[Plan],
+    declaration: Declaration,
+    measure: str,
+    cell: float | None,
+    *,
+    several: bool,
+) -> pd.DataFrame:
+    """One row per mechanism, the least epsilon first, the least mu where there is none."""
+    rows: list[dict[Hashable, Any]] = [
+        {**cost(plan, declaration), "fits": declaration.allows(plan.loss)}
+        | _errors(plan, measure, cell, several=several)
+        for plan in plans
+    ]
+    index = pd.Index([plan.mechanism for plan in plans], name="mechanism")
+    table = pd.DataFrame(rows, index=index).rename_axis(columns=measure)
+    table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
+    return table.sort_values(["epsilon", "mu"], kind="stable")
+
+
+def _excess(
+    limits: Wanted, measure: str, cell: float | None, *, several: bool
+) -> Callable[[Plan], float]:
+    """Return the function that says by how much the errors of a plan are too large."""
+
+    def excess(plan: Plan) -> float:
+        outputs = _previewed(plan, cell, several=several)
+        called = measure.removesuffix("_95")
+        largest = _limits(limits, called, outputs, tables=_in_tables(plan))
+        if any(outputs[label]["per"] == _PER_ROWS for label in largest):
+            raise QueryError(
+                "the error of a mean depends on the number of rows of its cell: give rows=, for "
+                "instance rows=100."
+            )
+        return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
+
+    return excess
+
+
+def _limits(
+    limits: Wanted, called: str, outputs: Collection[Hashable], *, tables: bool
+) -> Mapping[Hashable, float]:
+    """Read how large the errors of outputs may be; a name without a table is for all tables."""
+    named = limits if isinstance(limits, Mapping) else dict.fromkeys(outputs, limits)
+    known: dict[Hashable, list[Hashable]] = {one: [one] for one in outputs}
+    for one in outputs if tables else ():
+        known.setdefault(_of_all(one), []).append(one)
+    if not named or any(label not in known for label in named):
+        raise QueryError(
+            f"{called} must be a number, or a dict by output; the outputs are "
+            f"{list(outputs)!r:.2000}, got {called}={shown(limits)}."
+        )
+    return {one: _positive(called, named[label]) for label in named for one in known[label]}
+
+
+def _of_all(label: Hashable) -> Hashable:
+    """Return the name of an output that has a table, without it."""
+    if not isinstance(label, tuple):
+        return label
+    return (*label[:-2], label[-1]) if label[:-2] else label[-1]
+
+
+def _check_amounts(
+    std_error: Wanted | None,
+    half_width: Wanted | None,
+    amounts: Sequence[Amount | None],
+    *,
+    compare: bool,
+) -> None:
+    """Check that it is asked either for errors or for a spend."""
+    if not isinstance(compare, bool | np.bool_):
+        raise QueryError(f"compare must be True or False, got compare={shown(compare)}.")
+    limits = [limit for limit in (std_error, half_width) if limit is not None]
+    if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
+        raise CalibrationError(
+            "std_error= and half_width= ask for the spend that an error needs, for every "
+            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=."
+        )
+
+
+def _positive(called: str, given: object, least: float = 0.0) -> float:
+    """Check a number above 0 and no smaller than the least."""
+    if isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
+        number = float(given)
+        if 0 < number < math.inf and number >= least:
+            return number
+    rule = f"at least {least:g}" if least else "above 0"
+    raise QueryError(f"{called} must be a finite number {rule}, got {called}={shown(given)}.")
+
+
+def _errors(
+    plan: Plan, measure: str, cell: float | None, *, several: bool
+) -> dict[Hashable, float]:
+    """Return one kind of error of every output, but for means in cells of unknown size."""
+    outputs = _previewed(plan, cell, several=several)
+    return {
+        label: errors[measure] for label, errors in outputs.items() if errors["per"] != _PER_ROWS
+    }
+
+
+def _previewed(plan: Plan, cell: float | None, *, several: bool) -> dict[Hashable, dict[str, Any]]:
+    """Say what to expect of every output, by column, or by query and column."""
+    tables = _in_tables(plan)
+    return {
+        _label(name, planned, column, several=several, tables=tables): _output(
+            plan, planned, column, prediction, cell
+        )
+        for name, planned in plan.tables.items()
+        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+    }
+
+
+def _in_tables(plan: Plan) -> bool:
+    """Whether a query asks for several tables, so that outputs are named by table, too."""
+    return any(planned.table.of is not None for planned in plan.tables.values())
+
+
+def _label(
+    name: Hashable, planned: TablePlan, column: OutputColumn, *, several: bool, tables: bool
+) -> Hashable:
+    """Name an output: by its query, the columns of its table and its own, as far as needed."""
+    query = (name_of(name),) if several else ()
+    table = (tuple(axis.column for axis in planned.table.cells.axes),) if tables else ()
+    return (*query, *table, column.name) if query or table else column.name
+
+
+def _output(
+    plan: Plan,
+    planned: TablePlan,
+    column: OutputColumn,
+    prediction: Prediction,
+    cell: float | None,
+) -> dict[str, Any]:
+    """Say what to expect of one output, in a cell of so many rows."""
+    step, mechanism = column.unit, mechanism_of(plan, planned)
+    noise = noise_of_column(column, prediction, planned)
+    loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
+    common = {str(block) for block in planned.measurement.design.common}
+    groups = mechanism.drawn_together(planned.table.cells.size, common)
+    error = prediction.std_error * step
+    width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
+    per = "cell"
+    if prediction.per_row:
+        per = _PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
+        error, width = error / (cell or 1), width / (cell or 1)
+    return {
+        "mechanism": plan.mechanism,
+        "sigma": np.nan if noise is None else noise.scale * step,
+        "std_error": error,
+        "half_width_95": width,
+        "per": per,
+    }

@@ -1,0 +1,299 @@
+"""The only way to a release: charge the ledger, total the integers, draw the noise, decode.
+
+Everything that can be known beforehand is checked before the ledger is charged; the ledger is
+charged before any private total is computed; noise is drawn last.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack, overload
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from dpframe.accuracy.distribution import least_squares
+from dpframe.calls import with_keywords
+from dpframe.certificates.packed import packed_loadings
+from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.ratio_parts import moments_part, ratio_part
+from dpframe.certificates.verify import Certificate, attach
+from dpframe.declaration.facts import Declaration
+from dpframe.denoise.methods import DenoiserName
+from dpframe.engines import Engine, Frame
+from dpframe.engines.asked import SINGLE, checked
+from dpframe.engines.declared import declaration_of
+from dpframe.engines.matching import check_readable
+from dpframe.operations.charging import charged, check_recorded, entry_of
+from dpframe.operations.denoising import Denoisings, denoisings_of
+from dpframe.operations.options import ReleaseOptions
+from dpframe.operations.select import check_denoising_of_quantiles, release_quantiles
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.measurement import Measurement, TablePlan
+from dpframe.plan.plan import Plan, plan_release
+from dpframe.plan.record import record_of
+from dpframe.plan.tables import TableName
+from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.laws import Law
+from dpframe.privacy.neighbors import EachRow
+from dpframe.progress import show_progress
+from dpframe.queries.binned import read_off
+from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import selected
+from dpframe.queries.timescale import durations, moments
+from dpframe.steps.denoise import apply_denoising
+from dpframe.steps.denoise_checks import Denoising
+from dpframe.steps.quantiles import quantiles
+from dpframe.strategies import Estimate, MechanismName
+from dpframe.strategies.noise import noise_of
+
+__all__ = ["checked_plan", "release"]
+
+
+@overload
+def release(frame: Frame, queries: Query, **options: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
+
+
+@overload
+def release(
+    frame: Frame, queries: Mapping[str, Query], **options: Unpack[ReleaseOptions]
+) -> dict[str, pd.DataFrame]: ...
+
+
+@with_keywords
+def release(
+    frame: Frame,
+    queries: Query | Mapping[str, Query],
+    *,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    mechanism: MechanismName = "auto",
+    denoise: DenoiserName | None = None,
+    graph: object = None,
+    name: str | None = None,
+    note: str | None = None,
+    privacy_unit: EachRow | None = None,
+) -> Any:
+    """Release a query, or several planned and charged together.
+
+    The amount is given in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
+    mechanism (Balle and Wang 2018, Theorem 8) and Laplace noise to the L1 sensitivity; both are
+    integers, drawn exactly, and added to exact integers.
+
+    Parameters
+    ----------
+    frame
+        The private frame.
+    queries
+        A query such as `dpf.count(by="zone")`, or a dict of them by name.
+    epsilon, delta
+        The release is (epsilon, delta)-DP. `delta` defaults to that of the budget, and to 0 without
+        one. Gaussian noise spends the delta, however small epsilon is.
+    mu
+        The release is mu-GDP.
+    rho
+        The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
+        `epsilon tanh(epsilon / 2) = rho`.
+    share
+        Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
+        costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
+        Laplace noise.
+    mechanism
+        "auto" (least predicted error at that spend), or the name of a mechanism in
+        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
+    denoise
+        Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
+        privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
+    graph
+        Which groups are neighbors, for `denoise`.
+    name
+        Name of this release in the ledger, "2024-03" for instance: a second one of that name is
+        refused before anything is charged, so that a job that runs again spends nothing. It has at
+        most 200 characters, no spaces at its ends and nothing that is not printed; case matters,
+        the encoding of accents does not.
+    note
+        What else to keep with it in the ledger: one line of at most 2,000 printed characters.
+    privacy_unit
+        `dpf.EACH_ROW` says that every row is a person of its own, for a frame that is declared
+        without a unit or not at all.
+
+    Returns
+    -------
+    DataFrame or dict of DataFrame
+        One row per declared group in declared order, whatever the data hold, with a certificate; a
+        dict for a dict.
+
+    Raises
+    ------
+    AlreadyReleasedError
+        If the ledger has a release of this name.
+    BudgetExceededError
+        If the spend does not fit in what is left of the budget.
+    CalibrationError
+        If the spend is not usable, or no noise can honor it.
+    DeclarationError, QueryError, UnknownColumnError
+        If the queries do not fit what is declared, or the frame was released.
+    ReleaseError
+        If reading the frame fails after the amount was charged, for want of memory or because a
+        file changed: the amount stays charged.
+
+    Warns
+    -----
+    DPFrameWarning
+        If no privacy unit was declared, epsilon is above 10, mu or rho above 2, or delta 1e-3 or
+        more; once per frame, before anything is charged.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
+    >>> released = release(trips, query, epsilon=0.5, privacy_unit=dpf.EACH_ROW)
+    >>> list(released.index), list(released.columns)
+    (['A', 'B', 'C'], ['count'])
+    """
+    declaration = declaration_of(frame).with_unit(privacy_unit)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    check_recorded(declaration.ledger, name, note)
+    wanted = selected(queries, mechanism)
+    if wanted is not None:
+        check_denoising_of_quantiles(denoise, graph)
+        return release_quantiles(frame, declaration, wanted, spend, name=name, note=note)
+    engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
+    indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
+    denoisings = denoisings_of(plan, indexes, denoise, graph)
+    what = "; ".join(dict.fromkeys(planned.table.asked.words for planned in plan.tables.values()))
+    entry = entry_of(what, plan, declaration, name=name, note=note)
+    records = {
+        key: record_of(key, planned, plan, declaration, entry)
+        for key, planned in plan.tables.items()
+    }
+    if any(read_off(planned.table.query) for planned in plan.tables.values()):
+        least_squares()
+
+    def measure(ledger: LedgerPart | None) -> dict[Hashable, Any]:
+        exact = _exact(frame, engine, plan)
+        estimates = {
+            measurement: _estimates(one, measurement, plan.how.law)
+            for measurement, one in zip(plan.measurements, exact, strict=True)
+        }
+        frames = {
+            key: _released(
+                estimates[planned.measurement][planned.own],
+                planned,
+                index=indexes[key],
+                record=records[key],
+                ledger=ledger,
+                how=denoisings.tables.get(key),
+            )
+            for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
+        }
+        return _by_query(frames, denoisings)
+
+    frames = charged(frame, declaration, spend, entry, measure)
+    return frames if isinstance(queries, Mapping) else frames[SINGLE]
+
+
+def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
+    """Gather the tables of a query that asks for several, by their columns."""
+    found: dict[Hashable, Any] = {}
+    for key, frame in frames.items():
+        if isinstance(key, TableName):
+            found.setdefault(key.query, {})[key.columns] = frame
+        else:
+            found[key] = frame
+    several = {key.query for key in frames if isinstance(key, TableName)}
+    return found | {name: how.together(name, found[name]) for name in several}
+
+
+def checked_plan(
+    frame: Frame,
+    declaration: Declaration,
+    queries: Query | Mapping[str, Query],
+    spend: Spend,
+    mechanism: str,
+) -> tuple[Engine, Plan]:
+    """Check everything public about a release and plan it, without reading data or spending.
+
+    Returns
+    -------
+    engine, plan
+        The engine that can read the frame, and the plan.
+    """
+    engine, asked = checked(frame, queries)
+    plan = plan_release(declaration, asked, spend, mechanism)
+    check_readable(engine, frame, plan)
+    return engine, plan
+
+
+def _exact(frame: Frame, engine: Engine, plan: Plan) -> list[list[np.ndarray]]:
+    """Measure the integers of all tables in one pass over the frame."""
+    measured = plan.measurements
+    needs = [sorted(one.design.needs) for one in measured]
+    tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
+    return [
+        one.design.encode(dict(zip(wanted, totals, strict=True)))
+        for one, wanted, totals in zip(measured, needs, engine.totals(frame, tasks), strict=True)
+    ]
+
+
+def _estimates(exact: Sequence[np.ndarray], measured: Measurement, law: Law) -> list[Estimate]:
+    """Draw noise, together for blocks of a group, add it and decode."""
+    noise = noise_of(law, measured.design, measured.scales, [len(block) for block in exact])
+    noisy = [np.add(block, drawn, out=drawn) for block, drawn in zip(exact, noise, strict=True)]
+    return measured.design.decode(noisy, measured.deviations)
+
+
+def _released(
+    estimates: Sequence[Estimate],
+    planned: TablePlan,
+    *,
+    index: pd.Index,
+    record: Certificate,
+    ledger: LedgerPart | None,
+    how: Denoising | None,
+) -> pd.DataFrame:
+    """Certify and denoise one table."""
+    outputs = planned.outputs
+    columns = {
+        position: _in_units(estimate, column)
+        for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
+    }
+    described = tuple(
+        replace(
+            part,
+            loadings=packed_loadings(estimate.loadings, column.unit),
+            ratio=ratio_part(estimate.ratio, column.step),
+            moments=moments_part(estimate.moments, column.step),
+        )
+        for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
+    )
+    released = pd.DataFrame(columns, index=index)
+    released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
+    certificate = attach(released, replace(record, columns=described, ledger=ledger))
+    read = read_off(planned.table.query)
+    if read is not None:
+        return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)
+    return released if how is None else apply_denoising(released, certificate, how)
+
+
+def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
+    """From grid units to the units of the column; integers stay integers."""
+    if column.grid is not None and column.ticks is not None:
+        return _in_time(estimate.values, column.grid, column.ticks, column.kind)
+    if column.step == 1:
+        return estimate.values
+    values: np.ndarray = estimate.values * column.unit
+    return values
+
+
+def _in_time(
+    values: np.ndarray, grid: Grid, ticks: Ticks, kind: str
+) -> np.ndarray | ExtensionArray:
+    """From grid units to durations, or to points in time for means of such."""
+    counted = values if grid.exponent == 0 else np.ldexp(values, grid.exponent)
+    return moments(counted, ticks) if kind == "mean" else durations(counted, ticks)

@@ -1,0 +1,115 @@
+"""Quantiles of a private frame, selected exactly: no noise is added, and none has to be hidden.
+
+The order is that of every release: validate, plan, charge, total the integers, draw, decode.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.verify import Certificate, attach
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Engine, Frame
+from dpframe.engines.asked import checked
+from dpframe.engines.matching import check_readable
+from dpframe.errors import CalibrationError, QueryError
+from dpframe.operations.charging import charged, entry_of
+from dpframe.plan.record import cost
+from dpframe.plan.selection import SelectionPlan, plan_selection
+from dpframe.plan.selection_record import record_of_selection
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.selection import select
+from dpframe.queries.quantiles import LEVEL, Quantile
+
+__all__ = [
+    "check_denoising_of_quantiles",
+    "check_no_errors",
+    "preview_quantiles",
+    "release_quantiles",
+]
+
+
+def check_denoising_of_quantiles(denoise: str | None, graph: object) -> None:
+    """Refuse to denoise what has no noise."""
+    if denoise is not None or graph is not None:
+        raise QueryError(
+            "denoise= and graph= are for noise, and none is added to quantiles that are selected. "
+            "Leave them out."
+        )
+
+
+def check_no_errors(*, wanted: bool) -> None:
+    """Refuse to look for the errors of what has no noise."""
+    if wanted:
+        raise CalibrationError(
+            "std_error=, half_width=, compare= and rows= are for errors of noise, and none is "
+            "added to quantiles that are selected: preview an amount, epsilon=..., and see "
+            "rank_error_95."
+        )
+
+
+def release_quantiles(
+    frame: Frame,
+    declaration: Declaration,
+    query: Quantile,
+    spend: Spend,
+    *,
+    name: str | None,
+    note: str | None,
+) -> pd.DataFrame:
+    """Release selected quantiles; see `dpframe.quantile` and `dpframe.release`."""
+    engine, plan = _planned(frame, declaration, query, spend)
+    entry = entry_of(query.words, plan, declaration, name=name, note=note)
+    record = record_of_selection(plan, declaration, entry)
+    index = plan.cells.index
+
+    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+        (totals,) = engine.totals(frame, [plan.task])
+        rows = totals[0].reshape(plan.groups.size, len(plan.bins.axis))
+        chosen = select(rows, plan.selection, plan.bins.parts)
+        return _released(plan, chosen, index, replace(record, ledger=ledger))
+
+    return charged(frame, declaration, spend, entry, measure)
+
+
+def preview_quantiles(
+    frame: Frame,
+    declaration: Declaration,
+    query: Quantile,
+    spend: Spend,
+) -> pd.DataFrame:
+    """Show how far off selected quantiles may be; see `dpframe.operations.preview`."""
+    _, plan = _planned(frame, declaration, query, spend)
+    quantiles = pd.Index([float(one) for one in query.quantiles], name=LEVEL)
+    return pd.DataFrame(
+        {
+            "mechanism": plan.mechanism,
+            "rank_error_95": plan.rank_errors(),
+            **cost(plan, declaration),
+            "fits": declaration.allows(plan.loss),
+        },
+        index=quantiles,
+    )
+
+
+def _planned(
+    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
+) -> tuple[Engine, SelectionPlan]:
+    """Check everything public and plan, and return the engine that can read the frame."""
+    engine, _ = checked(frame, query)
+    plan = plan_selection(declaration, query, spend)
+    check_readable(engine, frame, plan)
+    return engine, plan
+
+
+def _released(
+    plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Certificate
+) -> pd.DataFrame:
+    """Certify the values of the bins that were selected."""
+    values = plan.bins.values[chosen].ravel()
+    released = pd.DataFrame({0: values}, index=index)
+    released.columns = pd.Index([plan.column.name], tupleize_cols=False)
+    attach(released, record)
+    return released

@@ -1,0 +1,241 @@
+"""Caps and bounds without looking: released histograms, and the errors that they predict.
+
+A suggestion is a release like others: plans of the later query are made first, without data; then
+the histogram is planned, charged, counted and released. Errors are computed from what came out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+import pandas as pd
+
+from dpframe.calls import with_keywords
+from dpframe.engines import Frame
+from dpframe.engines.asked import SINGLE, checked
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import QueryError
+from dpframe.operations.charging import after_charge
+from dpframe.operations.release import checked_plan, release
+from dpframe.plan.suggestion import plan_caps
+from dpframe.privacy.amounts import Amount, Spend
+from dpframe.queries import constructors
+from dpframe.queries.kinds import By, Query
+from dpframe.queries.quantiles import measured
+from dpframe.queries.sizes import UnitSizes
+from dpframe.steps.suggest_caps import CapErrors, add_cap_errors
+from dpframe.strategies import MechanismName
+
+__all__ = [
+    "PreviewCapsOptions",
+    "SuggestCapsOptions",
+    "preview_suggest_caps",
+    "suggest_caps",
+]
+
+
+class PreviewCapsOptions(TypedDict, total=False):
+    """Which caps to look at, and how much to spend; see `dpframe.suggest_caps`."""
+
+    query: Query | None
+    cap: str | None
+    largest: int | None
+    planned: Mapping[str, Any] | None
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
+    mechanism: MechanismName
+
+
+class SuggestCapsOptions(PreviewCapsOptions, total=False):
+    """The same, and what to record; see `dpframe.suggest_caps`."""
+
+    name: str | None
+    note: str | None
+
+
+@with_keywords
+def suggest_caps(
+    frame: Frame,
+    by: By = None,
+    *,
+    query: Query | None = None,
+    cap: str | None = None,
+    largest: int | None = None,
+    planned: Mapping[str, Any] | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    mechanism: MechanismName = "auto",
+    name: str | None = None,
+    note: str | None = None,
+) -> pd.DataFrame:
+    """Release how many rows units have, and from it the cap with which a query errs least.
+
+    Every unit falls in exactly one bin, whatever it has: adding or removing one moves one number by
+    1, replacing it two. So the histogram costs little, and no cap is needed for it. For each
+    candidate c, the mean absolute error of a group is predicted as ``E|L + Y| = L + s exp(-L /
+    s)``: K L, what the cap cuts off, is read off the histogram; K is the number of groups; Y is the
+    noise that the query needs with that cap, as Laplace noise with ``E|Y| = s``.
+
+    Parameters
+    ----------
+    frame
+        The private frame, declared with a privacy unit.
+    by
+        Groups of a count, in place of `query=dpf.count(by=by)`.
+    query
+        The query that is to be released later: a count, sums, a histogram, units, or an aggregate
+        of counts and sums. Rows that its condition or its groups leave out do not count.
+    cap
+        The cap that is looked for: "max_rows", "max_groups" or "max_rows_per_group". By default the
+        one that is declared or in the query, if there is one, and else "max_rows"; "max_groups" for
+        units. Caps of other names stay as they are.
+    largest
+        The largest candidate: 2**20 by default, or for "max_groups" the number of groups.
+    planned
+        How much the later query is to spend: `{"epsilon": 0.9, "delta": 1e-6}`, say.
+        By default nine times what is spent here (with the same delta), or what is left of shares.
+    epsilon, delta, mu, rho, share, mechanism, name, note
+        As in `release`, for the histogram.
+
+    Returns
+    -------
+    DataFrame
+        One row per candidate. `units`: how many need this cap and not the one before, with noise
+        and certificate as in every release; the last row also holds all that need more. Computed
+        from it: `lost`, `noise` and `error`, mean absolute errors of a group with that cap, in the
+        units of the output; of several outputs, in rows. `.dp.best` is the cap with the least.
+
+    Raises
+    ------
+    DeclarationError
+        If no privacy unit is declared.
+    QueryError
+        If the query is of means, rates or variances, or an argument is not usable.
+    AlreadyReleasedError, BudgetExceededError, CalibrationError, ReleaseError, UnknownColumnError
+        As `release`.
+
+    Notes
+    -----
+    In the tail, bins that noise alone can explain count as empty, and none as negative: with too
+    few units, the suggestion is too small. In a bin, a size x is taken to be as frequent as 1 / x.
+    All groups are taken to lose the same. A row that is lost of a sum counts with the mean of `|x|`
+    over the bounds. For "max_groups", units are counted by the groups that they have rows in;
+    a group that is lost of a unit is taken to be `sqrt(c)` rows, with c the cap on rows in it, or
+    1. For "max_rows_per_group", they are counted by the rows in their fullest group; what other
+    groups lose is not seen, so that L is a lower bound.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> rides = pd.DataFrame({"rider": [r for r in range(3000) for _ in range(1 + r % 4)]})
+    >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
+    >>> found = dpf.suggest_caps(rides, largest=64, epsilon=0.1)
+    >>> found.dp.best, list(found.columns)
+    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    asked, facts = _prepared(
+        frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
+    )
+    released = release(
+        frame,
+        asked,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        rho=rho,
+        share=share,
+        mechanism=mechanism,
+        name=name,
+        note=note,
+    )
+    return after_charge(lambda: add_cap_errors(released, facts))
+
+
+@with_keywords
+def preview_suggest_caps(
+    frame: Frame,
+    by: By = None,
+    *,
+    query: Query | None = None,
+    cap: str | None = None,
+    largest: int | None = None,
+    planned: Mapping[str, Any] | None = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    mu: Amount | None = None,
+    rho: Amount | None = None,
+    share: Amount | None = None,
+    mechanism: MechanismName = "auto",
+) -> pd.DataFrame:
+    """Show the noise that each cap needs, and that of the histogram; reads no data.
+
+    Parameters
+    ----------
+    frame, by, query, cap, largest, planned, epsilon, delta, mu, rho, share, mechanism
+        As in `suggest_caps`.
+
+    Returns
+    -------
+    DataFrame
+        One row per candidate: `std_error` of the number of units in its bin, and `noise`, the mean
+        absolute error that noise makes in a group of the later query with that cap.
+
+    Raises
+    ------
+    BudgetExceededError, CalibrationError, DeclarationError, QueryError, UnknownColumnError
+        As `suggest_caps`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> rides = pd.DataFrame({"rider": [1, 1, 2]})
+    >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
+    >>> dpf.preview_suggest_caps(rides, largest=3, epsilon=0.1).round(2)
+              std_error  noise
+    max_rows
+    1             14.14   1.07
+    2             14.14   2.20
+    3             14.14   3.32
+    """
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    asked, facts = _prepared(
+        frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
+    )
+    _, plan = checked_plan(frame, declaration_of(frame), asked, spend, mechanism)
+    (prediction,) = plan.tables[SINGLE].predictions()
+    return pd.DataFrame({"std_error": prediction.std_error, "noise": facts.noise}, asked.most)
+
+
+def _prepared(
+    frame: Frame,
+    by: By,
+    *,
+    query: Query | None,
+    cap: str | None,
+    largest: int | None,
+    planned: Mapping[str, Any] | None,
+    spend: Spend,
+) -> tuple[UnitSizes, CapErrors]:
+    """Say what to release, and what each candidate costs: without data, before anything else."""
+    later = _query(by, query)
+    declaration = declaration_of(frame)
+    checked(frame, later)
+    return plan_caps(declaration, later, spend, cap=cap, largest=largest, planned=planned)
+
+
+def _query(by: By, query: Query | None) -> Query:
+    """Return the query to be released later."""
+    if query is None:
+        return constructors.count(by)
+    if by is not None:
+        raise QueryError(
+            "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
+            "query in the query."
+        )
+    return measured(query)

@@ -1,0 +1,210 @@
+"""What is drawn: released numbers with the ends of their intervals, on a scale."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.intervals import interval
+from dpframe.accuracy.quotients import percent, ratio
+from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean
+from dpframe.certificates.certificate import Certified, first_of, parts_of
+from dpframe.certificates.companion_columns import PERCENT, followers
+from dpframe.certificates.verify import certificate_of, verify
+from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.plotting.positions import text
+from dpframe.plotting.scales import NUMBERS, Scale, duration_scale, seconds_along
+from dpframe.queries.timescale import in_seconds
+
+__all__ = ["Drawn", "caption_of", "gather", "gather_percent", "gather_ratio", "locate", "together"]
+
+_ENDS = ["value", "low", "high"]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """One column, ready to be drawn.
+
+    Parameters
+    ----------
+    label
+        Its label.
+    name
+        What is written beside the axis of its values.
+    parts
+        On the index of the release, the columns `value`, `low` and `high`, and where there are such
+        `denoised`, and `below` and `above`, the places of arrows at ends that are infinite.
+    scale
+        What the numbers stand for.
+    caption
+        What the intervals are about, and what they leave out.
+    """
+
+    label: Hashable
+    name: str
+    parts: pd.DataFrame
+    scale: Scale
+    caption: str
+
+
+def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
+    """Return the positions of a released column, by default the first, and of its denoised values.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    UnknownColumnError
+        If there is no such released column.
+    """
+    size = len(first_of(verify(released)).columns)
+    raw, derived = list(released.columns[:size]), list(released.columns[size:])
+    if column is not None and not is_one_of(column, raw):
+        raise UnknownColumnError(
+            f"column must be one of the released columns {raw}, got {shown(column)}."
+            f"{_instead(released, column, raw)}"
+        )
+    place = 0 if column is None else raw.index(column)
+    partner = f"{raw[place]}_denoised"
+    return place, size + derived.index(partner) if partner in derived else None
+
+
+def _instead(released: pd.DataFrame, column: Hashable, raw: list[Hashable]) -> str:
+    """Say how to draw percentages that are in the table, or which column may be meant."""
+    certificate = verify(released)
+    for place, label in enumerate(raw):
+        for later, suffix in followers(released, certificate, place).items():
+            if suffix == PERCENT and is_one_of(column, [released.columns[later]]):
+                return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
+    return did_you_mean(column, raw)
+
+
+def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> list[Drawn]:
+    """Gather released columns, with their intervals and denoised values."""
+    places = [locate(released, column) for column in columns]
+    bars, certificate = interval(released, level), certificate_of(released)
+    return [_of_column(released, bars, certificate, *place) for place in places]
+
+
+def _of_column(
+    released: pd.DataFrame,
+    bars: pd.DataFrame,
+    certificate: Certified,
+    place: int,
+    partner: int | None,
+) -> Drawn:
+    found = [released.iloc[:, place], bars.iloc[:, 2 * place], bars.iloc[:, 2 * place + 1]]
+    parts = dict(zip(_ENDS, found, strict=True))
+    if partner is not None:
+        parts["denoised"] = released.iloc[:, partner]
+    described = first_of(certificate).columns[place]
+    numbers = {name: in_seconds(part, described.origin) for name, part in parts.items()}
+    scale = _scale(released.iloc[:, place], numbers)
+    if described.origin is not None:
+        origin = described.origin
+        numbers = {name: seconds_along(one, origin, scale) for name, one in numbers.items()}
+    label = released.columns[place]
+    return Drawn(
+        label,
+        scale.named(text(label)),
+        _drawable(numbers, released.index),
+        scale,
+        caption_of(certificate, [place]),
+    )
+
+
+def gather_ratio(
+    released: pd.DataFrame, column: Hashable, per: Hashable, level: float
+) -> list[Drawn]:
+    """Gather the quotients of two released columns."""
+    label = released.columns[locate(released, column)[0]]
+    table = ratio(released, label, per, level)
+    certificate = certificate_of(released)
+    both = [locate(released, one)[0] for one in (label, per)]
+    return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
+
+
+def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float) -> list[Drawn]:
+    """Gather percentages of the total of a released column."""
+    table = percent(released, column, level)
+    place = locate(released, column)[0]
+    label, certificate = released.columns[place], certificate_of(released)
+    caption = caption_of(certificate, [place])
+    return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
+
+
+def _of_table(table: pd.DataFrame, label: Hashable, name: str, caption: str) -> Drawn:
+    columns = zip(_ENDS, ("estimate", "low", "high"), strict=True)
+    numbers = {part: table[column].to_numpy(np.float64) for part, column in columns}
+    return Drawn(label, name, _drawable(numbers, table.index), NUMBERS, caption)
+
+
+def together(drawn: list[Drawn]) -> Drawn:
+    """Make one of several columns: their labels become the outermost keys.
+
+    Raises
+    ------
+    QueryError
+        If they are not on one scale.
+    """
+    kinds = {(one.scale.points, bool(one.scale.unit)) for one in drawn}
+    if len(kinds) > 1 or len({one.scale for one in drawn}) > 1:
+        raise QueryError(
+            "subplots=False draws columns on one axis, and these are numbers and times, or times "
+            "of different lengths; leave it out, or choose others with column=."
+        )
+    names = [None, *drawn[0].parts.index.names]
+    parts = [one.parts.drop(columns="denoised", errors="ignore") for one in drawn]
+    rows = [
+        (one.label, *(key if len(names) > 2 else (key,)))  # noqa: PLR2004
+        for one in drawn
+        for key in one.parts.index
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    table.index = pd.MultiIndex.from_tuples(rows, names=names)
+    captions = list(dict.fromkeys(one.caption for one in drawn))
+    return Drawn(None, drawn[0].scale.named(""), table, drawn[0].scale, max(captions, key=len))
+
+
+def _scale(column: pd.Series, numbers: dict[str, np.ndarray]) -> Scale:
+    if column.dtype.kind == "M":
+        return Scale(points=True, zone=getattr(column.dtype, "tz", None))
+    if column.dtype.kind == "m":
+        return duration_scale(np.concatenate(list(numbers.values())))
+    return NUMBERS
+
+
+def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
+    """Put parts in a frame; where an interval has no end, it gets one beyond all, and an arrow."""
+    table = pd.DataFrame(numbers, index=index)
+    ends = table[_ENDS].to_numpy(np.float64)
+    if not np.isinf(ends).any():
+        return table
+    finite = ends[np.isfinite(ends)]
+    first, last = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+    beyond = 0.15 * (last - first) or max(abs(last), 1.0) / 2
+    for end, arrow, infinite, place in (
+        ("low", "below", -np.inf, first - beyond),
+        ("high", "above", np.inf, last + beyond),
+    ):
+        endless = table[end] == infinite
+        table[arrow] = np.where(endless, place, np.nan)
+        table.loc[endless, end] = place
+    return table
+
+
+def caption_of(certificate: Certified, places: list[int]) -> str:
+    """Say what intervals are about, and what they leave out."""
+    releases = parts_of(certificate)
+    columns = [one.columns[place] for one in releases for place in places]
+    left_out = ["sampling"]
+    if any(column.bounds is not None for column in columns):
+        left_out.append("clipping")
+    if any(one.privacy_unit.column is not None for one in releases):
+        left_out.append("rows beyond caps")
+    found = any(one.discovery is not None for one in releases)
+    about = "noise of groups that were found" if found else "noise only"
+    listed = ", ".join(left_out[:-1]) + " or " * (len(left_out) > 1) + left_out[-1]
+    return f"{about}, not {listed}"

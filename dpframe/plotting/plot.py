@@ -1,0 +1,399 @@
+"""Figures of released frames. Matplotlib is imported when a figure is asked for."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import is_one_of, shown
+from dpframe.calls import did_you_mean, with_keywords
+from dpframe.certificates.certificate import first_of
+from dpframe.certificates.unstacked import in_rows
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.plotting.cells import Drawn, gather, gather_percent, gather_ratio, together
+from dpframe.plotting.distribution import gather_distribution, is_distribution
+from dpframe.plotting.errors import draw_errors
+from dpframe.plotting.figure import Figure, Panel, draw_figure, is_crowded
+from dpframe.plotting.look import (
+    Look,
+    check_figsize,
+    given_panels,
+    listed_axes,
+    looks,
+    pyplot,
+)
+from dpframe.plotting.marks import Series
+from dpframe.plotting.positions import Places, bins_along, names_of, one_by_one, scaled, text
+from dpframe.steps.suggest_caps import suggested
+
+__all__ = ["Kind", "plot"]
+
+Kind: TypeAlias = Literal[
+    "auto", "bar", "barh", "line", "points", "histogram", "distribution", "denoised", "errors"
+]
+
+_MOST_LABELS = 40
+_SHORT = 8  # characters of labels that may be turned
+_MOST_SERIES = {"bar": 6, "barh": 6, "points": 6, "line": 4, "histogram": 4, "denoised": 1}
+_MOST_BARS = 72  # in a panel with several series
+_MOST_LOOKS = 30  # that differ
+_MOST_PANELS = 64
+_WIDE = 22  # characters of a title of one line
+
+
+@with_keywords
+def plot(
+    released: pd.DataFrame,
+    *,
+    column: Hashable | list[Hashable] | None = None,
+    kind: Kind = "auto",
+    level: float = 0.95,
+    per: Hashable | None = None,
+    percent: bool = False,
+    subplots: bool = True,
+    panels: bool | None = None,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    color: Any = None,
+    legend: bool = True,
+) -> Any:
+    """Draw released columns with the ends of their intervals.
+
+    The innermost key goes along the axis; the outer keys are series of one panel, or have panels of
+    their own where they are many. Keys that are dates, times, periods or durations, and bins of
+    them, stand on an axis of time, a period at its start; so do released values that are times.
+    What is written below says what the error bars are about: the noise alone.
+
+    - `bar` and `barh`: bars from 0, side by side for several series; `barh` has room for long
+      labels.
+    - `line`: a line with a band for each series, along times, numbers, or keys in their order.
+    - `points`: values with error bars, without a zero.
+    - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
+      cover, so that wide bins are wide; heights are the released values, not densities.
+    - `distribution`: of a release of ranges, a line with a band of the numbers of rows below each
+      edge, made increasing; `auto` draws it, where there are panels enough.
+    - `denoised`: the released values faintly and the denoised ones over them; rows too many to be
+      labeled are sorted by the denoised value.
+    - `errors`: what a suggestion predicts by candidate, with the best one marked; `auto` draws it.
+    - `auto`: a histogram over bins and a line along times, both with denoised values if there are
+      any; else `denoised` if there are any; else `points` for points in time, and bars for others.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    column
+        The released column to draw, or a list of them; all by default.
+    kind
+        What to draw.
+    level
+        Confidence level of the intervals, each by itself.
+    per
+        A released column by which the one drawn is divided, as `ratio` does.
+    percent
+        Whether percentages of the total of the column are drawn, as `percent` makes them.
+    subplots
+        Whether several columns have a panel each, below each other; else they are series.
+    panels
+        Whether outer keys have a panel each; by default where they are too many for one.
+    ax
+        Matplotlib axes to draw on, as many as there are panels: with one, all groups are in it. New
+        ones by default.
+    figsize
+        Width and height of the figure, in inches.
+    title
+        Title of the figure, or of the axes that are given.
+    color
+        A color of matplotlib, a list of them, or a dict from outer key (or column) to color. The
+        default ones can be told apart without colors.
+    legend
+        Whether there is a legend where there is something to tell apart. It is beside the axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or array of them
+        The axes; an array, one per panel in order, if there are several.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is no such column or kind, or the frame does not hold what the kind draws.
+    DPFrameError
+        If matplotlib is not installed.
+
+    References
+    ----------
+    M. Okabe and K. Ito, "Color universal design: how to make figures and presentations that are
+    friendly to colorblind people", 2008.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> from matplotlib.figure import Figure
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> axes = plot(released, level=0.9, ax=Figure().add_subplot())
+    >>> axes.get_ylabel(), axes.texts[0].get_text()
+    ('count', '90% error bars: noise only, not sampling')
+    """
+    if not is_one_of(kind, get_args(Kind)):
+        raise QueryError(
+            f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}."
+            f"{did_you_mean(kind, get_args(Kind))}"
+        )
+    _check_flags(percent=percent, subplots=subplots, legend=legend)
+    check_figsize(figsize)
+    alone = column is None and per is None and not percent
+    if kind == "errors" or (kind == "auto" and alone and suggested(released)):
+        verify(released)
+        return draw_errors(released, lambda: _axes(ax, figsize), title)
+    if kind == "denoised" and (per is not None or percent or not subplots):
+        raise QueryError(
+            "kind='denoised' draws released columns, each in a panel; leave out per=, percent= and "
+            "subplots=."
+        )
+    if panels is not None:
+        _check_flags(panels=panels)
+    whole = alone and subplots and is_distribution(released) and _has_panels(released)
+    if kind == "distribution" or (kind == "auto" and whole):
+        drawn, kind = [gather_distribution(released, level)], "line"
+    else:
+        drawn = _gather(in_rows(released), column, level, per, percent=percent)
+    pyplot()  # nothing is known of dates without it
+    if len(drawn) > 1 and not subplots:
+        drawn = [together(drawn)]
+    if len(drawn) > 1 and panels:
+        raise QueryError(
+            "panels=True gives each group of one column a panel, and these are several columns; "
+            "choose one with column=, or leave panels out."
+        )
+    one_panel = panels is False or len(drawn) > 1 or len(listed_axes(ax)) == 1
+    split = False if one_panel else panels
+    arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
+    if len(drawn) > 1:
+        arranged = _in_colors_of_columns(arranged, [one.label for one in drawn], color)
+    marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
+    caption = max((one.caption for one in drawn), key=len)
+    return draw_figure(
+        Figure(arranged, f"{100 * level:.10g}% {marks}: {caption}", title, legend, ax, figsize)
+    )
+
+
+def _has_panels(released: pd.DataFrame) -> bool:
+    """Whether all groups of a release of ranges can have panels."""
+    return _group_count(released.index) <= _MOST_PANELS
+
+
+def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
+    """Return the axes given, or new ones."""
+    if ax is not None:
+        return given_panels(1, ax, figsize)[0]
+    return pyplot().subplots(layout="constrained", figsize=figsize)[1]
+
+
+def _check_flags(**flags: object) -> None:
+    for name, given in flags.items():
+        if not isinstance(given, bool | np.bool_):
+            raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
+
+
+def _gather(
+    released: pd.DataFrame, column: Any, level: float, per: Hashable | None, *, percent: bool
+) -> list[Drawn]:
+    """Gather what is asked for: columns, a quotient of two of them, or percentages."""
+    size = len(first_of(verify(released)).columns)
+    if per is None and not percent:
+        several = column if isinstance(column, list) else [column]
+        if column is None:
+            several = list(released.columns[:size])
+        if not 0 < len(several) <= _MOST_PANELS:
+            raise QueryError(
+                f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}; choose some with "
+                "column=[...]."
+            )
+        return gather(released, several, level)
+    if per is not None and percent:
+        raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
+    if isinstance(column, list):
+        raise QueryError(f"per= and percent=True draw one column, got column={shown(column)}.")
+    if percent:
+        return gather_percent(released, column, level)
+    return gather_ratio(released, column, per, level)
+
+
+def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
+    """Put the cells of a column in series, and these in panels."""
+    if one.parts.empty:  # there are no groups, whatever their keys would be
+        above = list(range(one.parts.index.nlevels - 1))
+        bare = one.parts.droplevel(above).drop(columns="denoised", errors="ignore")
+        one = replace(one, parts=bare)
+    if kind in ("auto", "line"):
+        one = replace(one, parts=_time_last(one.parts))
+    index = one.parts.index
+    if kind == "auto":
+        kind = _suitable(one, alone=panels is False)
+    elif kind != "denoised":
+        one = replace(one, parts=one.parts.drop(columns="denoised", errors="ignore"))
+    _check(kind, one)
+    split = _split(kind, index, panels)
+    if split == "rows":
+        one = replace(one, parts=one.parts.set_axis(index.to_flat_index()))
+    keys, groups, parts = _wide(one.parts)
+    names = index.names if split == "rows" else index.names[-1:]
+    places = _places(kind, keys, index.names)
+    if kind == "denoised" and len(keys) > _MOST_LABELS and places.labels is not None:
+        order = np.argsort(-parts["denoised"][:, 0], kind="stable")
+        parts = {name: part[order] for name, part in parts.items()}
+    outer = "" if len(groups) == 1 else names_of(index.names[:-1])
+    styles = looks(groups if len(groups) > 1 else [one.label], color)
+    apart = split == "panels"
+    series = [
+        Series(
+            "released" if apart or len(groups) == 1 else text(group),
+            looks([group], color)[0] if apart else style,
+            {name: part[:, position] for name, part in parts.items()},
+        )
+        for position, (group, style) in enumerate(zip(groups, styles, strict=True))
+    ]
+    panel = Panel(
+        kind, "", places, series, names_of(names), one.name, one.scale, "" if apart else outer
+    )
+    if not apart:
+        return [panel]
+    titles = [_title(outer, text(group)) for group in groups]
+    return [
+        replace(panel, title=name, series=[only]) for name, only in zip(titles, series, strict=True)
+    ]
+
+
+def _title(names: str, group: str) -> str:
+    """Name a panel, in two lines if one has no room."""
+    if not names:
+        return group
+    return f"{names} = {group}" if len(names + group) <= _WIDE else f"{names} =\n{group}"
+
+
+def _in_colors_of_columns(
+    panels: list[Panel], columns: Sequence[Hashable], color: Any
+) -> list[Panel]:
+    """Give each panel of a single series the color of its column."""
+
+    def colored(panel: Panel, look: Look) -> Panel:
+        if len(panel.series) > 1:
+            return panel
+        only = replace(panel.series[0], look=replace(look, hatch="", dashes="-"))
+        return replace(panel, series=[only])
+
+    return [colored(*pair) for pair in zip(panels, looks(columns, color), strict=True)]
+
+
+def _suitable(one: Drawn, *, alone: bool) -> Kind:
+    """Choose what to draw."""
+    index = one.parts.index
+    few = alone or _group_count(index) <= _MOST_PANELS
+    keys = list(index.get_level_values(-1).unique())
+    if few and bins_along(keys) is not None:
+        return "histogram"
+    along = scaled(keys)
+    if few and along is not None and len(keys) > 1:
+        return "line"
+    if "denoised" in one.parts:
+        return "denoised"
+    if one.scale.points:
+        return "points"
+    labels = [text(key) for key in keys]
+    long = max(map(len, labels), default=0) > _SHORT and is_crowded(labels)
+    fits = len(labels) <= _MOST_LABELS and _split("bar", index, None) == "series"
+    return "barh" if long and fits and along is None else "bar"
+
+
+def _time_last(parts: pd.DataFrame) -> pd.DataFrame:
+    """Make the innermost of the keys that are times the last one: it goes along the axis."""
+    index = parts.index
+    for level in reversed(range(index.nlevels)):
+        along = scaled(list(index.get_level_values(level).unique()))
+        if along is not None and len(along.at) > 1:
+            others = [other for other in range(index.nlevels) if other != level]
+            order = [*others, level]
+            return parts if index.nlevels == 1 else parts.reorder_levels(order)
+    return parts
+
+
+def _check(kind: Kind, one: Drawn) -> None:
+    """Refuse a kind that the cells do not suit."""
+    index = one.parts.index
+    if kind == "denoised" and "denoised" not in one.parts:
+        raise QueryError(
+            f"kind='denoised' needs denoised values, and there is no column '{one.label}_denoised';"
+            " denoise the release first, or use kind='bar'."
+        )
+    if kind == "histogram" and bins_along(list(index.get_level_values(-1).unique())) is None:
+        raise QueryError(
+            "kind='histogram' needs an innermost key of intervals of numbers or times that do not "
+            f"overlap, got {index.names[-1]!r} without; use kind='bar'."
+        )
+    if kind in ("bar", "barh") and one.scale.points:
+        raise QueryError(
+            f"kind={shown(kind)} draws from 0, and points in time have none; use kind='points' or "
+            "kind='line'."
+        )
+
+
+def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series", "panels", "rows"]:
+    """Choose what outer keys are: series of a panel, panels, or rows beside each other."""
+    groups = _group_count(index)
+    if kind == "denoised":
+        return "rows"
+    if groups == 1 or index.nlevels == 1:
+        return "series"
+    on_scale = kind in ("line", "histogram")
+    if panels is False:
+        return "series" if on_scale or groups <= _MOST_LOOKS else "rows"
+    crowded = not on_scale and len(index) > _MOST_BARS
+    if panels is None and groups <= _MOST_SERIES[kind] and not crowded:
+        return "series"
+    if groups <= _MOST_PANELS:
+        return "panels"
+    if panels or on_scale:
+        raise QueryError(
+            f"kind={shown(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups; give "
+            "ax= or "
+            "panels=False to draw all on the same axes, or use kind='bar'."
+        )
+    return "rows"
+
+
+def _group_count(index: pd.Index) -> int:
+    return 1 if index.nlevels == 1 else index.droplevel(-1).nunique(dropna=False)
+
+
+def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> Places:
+    """Let keys stand on a scale where the kind and the keys have one; a total has no key."""
+    if len(keys) == 1 and list(names) == [None]:
+        return replace(one_by_one(keys), labels=[""])
+    if kind == "histogram":
+        bins = bins_along(keys)
+        if bins is not None:
+            return bins
+    return scaled(keys, numbers=kind == "line") or one_by_one(keys)
+
+
+def _wide(parts: pd.DataFrame) -> tuple[list[Any], list[Any], Mapping[str, np.ndarray]]:
+    """Return the places along the axis, the series, and tables of the parts by both."""
+    index = parts.index
+    if index.nlevels == 1:
+        keys, groups = list(index), [None]
+        return keys, groups, {name: parts[[name]].to_numpy(np.float64) for name in parts}
+    rows, places = index.get_level_values(-1).factorize(use_na_sentinel=False)
+    columns, series = index.droplevel(-1).factorize(use_na_sentinel=False)
+    tables = {}
+    for name in parts:
+        tables[str(name)] = np.full((len(places), len(series)), np.nan)  # some may not be there
+        tables[str(name)][rows, columns] = parts[name]
+    return list(places), list(series), tables

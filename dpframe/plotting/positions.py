@@ -1,0 +1,160 @@
+"""Where the keys of a released frame stand along an axis: one by one, or on a scale."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import visible
+from dpframe.plotting.scales import NUMBERS, Scale, moments_along
+from dpframe.queries.timescale import Moment, as_moment, in_use
+
+__all__ = ["Places", "bins_along", "names_of", "one_by_one", "scaled", "shortened", "text"]
+
+_MOST_CHARACTERS = 40
+_BAR = 0.8  # of the room of a key
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where keys stand.
+
+    Parameters
+    ----------
+    at
+        A place per key.
+    room
+        How wide a bar may be, one number or one per key.
+    scale
+        What the places stand for.
+    labels
+        A text per key, where they stand one by one.
+    left, right
+        The ends of keys that are bins.
+    """
+
+    at: np.ndarray
+    room: float | np.ndarray
+    scale: Scale
+    labels: Sequence[str] | None = None
+    left: np.ndarray | None = None
+    right: np.ndarray | None = None
+
+
+def one_by_one(keys: Sequence[Any]) -> Places:
+    """Let keys stand in their order, each with its label."""
+    return Places(np.arange(len(keys)), _BAR, NUMBERS, labels=[text(key) for key in keys])
+
+
+def scaled(keys: Sequence[Any], *, numbers: bool = False) -> Places | None:
+    """Let keys that are times stand on an axis of time; `None` for others.
+
+    Bins that do not overlap stand at their middles, a period at its start, and a date at its
+    midnight. Numbers stand on an axis of numbers if that is asked for.
+    """
+    bins = bins_along(keys)
+    if bins is not None:
+        on_scale = bins.scale is not NUMBERS or (numbers and bool(np.isfinite(bins.at).all()))
+        return bins if on_scale else None
+    along = _times_along([_start(key) for key in keys])
+    if along is None and numbers:
+        along = _numbers_along(keys)
+        if along is not None and (along[0] % 1 == 0).all():
+            along = along[0], Scale(whole=True)
+    if along is None:
+        return None
+    at, scale = along
+    gaps = np.diff(np.unique(at))
+    return Places(at, _BAR * float(gaps.min(initial=np.inf)) if len(gaps) else _BAR, scale)
+
+
+def bins_along(keys: Sequence[Any]) -> Places | None:
+    """Let intervals stand on their axis, if they have a finite end and do not overlap."""
+    if not keys or not all(isinstance(key, pd.Interval) for key in keys):
+        return None
+    if len({key.closed for key in keys}) != 1:
+        return None
+    ends = [end for key in keys for end in (key.left, key.right)]
+    along = _times_along(ends) or _numbers_along(ends)
+    if along is None:
+        return None
+    left, right = along[0][::2], along[0][1::2]
+    bins = pd.IntervalIndex.from_arrays(left, right, closed=keys[0].closed)
+    if bins.is_overlapping or not (left < right).all():
+        return None
+    if not np.isfinite([left, right]).any(axis=0).all():
+        return None
+    with np.errstate(invalid="ignore"):
+        return Places((left + right) / 2, _BAR * (right - left), along[1], left=left, right=right)
+
+
+def _start(key: object) -> object:
+    """Return when a period begins, and other keys as they are."""
+    if not isinstance(key, pd.Period):
+        return key
+    try:
+        return key.start_time
+    except ValueError:  # out of range
+        return None
+
+
+def _times_along(keys: Sequence[object]) -> tuple[np.ndarray, Scale] | None:
+    """Turn keys into places in time, if all are points in time of one kind, or durations."""
+    found: list[Moment] = []
+    for key in keys:
+        moment = as_moment(key)
+        if moment is None or not in_use(moment):
+            return None
+        found.append(moment)
+    kinds = {
+        (isinstance(moment, pd.Timedelta), getattr(moment, "tzinfo", None) is None)
+        for moment in found
+    }
+    return moments_along(found) if len(kinds) == 1 else None
+
+
+def _numbers_along(keys: Sequence[object]) -> tuple[np.ndarray, Scale] | None:
+    """Turn keys into numbers, if all are."""
+    if not keys or not all(
+        isinstance(key, Real | np.integer) and not isinstance(key, bool | np.bool_) for key in keys
+    ):
+        return None
+    numbers = np.array([float(key) for key in keys])  # type: ignore[arg-type]
+    return None if np.isnan(numbers).any() else (numbers, NUMBERS)
+
+
+def text(key: object) -> str:
+    """Show a key: times without what is zero, and nothing that a renderer would obey.
+
+    Examples
+    --------
+    >>> text((pd.Timestamp("2020-01-01"), "A")), text(pd.Interval(pd.Timestamp(0), pd.Timestamp(1)))
+    ('2020-01-01, A', '(1970-01-01, 1970-01-01 00:00:00.000000001]')
+    """
+    if isinstance(key, tuple):
+        return ", ".join(map(text, key))
+    if isinstance(key, pd.Interval):
+        opening, closing = "[("[not key.closed_left], "])"[not key.closed_right]
+        return f"{opening}{text(key.left)}, {text(key.right)}{closing}"
+    shown = visible(str(key))
+    if isinstance(key, date) and shown.endswith(" 00:00:00"):
+        shown = shown.removesuffix(" 00:00:00")
+    if isinstance(key, pd.Timedelta):
+        shown = shown.removesuffix(" 00:00:00").removeprefix("0 days ")
+    return shortened(shown, _MOST_CHARACTERS)
+
+
+def shortened(label: str, most: int) -> str:
+    """Leave out the middle of a label that is longer than so many characters: ends often differ."""
+    end = most // 3
+    cut = f"{label[: most - 1 - end].rstrip()}\N{HORIZONTAL ELLIPSIS}{label[-end:].lstrip()}"
+    return label if len(label) <= most else cut
+
+
+def names_of(names: Sequence[Any]) -> str:
+    """Show the names of keys."""
+    return ", ".join(text(name) for name in names if name is not None)

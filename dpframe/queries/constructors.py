@@ -1,0 +1,398 @@
+"""What to compute, as frozen values: counts, rates, sums, means and more, or several at once."""
+
+from collections.abc import Hashable
+from typing import Unpack
+
+from dpframe.arguments import is_label, shown
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.queries.aggregate import aggregate
+from dpframe.queries.asking_margins import margins
+from dpframe.queries.binned import Histogram
+from dpframe.queries.bins import check_bins
+from dpframe.queries.kinds import (
+    By,
+    Columns,
+    Count,
+    Deviation,
+    GivenBounds,
+    Keys,
+    Mean,
+    Rate,
+    Sum,
+    UnitCount,
+    Variance,
+)
+from dpframe.queries.options import read_options
+from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.quantiles import quantile
+from dpframe.queries.ranging import ranges
+from dpframe.queries.reading import (
+    CapOptions,
+    bounds_of,
+    condition_of,
+    kept,
+    labels_of,
+    limits_of,
+    some,
+)
+from dpframe.queries.where import Condition
+
+__all__ = [
+    "aggregate",
+    "count",
+    "histogram",
+    "margins",
+    "mean",
+    "quantile",
+    "ranges",
+    "rate",
+    "std",
+    "sum",
+    "units",
+    "var",
+]
+
+
+@with_keywords
+def count(
+    by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
+) -> Count:
+    """Describe the number of rows per group.
+
+    Parameters
+    ----------
+    by
+        Column or list of columns to group by; `None`: one group of all rows.
+    where
+        Row-wise condition, for instance `"fare > 0 and zone in ['A', 'B']"`.
+    keys
+        The groups, where they are not declared: a dict from column to list, a list for a single
+        column, or a frame whose rows are the combinations wanted.
+    **caps
+        `max_rows`, `max_groups` and `max_rows_per_group` take the place of the caps of the same
+        name that are declared with a privacy unit. Noise is made for the caps that hold.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> count(by="zone", where="fare > 0").by
+    ('zone',)
+    """
+    return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits_of(caps))
+
+
+@with_keywords
+def rate(
+    condition: str,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    **caps: Unpack[CapOptions],
+) -> Rate:
+    """Describe the share of the rows per group that satisfy a condition.
+
+    With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
+    C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither. A row
+    moves one of the two by 1, so that both are measured at the price of one count.
+
+    Parameters
+    ----------
+    condition
+        What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
+    by, where, keys, **caps
+        As in `count`; rows that do not satisfy `where` count in neither number.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> query = rate("fare > 8", by="zone", keys=["A", "B"])
+    >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
+    [0.5, 1.0]
+    """
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Rate(*groups, met=Condition.parse(condition), limits=limits_of(caps))
+
+
+@with_keywords
+def sum(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    max_true: int | None = None,
+    n: KnownRows = None,
+    n_weight: float = 0.0,
+    objective: Objective = "total",
+    **caps: Unpack[CapOptions],
+) -> Sum:
+    """Describe the sum of one or several columns per group.
+
+    Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
+    declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to add up.
+    by, where, keys
+        As in `count`.
+    bounds
+        `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
+        declared.
+    max_true
+        How many of the columns, all boolean, are true in a row at most. Of more, a uniformly random
+        choice is kept.
+    n
+        The number of rows per group, where it is public: a number, or a series on the groups;
+        or a pair of it and its variance, where it is an estimate that was published before.
+    n_weight
+        Importance of an accurate number of rows, relative to that of a column. Correlated noise
+        releases it as column `n` in any case.
+    objective
+        "total": the sum of the columns' relative variances is as small as can be; "worst": the
+        largest of them is.
+    **caps
+        As in `count`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, sum("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round().tolist()
+    [17.0, 20.0]
+    """
+    labels = some(labels_of("columns", columns))
+    given = labels_of("by", by), condition_of(where), kept(keys), labels, bounds_of(labels, bounds)
+    options = read_options(max_true, n, n_weight, objective)
+    return Sum(*given, options, limits=limits_of(caps))
+
+
+@with_keywords
+def mean(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    **caps: Unpack[CapOptions],
+) -> Mean:
+    """Describe the mean of one or several columns per group.
+
+    Rows where the column is missing are not counted, unless a replacement is declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to average.
+    by, where, keys, bounds, **caps
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, mean("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round(1).tolist()
+    [8.5, 20.0]
+    """
+    labels = some(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+
+
+@with_keywords
+def var(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    **caps: Unpack[CapOptions],
+) -> Variance:
+    """Describe the variance of one or several columns per group.
+
+    It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
+    present, between 0 and a quarter of the squared width of the bounds. With pure noise, n, mean
+    and variance of one column together cost what n alone costs.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns of numbers.
+    by, where, keys, bounds, **caps
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, var("fare", by="zone"), epsilon=1e9)  # hardly any noise
+    >>> (released["fare"].round(2) + 0).tolist()
+    [1.0, 0.0]
+    """
+    labels = some(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+
+
+@with_keywords
+def std(
+    columns: Columns,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bounds: GivenBounds = None,
+    **caps: Unpack[CapOptions],
+) -> Deviation:
+    """Describe the standard deviation of one or several columns per group: the root of `var`.
+
+    Parameters
+    ----------
+    columns, by, where, keys, bounds, **caps
+        As in `var`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> std("fare", by="zone").words
+    'standard deviation of fare by zone'
+    """
+    labels = some(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), kept(keys)
+    return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+
+
+@with_keywords
+def histogram(
+    column: Hashable,
+    bins: object,
+    by: By = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    **caps: Unpack[CapOptions],
+) -> Histogram:
+    """Describe the number of rows per bin of a numeric column, by group.
+
+    Parameters
+    ----------
+    column
+        Column whose values fall into the bins. Values in none of them are left out.
+    bins
+        Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
+        in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
+    by, where, keys, **caps
+        As in `count`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5]})
+    >>> released = dpf.release(trips, histogram("fare", [0, 10, 100]), epsilon=1e6)
+    >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
+    [('(0, 10]', 2), ('(10, 100]', 1)]
+    """
+    labels = labels_of("by", by)
+    if not is_label(column):
+        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+    if column in labels:
+        raise QueryError(
+            f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
+        )
+    groups = labels, condition_of(where), kept(keys)
+    bins = check_bins(column, bins)
+    return Histogram(*groups, column=column, bins=bins, limits=limits_of(caps))
+
+
+@with_keywords
+def units(
+    by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
+) -> UnitCount:
+    """Describe the number of distinct privacy units per group.
+
+    With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
+    `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by
+    `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
+    `max_groups`, `max_rows` and the number of groups, as far as these are given: of more, in a
+    uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
+    most `min(2 g, number of groups)`. Without a privacy unit, every row is one.
+
+    Parameters
+    ----------
+    by, where, keys, **caps
+        As in `count`; a unit is in a group if one of its rows there satisfies `where`.
+        `max_rows_per_group` is refused: it would change nothing.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"driver": [1, 1, 2], "zone": ["A", "A", "B"]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, privacy_unit="driver", max_rows=2)
+    >>> released = trips.dp.units(by="zone", epsilon=1e6)  # so much that hardly any noise is added
+    >>> released["units"].tolist()
+    [1, 1]
+    """
+    limits = limits_of(caps)
+    if limits.rows_per_group is not None:
+        raise QueryError(
+            "units counts a unit once in a group, however many rows it has there: "
+            f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
+            "max_groups= says in how many groups a unit counts."
+        )
+    return UnitCount(labels_of("by", by), condition_of(where), kept(keys), limits=limits)

@@ -1,0 +1,349 @@
+"""One page that lets a person decide whether to publish: promise, numbers, ledger, what to confirm.
+
+The page is a single file of HTML. It needs no network and no script, in no browser.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from os import PathLike
+from typing import Any
+
+import pandas as pd
+
+from dpframe.arguments import a_type, check_place, no_ledger, visible
+from dpframe.calls import with_keywords
+from dpframe.certificates import words
+from dpframe.certificates.certificate import Certificate
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, shown
+from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.interpretation import Guarantee
+from dpframe.reporting.tables import TableView, tables_of
+
+__all__ = ["report"]
+
+_PRIORS = (0.01, 0.1, 0.5)
+_FALSE_POSITIVES = (0.01, 0.05, 0.1)
+_MOST_ENTRIES = 50
+_CHART = (600.0, 120.0)
+_MOST_POINTS = 1000  # of a chart 600 wide
+
+
+@with_keywords
+def report(
+    released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame],
+    *,
+    ledger: Ledger | None = None,
+    title: str = "Release report",
+    path: str | PathLike[str] | None = None,
+    level: float = 0.95,
+    percent: bool = False,
+) -> str:
+    """Write one page that says what is published, what is promised, and what a person must confirm.
+
+    It shows whether each table is what was released, and in the ledger; who is protected; what the
+    guarantee means in odds and in error rates of the best test; each table with intervals, and a
+    mark where noise may be as large as the number; what is clipped, capped or left out; the ledger
+    over time; a list of what only a person can confirm; and the certificates, for machines. Of a
+    table that is not what its certificate says, no number is shown.
+
+    What is believed after a release is bounded by ``p / (p + (1 - p) exp(-x))``, where p was
+    believed before and x bounds the privacy loss but for a chance of 1 in 1,000; the true positive
+    rate of a test, by ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su 2022), where a
+    is its false positive rate, and by ``exp(epsilon) a + delta``.
+
+    Parameters
+    ----------
+    released
+        A released frame, a list of them, or a dict as `release` returns. All go on one page.
+    ledger
+        The ledger they were charged to: each must be in it, and all of it is shown.
+    title
+        What stands above the page.
+    path
+        Where to write it; what is there is replaced. `None`: it is only returned.
+    level
+        Confidence level of the intervals, in (0, 1), but for those that are columns of a table.
+    percent
+        Whether counts and sums are shown as percentages of their totals, too.
+
+    Returns
+    -------
+    str
+        The page, as HTML.
+
+    Warns
+    -----
+    DPFrameWarning
+        If a table is not what its certificate says, or not in the ledger.
+
+    Raises
+    ------
+    CertificateError
+        If a frame carries no certificate that can be read.
+    QueryError
+        If there is no frame, or an argument is not what it should be.
+    DPFrameError
+        If Jinja2 is not installed.
+    LedgerError
+        If the ledger cannot be read.
+
+    References
+    ----------
+    J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84(1), 2022.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> page = report(released, title="Trips by zone")
+    >>> "<h1>Trips by zone</h1>" in page
+    True
+    """
+    named = _named(released)
+    level = check_level(level)
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise no_ledger(ledger)
+    if not isinstance(title, str):
+        raise QueryError(f"title must be a text, got {a_type(title)}.")
+    if not isinstance(percent, bool):
+        raise QueryError(f"percent must be True or False, got percent={shown(percent)}.")
+    place = None if path is None else check_place(path, "a page")
+    template = _template()
+    tables = [
+        table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
+    ]
+    status = None if ledger is None else ledger.status()
+    sound = all(table.stamp.sound for table in tables)
+    page: str = template.render(
+        title=title,
+        tables=tables,
+        sound=sound,
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        units=_units(tables),
+        how=_how(tables),
+        guarantees=_guarantees(tables, status),
+        priors=_PRIORS,
+        false_positives=_FALSE_POSITIVES,
+        ledger=None if status is None else _history(status, tables),
+        checks=_checks(tables, ledger),
+    )
+    if place is not None:
+        place.write_text(page, encoding="utf-8", newline="\n")
+    if not sound:
+        wrong = ", ".join(table.name for table in tables if not table.stamp.sound)
+        warnings.warn(
+            f"the report says not to publish as it is: see the stamps of {visible(wrong)}.",
+            DPFrameWarning,
+            stacklevel=3,  # past the wrapper of its keywords
+        )
+    return page
+
+
+def _named(released: object) -> list[tuple[str | None, pd.DataFrame]]:
+    """Return frames with the names they were given, if any."""
+    if isinstance(released, pd.DataFrame):
+        named: list[tuple[str | None, Any]] = [(None, released)]
+    elif isinstance(released, Mapping):
+        named = [(str(name), frame) for name, frame in released.items()]
+    elif isinstance(released, Sequence) and not isinstance(released, str):
+        named = [(None, frame) for frame in released]
+    else:
+        named = []
+    if not named or not all(isinstance(frame, pd.DataFrame) for _, frame in named):
+        raise QueryError(
+            "released must be a released frame, or a list or dict of one or more of them, got "
+            f"{a_type(released)}."
+        )
+    return named
+
+
+def _template() -> Any:
+    """Return the page to be filled in; what is filled in is escaped and made visible."""
+    try:
+        from jinja2 import Environment, StrictUndefined  # optional
+    except ImportError:
+        raise DPFrameError("a report needs Jinja2: pip install 'dpframe[report]'.") from None
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    page = resources.files("dpframe.reporting").joinpath("page.html")
+    return environment.from_string(page.read_text(encoding="utf-8"))
+
+
+def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
+    """Say who is protected, once for tables that protect the same: who, and against what."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for table in tables:
+        certificate = table.certificate
+        column = certificate.privacy_unit.column
+        who = "one row" if column is None else f"all rows with one value of '{column}' together"
+        found.setdefault((who, certificate.neighboring), []).append(table.name)
+    several = len(found) > 1
+    return [
+        (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_AGAINST[relation]])
+        for (who, relation), names in found.items()
+    ]
+
+
+_AGAINST = {
+    "add_remove": "The numbers are nearly as likely with the unit as without it: they hide whether "
+    "it is in the data at all, and so all that the data say of it.",
+    "replace": "The numbers are nearly as likely with the unit as with any other in its place: "
+    "they hide all that the data say of it. How many units there are is public.",
+}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What one guarantee means: beliefs as pairs of least and most, and true positive rates."""
+
+    name: str
+    cost: Sequence[str]
+    beliefs: Sequence[tuple[str, str]]
+    powers: Sequence[str]
+
+
+def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> list[_Row]:
+    """Say what each release means, and the whole ledger."""
+    releases: dict[str, list[TableView]] = {}
+    for table in tables:
+        releases.setdefault(table.certificate.release_id, []).append(table)
+    rows = [
+        _row(
+            ", ".join(dict.fromkeys(table.name for table in of_release)),
+            words.loss_lines(of_release[0].certificate.privacy_loss),
+            _guarantee(of_release[0].certificate),
+        )
+        for of_release in releases.values()
+    ]
+    if status is not None:
+        budget = status.budget
+        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
+        name = "everything charged to the ledger, now and later"
+        rows.append(_row(name, [promise], Guarantee(float(budget.epsilon), float(budget.delta))))
+    return rows
+
+
+def _guarantee(certificate: Certificate) -> Guarantee:
+    loss = certificate.privacy_loss
+    known = Guarantee(mu=loss.mu, extra_delta=loss.extra_delta)
+    if loss.epsilon is None or loss.delta is None:
+        return known
+    return known._replace(epsilon=loss.epsilon, delta=loss.delta)
+
+
+def _row(name: str, cost: list[str], guarantee: Guarantee) -> _Row:
+    return _Row(
+        name,
+        cost,
+        [(_down(1 - guarantee.belief(1 - p)), _up(guarantee.belief(p))) for p in _PRIORS],
+        [_up(guarantee.power(rate)) for rate in _FALSE_POSITIVES],
+    )
+
+
+def _up(probability: float) -> str:
+    """Show a bound, rounded up to a tenth of a percent."""
+    return f"{-(-1000 * probability // 1) / 10:.1f} %"
+
+
+def _down(probability: float) -> str:
+    return f"{1000 * max(probability, 0.0) // 1 / 10:.1f} %"
+
+
+def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, object]:
+    """Return what is shown of a ledger: amounts, a chart of what was used, and its entries."""
+    releases = status.releases
+    ours = {table.certificate.release_id for table in tables}
+    parts = releases["part"].to_list()
+    used = [0.0]
+    for part in parts:
+        used.append(used[-1] + part)
+    last = releases.iloc[-_MOST_ENTRIES:][::-1]
+    entries = [
+        {
+            "ours": row.Index in ours,
+            "when": row.released_at.replace("T", " ").replace("+00:00", " UTC"),
+            "name": row.name or "",
+            "note": row.note or "",
+            "frame": row.frame or "",
+            "what": row.what,
+            "mechanism": row.mechanism,
+            "part": f"{row.part:.2%}",
+        }
+        for row in last.itertuples()
+    ]
+    return {
+        "lines": str(status).split("\n")[:3],
+        "used": f"{status.used:.1%}",
+        "number": len(parts),
+        "points": _steps(used),
+        "entries": entries,
+        "hidden": len(parts) - len(entries),
+    }
+
+
+def _steps(used: Sequence[float]) -> str:
+    """Return the corners of a line of steps: after each release, what is used of the budget."""
+    wide, high = _CHART
+    every = max(len(used) // _MOST_POINTS, 1)
+    kept = [*used[:-1:every], used[-1]]
+    x = [wide * place / max(len(kept) - 1, 1) for place in range(len(kept))]
+    y = [high * (1 - min(max(part, 0.0), 1.0)) for part in kept]
+    corners = [(x[0], y[0])]
+    for place in range(1, len(kept)):
+        corners += [(x[place], y[place - 1]), (x[place], y[place])]
+    return " ".join(f"{left:.2f},{top:.2f}" for left, top in corners)
+
+
+def _how(tables: Sequence[TableView]) -> str:
+    """Say what was done to exact numbers."""
+    selects = {table.certificate.mechanism.selects for table in tables}
+    noise = ["Noise was added to exact totals before anybody saw them."] * (False in selects)
+    chosen = ["Quantiles were selected at random, those near the exact ones being the likelier."]
+    return " ".join([*noise, *chosen * (True in selects)])
+
+
+def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
+    """List what only a person can confirm."""
+    units = {table.certificate.privacy_unit.column for table in tables}
+    sources = {grouping.source for table in tables for grouping in table.certificate.query.by}
+    bounded = any(part.bounds is not None for table in tables for part in table.certificate.columns)
+    checks = [
+        "Each row stands for another person, and nobody has more than one."
+        if column is None
+        else f"Nobody has rows under more than one value of '{column}'."
+        for column in sorted(units, key=str)
+    ]
+    if sources - {"discovered"}:
+        checks.append("The groups were known beforehand, and not read off these data.")
+    if bounded:
+        checks.append("Bounds were chosen without looking at these data.")
+    if units != {None}:
+        checks.append("Caps on rows were chosen without looking at these data.")
+    checks.append("Conditions and questions were not chosen by looking at the exact numbers.")
+    checks.append(
+        "All releases about these people are charged to this ledger, and there is no other copy."
+        if ledger is not None
+        else "No other release is about these people, or all of them together are acceptable: no "
+        "ledger was given for this page."
+    )
+    if not all(table.certificate.mechanism.selects for table in tables):
+        checks.append("The numbers are used with their intervals, which are about noise alone.")
+    if any(table.certificate.mechanism.selects for table in tables):
+        checks.append("Selected values are used as such: they have no intervals.")
+    return [
+        *checks,
+        "What is left out and cut off, as listed with each table, is acceptable for this use.",
+        "The exact data, and who may see them, are kept as safely as before.",
+        "A harm that does not depend on any one person is acceptable: what the tables show of "
+        "groups is not hidden.",
+    ]

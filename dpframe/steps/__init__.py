@@ -1,0 +1,1 @@
+"""What can be done with a released frame, and be certified."""

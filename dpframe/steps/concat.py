@@ -1,0 +1,197 @@
+"""Several releases in one table, each with its own certificate."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import is_unicode, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import FORMAT, Certificate, Concatenation, JoinedPart
+from dpframe.certificates.changes import NOTHING
+from dpframe.certificates.packed import Packed
+from dpframe.certificates.steps import ConcatStep
+from dpframe.certificates.verify import UNSEALED, attach, verify
+from dpframe.errors import QueryError
+
+__all__ = ["concat"]
+
+
+@with_keywords
+def concat(
+    releases: Sequence[pd.DataFrame] | Mapping[Hashable, pd.DataFrame],
+    *,
+    keys: Sequence[Hashable] | None = None,
+    name: str | None = None,
+) -> pd.DataFrame:
+    """Put several releases into one table that keeps the certificates of all.
+
+    Errors and intervals are those of the releases. What these cost together is not in the table:
+    releases of one budget are added up by its ledger.
+
+    Parameters
+    ----------
+    releases
+        Released frames, or frames made of them by steps of this library, with the same columns and
+        levels; or a dict of them by key.
+    keys
+        Keys of a new outermost level, one for each; by default, all rows must have keys of their
+        own.
+    name
+        Name of the new level.
+
+    Returns
+    -------
+    DataFrame
+        All rows, in order. Its certificate is a `Concatenation`.
+
+    Raises
+    ------
+    CertificateError
+        If a frame is not what was released.
+    QueryError
+        If columns or levels differ, keys have no name or come twice, a cell of a release does,
+        or a frame was put together or unstacked before.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> query = dpf.count(by="zone", keys=["A", "B"])
+    >>> years = {year: dpf.release(trips, query, epsilon=1e6) for year in (2025, 2026)}
+    >>> both = concat(years, name="year")
+    >>> dpf.unstack(both, "year")
+    year  2025  2026
+    zone
+    A        1     1
+    B        2     2
+    """
+    if isinstance(releases, Mapping):
+        if keys is not None:
+            raise QueryError("keys are those of the dict of releases already. Leave them out.")
+        keys, releases = list(releases), list(releases.values())
+    frames = [*releases] if isinstance(releases, list | tuple) else []
+    if not frames:
+        raise QueryError(
+            f"releases must be a list or a dict of released frames, got {shown(releases)}."
+        )
+    certificates = [_of_one(frame) for frame in frames]
+    for frame, certificate in zip(frames, certificates, strict=True):
+        _check_alike(frame, certificate, frames[0], certificates[0])
+    _check_different(frames, certificates)
+    labels = None if keys is None else _checked_keys(list(keys), name, frames)
+    if keys is None and name is not None:
+        raise QueryError(f"name={shown(name)} is that of a level of keys: give keys=, too.")
+    made = _joined(frames, labels, name)
+    if not made.index.is_unique:
+        raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
+    ends = np.cumsum([0, *map(len, frames)])
+    parts = tuple(
+        JoinedPart(certificate, Packed.of(np.arange(*ends[at : at + 2])))
+        for at, certificate in enumerate(certificates)
+    )
+    step = ConcatStep(
+        "concat",
+        name,
+        None if labels is None else tuple(map(str, labels)),
+        tuple(certificate.digest for certificate in certificates),
+    )
+    library = certificates[0].library
+    attach(made, Concatenation(FORMAT, library, parts, (step,), None, NOTHING, UNSEALED))
+    return made
+
+
+def _of_one(frame: pd.DataFrame) -> Certificate:
+    """Return the certificate of one release, in rows."""
+    certificate = verify(frame)
+    if not isinstance(certificate, Certificate):
+        raise QueryError("releases were put together before: give all of them in one call.")
+    if certificate.unstacked is not None:
+        raise QueryError(
+            "concat takes the table as it was before unstack: unstack what it returns."
+        )
+    return certificate
+
+
+def _check_alike(
+    frame: pd.DataFrame, certificate: Certificate, model: pd.DataFrame, first: Certificate
+) -> None:
+    """Check that two releases have columns and levels of the same names and kinds."""
+    if list(frame.columns) != list(model.columns) or list(frame.index.names) != list(
+        model.index.names
+    ):
+        raise QueryError(
+            f"releases must have the same columns and levels: {list(model.columns)!r} by "
+            f"{list(model.index.names)!r}, and {list(frame.columns)!r} by "
+            f"{list(frame.index.names)!r}. Use .dp.rename or .dp.select(columns=...) before."
+        )
+    about = [
+        [
+            (column.kind, column.times and (column.times.origin, column.times.zone))
+            for column in one.columns
+        ]
+        for one in (certificate, first)
+    ]
+    if about[0] != about[1]:
+        raise QueryError(
+            "releases must have columns of the same kinds, and these are "
+            f"{[kind for kind, _ in about[1]]!r} and {[kind for kind, _ in about[0]]!r}, or count "
+            "times from different bounds."
+        )
+
+
+def _check_different(frames: Sequence[pd.DataFrame], certificates: Sequence[Certificate]) -> None:
+    """Check that no cell comes twice: it would seem to have been measured twice."""
+    for (at, one), (later, other) in combinations(enumerate(certificates), 2):
+        same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
+        if same and _of(one) & _of(other) and frames[at].index.isin(frames[later].index).any():
+            raise QueryError(
+                f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}, "
+                "whose noise was drawn once. Give each cell once: leave one of the two out, or "
+                "choose other rows of it with .dp.select."
+            )
+
+
+def _of(certificate: Certificate) -> set[tuple[str | None, ...]]:
+    """Say what was measured, whatever it is called."""
+    return {(one.kind, one.column, one.where, one.condition) for one in certificate.columns}
+
+
+def _checked_keys(
+    keys: list[Hashable], name: str | None, frames: Sequence[pd.DataFrame]
+) -> list[Hashable]:
+    """Check the keys of a new level."""
+    names = [*frames[0].columns, *frames[0].index.names]
+    if not isinstance(name, str) or not name or not is_unicode(name) or name in names:
+        raise QueryError(
+            f"keys need the name of their level, name=..., which no column has, got {shown(name)}."
+        )
+    if len(keys) != len(frames) or len({str(key) for key in keys}) < len(keys):
+        raise QueryError(
+            f"keys must be {len(frames)}, one for each release, and no two of them may read alike; "
+            f"got {shown(keys)}."
+        )
+    if not all(map(is_unicode, keys)):
+        raise QueryError("keys must be valid Unicode.")
+    return keys
+
+
+def _joined(
+    frames: Sequence[pd.DataFrame], keys: list[Hashable] | None, name: str | None
+) -> pd.DataFrame:
+    """Put tables under each other."""
+    bare = [pd.DataFrame(frame) for frame in frames]
+    for frame in bare:
+        frame.attrs = {}
+    joined = pd.concat(bare)
+    if keys is None:
+        return joined
+    outer = pd.Index(keys, tupleize_cols=False).repeat([len(frame) for frame in bare])
+    index = joined.index
+    if index.names == [None] and index.nlevels == 1:  # totals have no keys
+        return joined.set_axis(outer.rename(name), axis=0)
+    levels = [index.get_level_values(at) for at in range(index.nlevels)]
+    return joined.set_axis(
+        pd.MultiIndex.from_arrays([outer, *levels], names=[name, *index.names]), axis=0
+    )

@@ -1,0 +1,385 @@
+"""From a released frame to one with denoised columns beside the released ones.
+
+What is known of the noise is read from the certificate, and what was done is written into it. The
+released columns stay as they are. Cannot reach private data.
+"""
+
+import hashlib
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from dpframe.accuracy.discovered import check_not_selected
+from dpframe.accuracy.joint_errors import TOGETHER, check_apart
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.packed import unpack
+from dpframe.certificates.ratio_parts import RatioPart
+from dpframe.certificates.steps import DenoiseStep, GraphPart, Setting, SuggestionPart
+from dpframe.certificates.subsets import check_before
+from dpframe.certificates.verify import (
+    UNSEALED,
+    attach,
+    certificate_of,
+    verify,
+)
+from dpframe.denoise.base import Denoised
+from dpframe.denoise.choice import Choice, choose
+from dpframe.denoise.means import NoisyRatio, shrunken_means
+from dpframe.denoise.methods import DenoiserName, Facts, denoise_array
+from dpframe.privacy.laws import Law
+from dpframe.queries.timescale import in_seconds, seconds, times_like
+from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, described, label_of
+
+__all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
+
+MEANS = "shrunken_means"
+"""What "auto" does to means."""
+
+_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseStep]
+
+
+@with_keywords
+def denoised(
+    released: pd.DataFrame,
+    method: DenoiserName = "auto",
+    *,
+    columns: Hashable | Sequence[Hashable] | None = None,
+    graph: object = None,
+    across: Across | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Add a denoised column `<column>_denoised` beside every released column.
+
+    It is computed from what was released and from the known law of its noise alone, so it costs no
+    privacy (Balle and Wang 2018, section 4). It is no longer unbiased, and has no standard error;
+    the released columns keep theirs.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    method
+        "auto": the method with the smallest estimated risk among those that apply, or none where
+        none is clearly expected to help, and for means `dpframe.denoise.means.shrunken_means`; or
+        a name in `dpframe.denoise.methods.METHODS`:
+        "empirical_bayes", "james_stein", "gaussian_prior", "soft_threshold", "tree_wavelets",
+        "trend_filter", and the projections "nonnegative", "simplex", "l1_ball", "monotone",
+        "consistent" and "whole".
+    columns
+        The released columns to denoise; by default all counts and sums, and with "auto" all means.
+    graph
+        Which rows are neighbors: a scipy sparse adjacency matrix in the order of the rows, a
+        networkx graph of keys, a frame whose first two columns hold the keys that an edge joins,
+        "ordered" or "grid". By default bins are "ordered" for "auto".
+    across
+        "rows": the rows of a column are denoised together; "columns": the columns of a row, which
+        must have noise of the same size. By default rows, if there are several; else the largest
+        set of columns that are alike.
+    **options
+        Options of the method, such as `order=1` for "trend_filter" or `total=...` for "simplex".
+
+    Returns
+    -------
+    DataFrame
+        The released columns, then the denoised ones. The certificate lists the step, and
+        `denoising_report` what was tried.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If method, columns, graph or options do not fit the release.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=list("ABCDEFGH")), epsilon=0.1)
+    >>> list(denoised(released, "nonnegative").columns)
+    ['count', 'count_denoised']
+    """
+    certificate = check_before(verify(released), "denoise", allowed={"denoise", "suggest"})
+    check_not_selected(certificate.discovery, "denoising")
+    certificate.mechanism.check_noise()
+    check_apart(certificate, "denoise", TOGETHER)
+    columns_released = described(certificate.columns, released.columns)
+    how = check_denoising(
+        method,
+        released.index,
+        columns_released,
+        columns=columns,
+        graph=graph,
+        across=across,
+        options=options,
+    )
+    return apply_denoising(released, certificate, how)
+
+
+@with_keywords
+def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
+    """Return what the denoised columns were made with, and what was tried.
+
+    Parameters
+    ----------
+    released
+        A released frame with denoised columns; without any, there are no rows.
+
+    Returns
+    -------
+    DataFrame
+        One row per denoised column and method tried: `estimated_gain`, the part of the mean
+        squared error of the noise that is expected to be removed, and whether it was `chosen`. Of
+        several chosen, "average" is what their average is expected to gain. A method without an
+        estimate has a missing gain.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> counts = dpf.release(trips, dpf.count(by="zone", keys=list("ABCDEFGH")), epsilon=0.1)
+    >>> report = denoising_report(denoised(counts, "auto"))
+    >>> list(report.index.names), list(report.columns), bool(report["chosen"].any())
+    (['column', 'method'], ['estimated_gain', 'chosen'], True)
+    """
+    rows = [
+        (
+            step.into,
+            method,
+            math.nan if gain is None else gain,
+            method in step.members or method == step.method,
+        )
+        for step in certificate_of(released).steps
+        if isinstance(step, DenoiseStep)
+        for method, gain in step.tried.items()
+    ]
+    table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
+    return table.set_index(["column", "method"])
+
+
+def apply_denoising(
+    released: pd.DataFrame, certificate: Certificate, how: Denoising
+) -> pd.DataFrame:
+    """Add the denoised columns and the steps to a released frame."""
+    released = pd.DataFrame(released)  # pandas copies all attrs for each column
+    made = _of_totals(released, certificate, how) | {
+        at: _of_means(released.iloc[:, at], certificate.columns[at], how) for at in how.means
+    }
+    frame = released.copy()
+    done = {
+        step.into: step
+        for step in certificate.steps
+        if isinstance(step, DenoiseStep | SuggestionPart)
+    }
+    origin = next((step.of for step in done.values()), certificate.digest)
+    for at, (numbers, step) in sorted(made.items()):
+        label = label_of(released.columns[at])
+        frame[label] = numbers
+        done.pop(label, None)  # what is done again comes last
+        done[label] = replace(step, column=certificate.columns[at].name, into=label, of=origin)
+    attach(frame, replace(certificate, steps=tuple(done.values())))
+    return frame
+
+
+def _of_totals(
+    released: pd.DataFrame, certificate: Certificate, how: Denoising
+) -> dict[int, _Made]:
+    """Denoise counts and sums, by position."""
+    if not how.columns:
+        return {}
+    columns = [certificate.columns[at] for at in how.columns]
+    places = zip(how.columns, columns, strict=True)
+    values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
+    found, steps = _along(np.stack(values, axis=1), _facts(certificate, columns, how), how)
+    shown = [
+        numbers if column.times is None else seconds(numbers)
+        for column, numbers in zip(columns, found.T, strict=True)
+    ]
+    return dict(zip(how.columns, zip(shown, steps, strict=True), strict=True))
+
+
+def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
+    """Denoise a column of means."""
+    values = in_seconds(released, column.origin)
+    found, raw_risk = Denoised(values, math.nan, {}), math.nan
+    if column.ratio is not None and np.isfinite(values).all():
+        found, raw_risk = shrunken_means(values, _noisy_ratio(column.ratio, column, len(values)))
+    tried = {MEANS: found} if found.chosen else {}
+    moved = found.chosen.get("moved", 0) > 0
+    kept = Choice((), Denoised(values, raw_risk, {}), tried)
+    choice = Choice((MEANS,), found, tried) if moved else kept
+    step = _step([choice], raw_risk, replace(how, edges=None))
+    if column.origin is None:
+        return found.values, step
+    return (times_like(released, found.values, column.origin) if moved else released.array), step
+
+
+def _noisy_ratio(ratio: RatioPart, column: ColumnPart, rows: int) -> NoisyRatio:
+    """Read from the certificate what means were read off, and the noise in it."""
+    of_sum, of_rows = (
+        {block: float(np.max(unpack(of))) for block, of in loadings.items()}
+        for loadings in (ratio.of_centered, ratio.of_rows)
+    )
+    unit = 1 if column.times is None else 10**6
+    with np.errstate(over="ignore"):  # bounds can be near the largest float
+        return NoisyRatio(
+            centered=np.broadcast_to(unpack(ratio.centered), rows),
+            rows=np.broadcast_to(unpack(ratio.rows), rows),
+            centered_variance=sum(np.square(of) for of in of_sum.values()),
+            rows_variance=sum(np.square(of) for of in of_rows.values()),
+            covariance=sum(of * of_rows.get(block, 0.0) for block, of in of_sum.items()),
+            bounds=(column.span[0] / unit, column.span[1] / unit),
+        )
+
+
+def _along(
+    table: np.ndarray, facts: Sequence[Facts], how: Denoising
+) -> tuple[np.ndarray, list[DenoiseStep]]:
+    """Denoise a table line by line, along the axis asked for; return also a step by column."""
+    if how.across == "columns":
+        results = [_denoise(row, facts[0], how) for row in table]
+        steps = [_step(results, facts[0].variance, how)] * len(facts)
+        return _stacked(results, table.shape), steps
+    results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
+    steps = [
+        _step([result], fact.variance, how) for result, fact in zip(results, facts, strict=True)
+    ]
+    return _stacked(results, table.T.shape).T, steps
+
+
+def _stacked(results: Sequence[Choice], shape: tuple[int, ...]) -> np.ndarray:
+    return np.array([result.denoised.values for result in results]).reshape(shape)
+
+
+def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
+    # bounds near the largest float, or totals that are public and have no noise
+    if not (np.isfinite(values).all() and 0 < facts.sigma < math.inf):
+        return Choice((), Denoised(values, facts.variance, {}), {})
+    if how.method == "auto":
+        return choose(values, facts)
+    found = denoise_array(values, how.method, facts, how.options)
+    return Choice((how.method,), found, {})
+
+
+def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
+    """Read from the certificate what is known of the noise in what is denoised together."""
+    sizes = [_sizes(column) for column in columns]
+    common = set(certificate.common_blocks) if how.across == "rows" else _shared(sizes)
+    law = certificate.mechanism.distribution
+    cells = certificate.query.cells
+    groups = certificate.mechanism.drawn_together(cells, certificate.common_blocks)
+    members = {block: len(group) for group in groups for block in group}
+    return [
+        _facts_of(
+            column,
+            size,
+            common,
+            law.of_sum(len(size), max(members.get(block, 1) for block in size)),
+            how,
+        )
+        for column, size in zip(columns, sizes, strict=True)
+    ]
+
+
+def _facts_of(
+    column: ColumnPart, sizes: Mapping[str, float], common: set[str], law: Law, how: Denoising
+) -> Facts:
+    """Say what is known of the noise in one column, some of whose blocks are common."""
+    return Facts(
+        law,
+        math.hypot(*(size for block, size in sizes.items() if block not in common)),
+        math.hypot(*(size for block, size in sizes.items() if block in common)),
+        lower=0.0 if column.span[0] >= 0 else None,
+        integer=column.integer and column.times is None,
+        edges=how.edges,
+    )
+
+
+def _sizes(column: ColumnPart) -> dict[str, float]:
+    """Return what the noise of the blocks does to a value, the same in all rows."""
+    return {
+        block: float(np.max(np.abs(loading), initial=0.0))
+        for block, loading in column.deviations.items()
+    }
+
+
+def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
+    """Return the blocks whose noise moves all of several columns alike."""
+    first, *others = sizes
+    return {
+        block
+        for block, size in first.items()
+        if others and all(math.isclose(other.get(block, 0), size) for other in others)
+    }
+
+
+def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseStep:
+    """Describe what was done, except for where it was written."""
+    members = {name for result in results for name in result.methods or ("none",)}
+    chosen = _chosen(results[0]) if len(results) == 1 else {}
+    return DenoiseStep(
+        step="denoise",
+        column="",
+        into="",
+        method="; ".join(sorted({result.name for result in results})) or "none",
+        members=tuple(sorted(members)) or ("none",),
+        asked=how.method,
+        options={name: _setting(value) for name, value in how.options.items()},
+        across=how.across,
+        graph=None if how.edges is None else _graph(how.edges),
+        noise_variance=_number(noise),
+        chosen={name: _number(value) for name, value in chosen.items()},
+        tried=_tried(results, noise),
+        of=UNSEALED,
+    )
+
+
+def _tried(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
+    """Return by method what part of the noise it is expected to remove, an average of lines."""
+    gains: dict[str, list[float]] = {}
+    for result in results:
+        # an average stands beside its members
+        for name, made in {**result.tried, result.name: result.denoised}.items():
+            # an estimated risk can be negative, but no more than all noise can be removed
+            gains.setdefault(name, []).append(1 - max(made.risk, 0.0) / noise if noise else 0.0)
+    return {name: _number(float(np.mean(gain))) for name, gain in gains.items()}
+
+
+def _chosen(result: Choice) -> dict[str, float]:
+    """Return what the methods that were taken chose by looking at the values."""
+    if len(result.methods) == 1:
+        return result.denoised.chosen
+    return result.denoised.chosen | {
+        f"{method}: {name}": value
+        for method in result.methods
+        for name, value in result.tried[method].chosen.items()
+    }
+
+
+def _graph(edges: np.ndarray) -> GraphPart:
+    """Say which graph was used: its number of edges, and a digest of their positions."""
+    positions = np.ascontiguousarray(edges, "<i8")
+    return GraphPart(len(edges), f"sha256:{hashlib.sha256(positions.tobytes()).hexdigest()}")
+
+
+def _setting(value: object) -> Setting:
+    """Write an option as JSON."""
+    if isinstance(value, float):
+        return _number(value)
+    return value if isinstance(value, str | int | None) else "given"
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,233 @@
+"""What to denoise and how, checked against public facts before there are values."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import is_data, is_one_of, shown
+from dpframe.calls import nearest, no_such_keyword
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.denoise.methods import METHODS
+from dpframe.errors import QueryError
+from dpframe.queries.outputs import Statistic
+from dpframe.steps.graphs import edges_of, is_ordered
+
+__all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "label_of"]
+
+Across: TypeAlias = Literal["rows", "columns"]
+
+_SAME = 1e-9
+_BY_ROW = "parents"  # the only option with a value for each row
+_KEYWORDS = ("method", "columns", "graph", "across")
+
+
+class Described(NamedTuple):
+    """What is public about a released column before it has values."""
+
+    name: Hashable
+    kind: Statistic
+    std_error: float | None
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is denoised as a mean."""
+        return self.kind in ("mean", "rate")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a count or a sum."""
+        return self.kind in ("count", "sum")
+
+
+@dataclass(frozen=True, eq=False)
+class Denoising:
+    """A denoiser that fits a release, checked before there are values.
+
+    Parameters
+    ----------
+    method
+        A name in `METHODS`, or "auto".
+    options
+        Options of the method.
+    columns
+        Positions of the released counts and sums to denoise.
+    means
+        Positions of the released means to denoise.
+    edges
+        Pairs of positions of neighbors; `None`: not given.
+    across
+        Whether the rows of a column, or the columns of a row, are denoised together.
+    """
+
+    method: str
+    options: Mapping[str, Any]
+    columns: tuple[int, ...]
+    means: tuple[int, ...]
+    edges: np.ndarray | None
+    across: Across
+
+
+def described(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
+    """Describe released columns from their certificate."""
+    return [
+        Described(name, column.kind, column.std_error)
+        for name, column in zip(names, columns, strict=False)
+    ]
+
+
+def check_denoising(
+    method: object,
+    index: pd.Index,
+    released: Sequence[Described],
+    *,
+    columns: Hashable | Sequence[Hashable] | None = None,
+    graph: object = None,
+    across: Across | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Denoising:
+    """Check that a denoiser fits the public shape of a release; see `denoised`.
+
+    Parameters
+    ----------
+    method, columns, graph, across, options
+        As for `denoised`.
+    index
+        The index of the release.
+    released
+        Its columns.
+
+    Raises
+    ------
+    QueryError
+        If it does not.
+    """
+    if not isinstance(method, str) or method not in {"auto", *METHODS}:
+        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {shown(method)}.")
+    if not is_one_of(across, (None, "rows", "columns")):
+        raise QueryError(f"across must be 'rows' or 'columns', got across={shown(across)}.")
+    chosen, means = _positions(released, columns, method, index.names)
+    across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
+    if across == "columns":
+        means = () if columns is None else means
+        _check_no_means(chosen, means)
+        chosen = _most_alike(released, chosen) if columns is None else chosen
+        _check_same_noise([released[position] for position in chosen])
+        index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
+    given = dict(options or {})
+    _check_options(method, given)
+    for name, value in given.items():
+        if is_data(value) and name != _BY_ROW:
+            raise QueryError(f"{name} must be one value for all rows, got {shown(value)}.")
+        if isinstance(value, pd.Series) and not value.index.equals(index):
+            raise QueryError(
+                f"{name} must have a value for each row in the order of the release; the index of "
+                f"the series given is another. Use {name}=series.reindex(released.index)."
+            )
+    edges = _edges(method, index, graph)
+    return Denoising(method, given, chosen, means, edges, across)
+
+
+def _positions(
+    released: Sequence[Described],
+    columns: Hashable | Sequence[Hashable] | None,
+    method: str,
+    levels: Iterable[Hashable],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find the counts and sums, and the means, to denoise; the names of levels are taken."""
+    names = [column.name for column in released]
+    if columns is None:
+        wanted = [
+            col.name for col in released if col.is_total or (method == "auto" and col.is_mean)
+        ]
+    else:
+        wanted = list(columns) if isinstance(columns, list) else [columns]
+    unknown = [name for name in wanted if not is_one_of(name, names)]
+    if unknown:
+        raise QueryError(f"columns must be among {names!r}; {shown(unknown[0])} is not.")
+    chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
+    means = tuple(position for position in chosen if released[position].is_mean)
+    apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
+    if apart:
+        raise QueryError(
+            f"variances and standard deviations are not denoised, and columns names {apart[0]!r}. "
+            "Leave it out."
+        )
+    if not chosen or (means and method != "auto"):
+        raise QueryError(
+            f"method={shown(method)} is for counts and sums, and there are none among the "
+            "columns to "
+            'denoise, or means beside them. Means are denoised by "auto" alone.'
+        )
+    labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
+    if len(set(labels)) < len(labels):
+        raise QueryError(
+            f"the denoised columns would have names that are taken: "
+            f"{[name for name in labels if labels.count(name) > 1][:1]!r}. Release the columns "
+            "under other names."
+        )
+    return tuple(position for position in chosen if position not in means), means
+
+
+def label_of(name: Hashable) -> str:
+    """Return the label of the denoised column beside a released one."""
+    return f"{name}_denoised"
+
+
+def _most_alike(released: Sequence[Described], chosen: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the largest set of columns whose noise is of the same size."""
+    errors = np.array([released[position].std_error or 0.0 for position in chosen])
+    same = np.isclose(errors[:, None], errors, rtol=_SAME, atol=0)
+    kept = same[same.sum(axis=1).argmax()]
+    return tuple(position for position, keep in zip(chosen, kept, strict=True) if keep)
+
+
+def _check_no_means(chosen: Sequence[int], means: Sequence[int]) -> None:
+    if means or not chosen:
+        raise QueryError(
+            "the columns of a row are denoised together only if they are counts and sums: means "
+            'are denoised beside those of other rows. Leave them out, or use across="rows".'
+        )
+
+
+def _check_same_noise(released: Sequence[Described]) -> None:
+    errors = [column.std_error or 0.0 for column in released]
+    if max(errors) - min(errors) > _SAME * max(errors):
+        raise QueryError(
+            "columns of a row can be denoised together only where their noise is of the same size; "
+            f"the standard errors are {errors[:5]!r}. Name those that are alike with columns=[...]."
+        )
+
+
+def _check_options(method: str, options: Mapping[str, Any]) -> None:
+    allowed = METHODS[method].options if method != "auto" else frozenset()
+    required = METHODS[method].required if method != "auto" else frozenset()
+    unknown = sorted(options.keys() - allowed)
+    if unknown:
+        if nearest(unknown[0], _KEYWORDS):
+            raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
+        raise QueryError(
+            f"{shown(unknown[0])} is not an option of method={shown(method)}, which takes "
+            f"{sorted(allowed)!r}."
+        )
+    missing = sorted(required - options.keys())
+    if missing:
+        raise QueryError(f"method={shown(method)} needs {missing[0]}=.")
+
+
+def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
+    if graph is None and method == "auto" and is_ordered(index):
+        graph = "ordered"
+    if graph is not None:
+        if method != "auto" and not METHODS[method].needs_graph:
+            raise QueryError(f"method={shown(method)} takes no graph. Leave it out, or use 'auto'.")
+        return edges_of(graph, index)
+    if method != "auto" and METHODS[method].needs_graph:
+        raise QueryError(
+            f"method={shown(method)} needs to know which rows are neighbors: give graph=, for "
+            "instance "
+            '"ordered" where the keys follow each other.'
+        )
+    return None

@@ -1,0 +1,226 @@
+"""What is read off a released distribution: quantiles, and numbers of rows in ranges."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
+from dpframe.accuracy.ranges import Distribution, distribution_of
+from dpframe.arguments import check_flag, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.companion_columns import ENDS
+from dpframe.certificates.computed import noted
+from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
+from dpframe.queries.timescale import as_moment
+from dpframe.steps.apply import after
+from dpframe.strategies.prefixes import prefix_products
+
+__all__ = ["between", "quantiles"]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+@with_keywords
+def quantiles(
+    released: pd.DataFrame,
+    q: Quantiles = _QUARTILES,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+) -> pd.DataFrame:
+    """Read quantiles off a released distribution, with intervals; it costs no privacy.
+
+    With c_e the number of rows below edge e and N all rows, the quantile q is where c, made
+    increasing by least squares, crosses q N, straight inside a bin. Its interval reaches from the
+    edge before the first one where ``c_e - q N >= -z s_e``, to the edge after the last one where
+    ``c_e - q N <= z s_e``, with s_e the standard error and z the quantile of the law of the noise:
+    only if the edge next to the quantile is rejected, the interval misses it, whatever the other
+    edges are. So it holds with the level or more, in groups of any size.
+
+    Parameters
+    ----------
+    released
+        A release of `ranges`.
+    q
+        A quantile, or several in increasing order, above 0 and below 1.
+    level
+        Probability that the interval of a quantile holds that of the rows before noise, each
+        clipped to the bounds, in (0, 1).
+    simultaneous
+        Whether it is to be the probability that all of them hold at once.
+
+    Returns
+    -------
+    DataFrame
+        One row per group and quantile, with a certificate: the value under the label of the column,
+        and its interval under `<column>_low` and `<column>_high`. Values of a column of integers
+        with a bin for each are whole.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If it is no release of ranges, rows of it were left out, or an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"fare": range(1, 41)})
+    >>> released = dpf.release(trips, dpf.ranges("fare", 40, bounds=(0, 40)), epsilon=1e6)
+    >>> found = quantiles(released, [0.5, 0.9])
+    >>> found.round(1).loc[0.9].to_dict()
+    {'fare': 36.0, 'fare_low': 35.0, 'fare_high': 37.0}
+    """
+    found = tuple(map(float, read_quantiles(q)))
+    level = check_level(level)
+    check_flag("simultaneous", simultaneous)
+    certificate = check_before(verify(released), "quantiles", allowed=ADDED_OR_RENAMED)
+    distribution_of(released, certificate, "quantiles")
+    column, others = str(released.index.names[-1]), list(released.index.names[:-1])
+    ends = {f"{column}{end}" for end in ENDS}
+    if ends.intersection(map(str, others)):
+        raise QueryError(
+            f"a level of the index is called as an end of an interval would be, {min(ends)!r} or "
+            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before."
+        )
+    if LEVEL in others:
+        raise QueryError(
+            f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "
+            "row is about. Use .dp.rename(levels={...}) before."
+        )
+    how = column, found, level, bool(simultaneous)
+    return after(released, certificate, QuantilesStep("quantiles", *how, certificate.digest))
+
+
+@with_keywords
+def between(
+    released: pd.DataFrame, low: object = None, high: object = None, level: float = 0.95
+) -> pd.DataFrame:
+    """Return the number of rows with values in a range, by group; it costs no privacy.
+
+    Parameters
+    ----------
+    released
+        A release of `ranges`.
+    low, high
+        Rows count with values above `low` and up to `high`, as in the bins, which are closed on the
+        right (of bins closed on the left: from `low` on and below `high`). An end inside a bin
+        takes its part of the rows there, as if they were spread evenly. Where every bin holds one
+        whole number, ends are whole, and both count. `None`: all values on that side.
+    level
+        Confidence level of the interval, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row per group, with columns `estimate`, `std_error`, `low` and `high`; the standard
+        error is that of the sum, from the covariance of all bins. The interval reaches from the
+        lower end of that for all bins inside the range to the upper end of that for all bins that
+        it touches, so that it does not depend on how rows are spread inside a bin.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If it is no release of ranges, rows of it were left out, or an end is beyond the bins.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5, 30.0] * 50})
+    >>> released = dpf.release(trips, dpf.ranges("fare", 40, bounds=(0, 40)), epsilon=1e6)
+    >>> between(released, 10, 30)["estimate"].round(3).tolist()
+    [100.0]
+    """
+    level = check_level(level)
+    certificate = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
+    found = distribution_of(released, certificate, "between")
+    first, last = _places(found, low, high)
+    sums = _sums(found, certificate, (first, last), level)
+    return noted(sums, certificate, "between")
+
+
+def _sums(
+    found: Distribution, certificate: Certificate, ends: tuple[float, float], level: float
+) -> pd.DataFrame:
+    """Return sums over bins with their errors."""
+    inner = math.ceil(ends[0]), math.floor(ends[1])
+    outer = math.floor(ends[0]), math.ceil(ends[1])
+    estimates, error = _sum(found, ends)
+    law = certificate.mechanism.distribution
+    limits = []
+    for side, own in ((-1, inner), (1, outer)):
+        middle, wide = _sum(found, own) if own[0] < own[1] else (np.zeros(len(estimates)), 0.0)
+        limits.append(middle + side * (law.quantile(level) * wide + ENDS_OF_ROUNDING))
+    columns = {
+        "estimate": estimates,
+        "std_error": np.full(len(estimates), error),
+        "low": np.minimum(limits[0], estimates),
+        "high": np.maximum(limits[1], estimates),
+    }
+    return pd.DataFrame(columns, index=found.groups)
+
+
+def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, float]:
+    """Return the rows between two places by group, and their standard error."""
+    weights: dict[int, float] = {}
+    for sign, end in zip((-1, 1), ends, strict=True):
+        edge, part = math.floor(end), end - math.floor(end)
+        weights[edge] = weights.get(edge, 0.0) + sign * (1 - part)
+        if part:
+            weights[edge + 1] = weights.get(edge + 1, 0.0) + sign * part
+    edges, own = np.array(sorted(weights)), np.array([weights[edge] for edge in sorted(weights)])
+    at, other = np.triu_indices(len(edges))
+    products = prefix_products(found.known.sizes, edges[at], edges[other])
+    covariances = products.variances(found.known.tau, found.known.rounding)
+    twice = np.where(at == other, 1.0, 2.0)
+    variance = float((twice * own[at] * own[other] * covariances).sum())
+    return below_edges(found.rows)[:, edges] @ own, math.sqrt(max(variance, 0.0))
+
+
+def _places(found: Distribution, low: object, high: object) -> tuple[float, float]:
+    """Return the places of two ends among the edges."""
+    first, final = 0.0, float(len(found.bins))
+    if low is not None:
+        first = _place(found, low, "low", -1 if found.whole and found.upward else 0)
+    if high is not None:
+        final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
+    if not first < final:
+        raise QueryError(
+            f"low must be below high, and both in the bins, got low={shown(low)} and "
+            f"high={shown(high)}."
+        )
+    return first, final
+
+
+def _place(found: Distribution, given: object, name: str, beside: int) -> float:
+    """Return the place of an end: that of an edge, or of one beside it, or between two."""
+    edges = found.edges
+    moment = as_moment(given)
+    value: Any = given if moment is None else moment
+    try:
+        wanted = value + beside if beside else value
+        place = int(edges.searchsorted(wanted))
+        known = not isinstance(given, bool | np.bool_)  # which would count as 1
+        if known and place < len(edges) and edges[place] == wanted:
+            return place
+        if known and 0 < place < len(edges) and not found.whole:
+            below, above = edges[place - 1], edges[place]
+            return place - 1 + float((wanted - below) / (above - below))
+    except (TypeError, ValueError):  # another kind than the edges
+        pass
+    kind = "a whole number" if found.whole else "a value"
+    raise QueryError(
+        f"{name} must be {kind} from {edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, "
+        f"where the bins are, got {name}={shown(given)}."
+    )

@@ -1,0 +1,133 @@
+"""Columns and levels of a release under other names, for those who read them.
+
+As in `choosing`, the call writes down a step, which `actions` carries out.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import TypeAlias
+
+import pandas as pd
+
+from dpframe.arguments import is_unicode, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.companion_columns import SUFFIXES, followers
+from dpframe.certificates.steps import RenameStep
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.steps.apply import after, place_of
+
+__all__ = ["rename"]
+
+_Labels: TypeAlias = Mapping[Hashable, str]
+
+
+@with_keywords
+def rename(
+    released: pd.DataFrame,
+    columns: Mapping[Hashable, str] | None = None,
+    *,
+    levels: Mapping[Hashable, str] | None = None,
+) -> pd.DataFrame:
+    """Rename columns and levels of the index of a release, and keep its certificate.
+
+    Labels that are there are not exchanged for each other: that moves no values. Keys cannot be
+    renamed; do so in the column, before it is declared.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    columns
+        New labels by old ones. Computed columns follow those that they were computed from.
+    levels
+        New names of levels by old ones.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is no such column or level, a new label is no text, or taken, or labels are
+        exchanged for each other.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> list(rename(released, {"count": "trips"}).dp.interval().columns)
+    ['trips_low', 'trips_high']
+    """
+    certificate = verify(released)
+    renamed, relabeled = _labels("columns", columns), _labels("levels", levels)
+    _check_columns(released, certificate, renamed)
+    _check_levels(released, relabeled)
+    _check_no_exchange({**renamed, **relabeled})
+    step = RenameStep(
+        "rename",
+        {str(old): new for old, new in renamed.items()},
+        {str(old): new for old, new in relabeled.items()},
+        certificate.digest,
+    )
+    return after(released, certificate, step)
+
+
+def _labels(called: str, given: object) -> dict[Hashable, str]:
+    """Read new labels by old ones."""
+    if given is not None and not isinstance(given, Mapping):
+        raise QueryError(
+            f"{called} must be a dict of new labels by old ones, such as {{'count': 'trips'}}, got "
+            f"{shown(given)}."
+        )
+    labels = dict(given or {})
+    for new in labels.values():
+        if not isinstance(new, str) or not new or not is_unicode(new):
+            raise QueryError(f"a new label must be a text that is not empty, got {shown(new)}.")
+    return labels
+
+
+def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Labels) -> None:
+    """Check that columns have labels of their own, and none that says another was computed."""
+    places = [place_of(released, label, "columns") for label in renamed]
+    if certificate.unstacked is not None:
+        return
+    own = len(first_of(certificate).columns)
+    for label, place in zip(renamed, places, strict=True):
+        if place >= own:
+            raise QueryError(
+                f"column {shown(label)} has the label of what it was computed from. Rename that."
+            )
+    beside = [followers(released, certificate, at) for at in range(own)]
+    computed = [released.columns[place] for places in beside for place in places]
+    bases = {renamed.get(label, label) for label in released.columns[:own]}
+    for label, new in renamed.items():
+        read_as = {f"{base}{suffix}" for base in {*bases} - {new} for suffix in SUFFIXES}
+        if computed and label != new and (new in computed or new in read_as):
+            raise QueryError(
+                f"{shown(new)} would read as a column that was computed from another, as "
+                f"{computed[0]!r} is. Take another label."
+            )
+
+
+def _check_levels(released: pd.DataFrame, renamed: _Labels) -> None:
+    """Check that there are such levels."""
+    names = list(released.index.names)
+    for level in renamed:
+        if level is None or level not in names:
+            raise QueryError(f"levels must be among {names!r}, got {shown(level)}.")
+
+
+def _check_no_exchange(labels: _Labels) -> None:
+    """Refuse labels that are exchanged for each other: values would be under a wrong one."""
+    for first in labels:
+        seen, label = [first], labels[first]
+        while label in labels and label not in seen:
+            seen.append(label)
+            label = labels[label]
+        if label == first and len(seen) > 1:
+            raise QueryError(
+                f"rename exchanges {' and '.join(map(repr, seen))} for each other, which would "
+                "relabel them and move nothing. Columns are put in another order by "
+                ".dp.select(columns=[...]); levels stay in the order of by=."
+            )

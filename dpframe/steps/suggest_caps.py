@@ -1,0 +1,172 @@
+"""What a released histogram says of caps: the error that each would leave, and the best one.
+
+Everything here is computed from what was released, and from public facts; it costs no privacy.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.intervals import std_error
+from dpframe.calls import with_keywords
+from dpframe.certificates.steps import Suggested, SuggestionPart
+from dpframe.certificates.subsets import check_before
+from dpframe.certificates.verify import attach, certificate_of
+from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
+from dpframe.errors import CertificateError
+
+__all__ = [
+    "CapErrors",
+    "add_cap_errors",
+    "best",
+    "expected_error",
+    "mean_error",
+    "suggested",
+    "with_errors",
+]
+
+_TINY = 2.0**-1000
+_MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
+
+
+@dataclass(frozen=True, eq=False)
+class CapErrors:
+    """What is public about the errors that caps leave, known before there are values.
+
+    Parameters
+    ----------
+    query
+        The query whose errors are predicted, in words.
+    planned
+        How much the later release of it spends.
+    caps
+        The candidates, increasing.
+    noise
+        By candidate, the mean absolute error that noise makes in a group.
+    lost
+        By how much one row beyond the cap, or one group, changes the mean group.
+    """
+
+    query: str
+    planned: Mapping[str, float]
+    caps: np.ndarray
+    noise: np.ndarray
+    lost: float
+
+
+@with_keywords
+def best(released: pd.DataFrame) -> dict[str, Suggested]:
+    """Return what a suggestion found best, by keyword of the query that it is for.
+
+    Parameters
+    ----------
+    released
+        What `suggest_caps` returned.
+
+    Returns
+    -------
+    dict
+        To be given to the query, or to its method: `df.dp.count(by="zone", **best(released))`.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate, or is no suggestion.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
+    >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
+    >>> best(dpf.suggest_caps(trips, by="zone", largest=1, epsilon=1))
+    {'max_rows': 1}
+    """
+    parts = suggested(released)
+    if not parts:
+        raise CertificateError("this frame suggests nothing: it is not what suggest_caps released.")
+    return dict(parts[-1].best)
+
+
+def suggested(released: pd.DataFrame) -> list[SuggestionPart]:
+    """Return what a released frame suggests, by the column that it was written to."""
+    return [one for one in certificate_of(released).steps if isinstance(one, SuggestionPart)]
+
+
+def add_cap_errors(released: pd.DataFrame, facts: CapErrors) -> pd.DataFrame:
+    """Put the errors of all candidates beside the released numbers of units."""
+    deviation = float(std_error(released)["units"].iloc[0])
+    noisy = released["units"].to_numpy(np.float64)
+    counts = tail_counts(noisy, mean_error(deviation), log_widths(facts.caps))
+    beyond = np.maximum(mean_sizes(facts.caps) - facts.caps[:, None], 0.0)
+    lost = facts.lost * (beyond @ counts)
+    errors = {"lost": lost, "noise": facts.noise, "error": expected_error(lost, facts.noise)}
+    found = int(facts.caps[int(np.argmin(errors["error"]))])
+    best_cap = {str(released.index.name): found}
+    return with_errors(released, errors, facts.query, facts.planned, best_cap)
+
+
+def mean_error(std_error: float) -> float:
+    """Return the mean absolute error that Laplace noise makes; that of normal noise is 1.13 times.
+
+    Examples
+    --------
+    >>> round(mean_error(math.sqrt(2)), 12)
+    1.0
+    """
+    return _MEAN_SIZE * std_error
+
+
+def expected_error(lost: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the mean size of a bias with Laplace noise of a mean size: ``L + s exp(-L / s)``.
+
+    Examples
+    --------
+    >>> expected_error(np.array([0.0, 1.0, 9.0]), np.array([1.0, 1.0, 0.0])).round(3)
+    array([1.   , 1.368, 9.   ])
+    """
+    together: np.ndarray = lost + noise * np.exp(-lost / np.maximum(noise, _TINY))
+    return together
+
+
+def with_errors(
+    released: pd.DataFrame,
+    errors: Mapping[str, np.ndarray],
+    query: str,
+    planned: Mapping[str, float],
+    found: Mapping[str, Suggested],
+) -> pd.DataFrame:
+    """Add columns of predicted errors, and say in the certificate what they are.
+
+    Parameters
+    ----------
+    released
+        A histogram.
+    errors
+        The columns.
+    query, planned
+        The query whose errors these are, and how much it spends.
+    found
+        What is best for it, by keyword.
+    """
+    certificate = check_before(certificate_of(released), "suggest", allowed=())
+    frame = released.copy()
+    frame.attrs = {}
+    for name, values in errors.items():
+        frame[name] = values
+    steps = tuple(
+        SuggestionPart(
+            step="suggest",
+            column=certificate.columns[0].name,
+            into=name,
+            query=query,
+            planned={key: float(amount) for key, amount in planned.items()},
+            best=found,
+            of=certificate.digest,
+        )
+        for name in errors
+    )
+    attach(frame, replace(certificate, steps=steps))
+    return frame

@@ -1,0 +1,309 @@
+"""Types and JSON Schema of certificates: they take all that are made, and nothing else."""
+
+import copy
+import json
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from jsonschema import Draft202012Validator
+
+import dpframe as dpf
+from dpframe.certificates.verify import ATTRIBUTE, FORMAT, certificate_schema, read_certificate
+from dpframe.denoise.methods import METHODS
+from dpframe.errors import UnreadableCertificateError
+from dpframe.privacy.selection import SELECT
+from dpframe.strategies import MECHANISMS
+
+ZONES = ["A", "B", "C"]
+TRUTHS = pa.DataFrameSchema({"red": pa.Column(bool), "blue": pa.Column(bool)})
+BINS = [-np.inf, 0, 3, 9, np.inf]
+BUDGET = dpf.Budget(3, 1e-6)
+VALIDATOR = Draft202012Validator(
+    certificate_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER
+)
+
+
+def trips(**declared):
+    rows = np.arange(36)
+    frame = pd.DataFrame(
+        {
+            "zone": pd.Series(np.array(ZONES)[rows % 3], dtype=object),
+            "fare": rows * 0.5,
+            "red": rows % 4 == 0,
+            "blue": rows % 5 == 0,
+            "who": rows // 3,
+        }
+    )
+    frame.dp.declare(TRUTHS, keys={"zone": ZONES}, bounds={"fare": (0, 9)}, **declared)
+    return frame
+
+
+def one_frame(query, **given):
+    spend = {name: given.pop(name) for name in SPENDS if name in given} or {"epsilon": 1}
+    return dpf.release(trips(**given), query, **spend)
+
+
+SPENDS = ("epsilon", "delta", "mu", "rho", "share", "mechanism", "denoise", "graph")
+SUMS = dpf.sum(["red", "blue"], "zone")
+COUNT = dpf.count("zone")
+KNOWN = pd.Series([12.0, 12.0, 12.0], index=ZONES)
+DAYS = pd.date_range("2020-01-01", periods=2, tz="Asia/Tokyo")
+UNIT = {"privacy_unit": "who", "max_rows_per_group": 1, "max_groups": 2}
+MADE = {
+    "a count": lambda: one_frame(dpf.count()),
+    "a count by group": lambda: one_frame(COUNT),
+    "a count with a condition": lambda: one_frame(dpf.count(where="fare > 1 and zone == 'A'")),
+    "a sum": lambda: one_frame(dpf.sum("fare", "zone")),
+    "a mean": lambda: one_frame(dpf.mean("fare", "zone")),
+    "a histogram": lambda: one_frame(dpf.histogram("fare", BINS, "zone")),
+    "units": lambda: one_frame(dpf.units("zone"), **UNIT),
+    "a variance": lambda: one_frame(dpf.var("fare", "zone")),
+    "a deviation": lambda: one_frame(dpf.std("fare")),
+    "a rate": lambda: one_frame(dpf.rate("fare > 1", "zone")),
+    "an aggregate": lambda: one_frame(
+        dpf.aggregate(
+            "zone", n=dpf.count(where="red"), total=dpf.sum("fare"), fare=dpf.mean("fare")
+        )
+    ),
+    "keys of the call": lambda: one_frame(dpf.count("zone", keys=["A"])),
+    "keys of a schema": lambda: one_frame(dpf.count("red")),
+    "keys of times": lambda: one_frame(dpf.count("zone", keys=DAYS)),
+    "keys of intervals": lambda: one_frame(dpf.count("fare", keys=pd.interval_range(0, 3))),
+    "an odd label": lambda: dpf.release(
+        pd.DataFrame({("a", 1): [1.0]}), dpf.sum([("a", 1)], bounds=(0, 1)), epsilon=1
+    ),
+    "a label that is None": lambda: dpf.release(
+        pd.DataFrame([[1.0]], columns=pd.Index([None], dtype=object)),
+        dpf.sum([None], bounds=(0, 1)),
+        epsilon=1,
+    ),
+    "bounds of times": lambda: dpf.release(
+        pd.DataFrame({"t": DAYS}), dpf.mean("t", bounds=tuple(DAYS)), epsilon=1
+    ),
+    "bounds of several types": lambda: one_frame(
+        dpf.sum("fare", bounds=(np.float32(0.1), np.int64(2)))
+    ),
+    "the largest bounds": lambda: one_frame(dpf.sum("fare", bounds=(0, 10**100))),
+    **{
+        name: lambda name=name: one_frame(SUMS, mechanism=name, epsilon=0.9, delta=1e-6)
+        for name in MECHANISMS
+        if name != "correlated"
+    },
+    "correlated": lambda: one_frame(SUMS, mechanism="correlated", mu=0.5),
+    "shared by all bins": lambda: one_frame(
+        dpf.histogram("fare", BINS), mechanism="correlated", mu=0.5, **UNIT
+    ),
+    "at most so many true": lambda: one_frame(dpf.sum(["red", "blue"], "zone", max_true=1), mu=0.5),
+    "known rows": lambda: one_frame(dpf.sum(["red", "blue"], "zone", n=KNOWN), mu=0.5),
+    "estimated rows": lambda: one_frame(dpf.sum(["red", "blue"], "zone", n=(KNOWN, 2)), mu=0.5),
+    "weight of the rows": lambda: one_frame(
+        dpf.sum(["red", "blue"], "zone", n_weight=0.5, objective="worst"), mu=0.5
+    ),
+    "a relation by replacement": lambda: one_frame(COUNT, neighboring="replace"),
+    "nothing to hide": lambda: one_frame(dpf.count(), neighboring="replace"),
+    "rows of a unit": lambda: one_frame(COUNT, privacy_unit="who", max_rows=2),
+    "groups of a unit": lambda: one_frame(COUNT, **UNIT),
+    "a mu": lambda: one_frame(COUNT, mu=0.3),
+    "a rho": lambda: one_frame(COUNT, rho=0.1),
+    "a share of a ledger": lambda: one_frame(COUNT, share=0.5, budget=BUDGET),
+    "an epsilon of a ledger": lambda: one_frame(COUNT, epsilon=0.1, budget=dpf.Budget(1)),
+    "several at once": lambda: one_frame({"some": COUNT, "total": dpf.count()})["total"],
+    "denoised at once": lambda: one_frame(
+        dpf.histogram("fare", range(20)), epsilon=1, denoise="auto"
+    ),
+    "denoised across columns": lambda: dpf.denoised(
+        one_frame(dpf.sum(["red", "blue"])), "soft_threshold", across="columns"
+    ),
+    "denoised twice": lambda: dpf.denoised(
+        dpf.denoised(one_frame(SUMS), "nonnegative", columns="red"), "whole", columns="blue"
+    ),
+    "denoised without noise": lambda: dpf.denoised(MADE["nothing to hide"](), "nonnegative"),
+    **{
+        f"denoised by {name}": lambda name=name: dpf.denoised(
+            one_frame(COUNT), name, **OPTIONS.get(name, {})
+        )
+        for name in ("auto", *METHODS)
+    },
+}
+OPTIONS = {
+    "l1_ball": {"radius": 5},
+    "simplex": {"total": 36.5},
+    "consistent": {"parents": [-1, 0, 0]},
+    "james_stein": {"toward": "zero", "positive_part": True},
+    "gaussian_prior": {"mean": np.float64(10), "variance": np.int64(4)},
+    "tree_wavelets": {"graph": "ordered", "seed": 3},
+    "trend_filter": {"graph": "ordered", "order": 1},
+}
+
+
+def objects(value, path=()):
+    """Give each object of a record, with the way to it."""
+    if isinstance(value, dict):
+        yield path, value
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, dict | list):
+            yield from objects(inner, (*path, key))
+
+
+def at(record, path):
+    for key in path:
+        record = record[key]
+    return record
+
+
+def is_taken(record):
+    """Whether schema and reader take a record; they must agree on its form."""
+    try:
+        read = read_certificate(record).to_dict() == record
+    except UnreadableCertificateError:
+        read = False
+    assert VALIDATOR.is_valid(record) == read
+    return read
+
+
+def test_the_schema_is_one():
+    Draft202012Validator.check_schema(certificate_schema())
+    schema = certificate_schema()
+    assert schema["properties"]["format"]["const"] == FORMAT
+    assert schema["$id"].endswith(f":{FORMAT}")
+    schema["properties"].clear()
+    assert certificate_schema()["properties"]
+
+
+def test_every_field_says_what_it_answers():
+    fields = [
+        (name, field)
+        for _, inner in objects(certificate_schema())
+        if inner.get("type") == "object"  # not a condition on fields described elsewhere
+        for name, field in inner.get("properties", {}).items()
+    ]
+    assert len(fields) > 50
+    for name, field in fields:
+        words = field["description"]
+        assert words.endswith("."), name
+        assert "  " not in words
+
+
+def test_names_of_the_schema_are_those_of_the_library():
+    schema = certificate_schema()
+    mechanism = schema["$defs"]["MechanismPart"]["properties"]["name"]["enum"]
+    assert mechanism == [*MECHANISMS, SELECT]
+    asked = schema["$defs"]["DenoiseStep"]["properties"]["asked"]["enum"]
+    assert asked == ["auto", *METHODS]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_certificates_fit_the_schema(name):
+    attrs = MADE[name]().attrs
+    record = json.loads(json.dumps(attrs, allow_nan=False))[ATTRIBUTE]
+    assert record == attrs[ATTRIBUTE]
+    VALIDATOR.validate(record)
+    assert read_certificate(record).to_dict() == record
+
+
+@pytest.fixture(scope="module")
+def full():
+    """Make a certificate with something in each of its parts."""
+    frame = trips(budget=dpf.Budget(5, 1e-6), **UNIT)
+    released = frame.dp.release(
+        {"zones": dpf.sum(["red", "blue"], "zone", n=(KNOWN, 2)), "all": dpf.count()},
+        share=0.5,
+        mechanism="correlated",
+    )["zones"]
+    record = dpf.denoised(released, "simplex", columns="red", total=9).dp.certificate.to_dict()
+    record["columns"][0]["noise"] = {"scale": 2.0, "step": 1.0, "members": 1}
+    record["mechanism"]["groups"] = [["0", "1"]]
+    assert is_taken(record)
+    return record
+
+
+def test_every_part_is_required_and_no_other_allowed(full):
+    free = {"loadings", "scales", "options", "chosen", "tried"}  # names are not known beforehand
+    tried = 0
+    for path, inner in objects(full):
+        if path and path[-1] in free and path[:2] != ("query", "options"):
+            continue
+        for key in inner:
+            spoiled = copy.deepcopy(full)
+            del at(spoiled, path)[key]
+            assert not is_taken(spoiled), f"without {key} in {path}"
+            tried += 1
+        spoiled = copy.deepcopy(full)
+        at(spoiled, path)["more"] = 1
+        assert not is_taken(spoiled), f"with more in {path}"
+    assert tried > 60
+
+
+SPOILED = {
+    "another format": lambda r: r.update(format=FORMAT + 1),
+    "another library": lambda r: r.update(library="other 1.0"),
+    "an identifier too short": lambda r: r.update(release_id="12"),
+    "a time of another zone": lambda r: r.update(released_at="2026-01-01T00:00:00+09:00"),
+    "another relation": lambda r: r.update(neighboring="zero_out"),
+    "no columns": lambda r: r.update(columns=[]),
+    "a cap of none": lambda r: r["privacy_unit"]["caps"].update(max_rows_per_group=0),
+    "keys from the data": lambda r: r["query"]["by"][0].update(source="data"),
+    "a fraction of a cell": lambda r: r["query"].update(cells=2.5),
+    "another objective": lambda r: r["query"]["options"].update(objective="best"),
+    "a negative variance": lambda r: r["query"]["options"]["n"].update(variance=-1),
+    "another kind": lambda r: r["columns"][0].update(kind="median"),
+    "one bound": lambda r: r["columns"][0].update(bounds=[0]),
+    "a bound that is missing": lambda r: r["columns"][0].update(bounds=[0, None]),
+    "times without an origin": lambda r: r["columns"][0].update(times={"counted": "in seconds"}),
+    "a negative error": lambda r: r["columns"][0].update(std_error=-1.0),
+    "an error that is text": lambda r: r["columns"][0].update(std_error="1"),
+    "a block with a name": lambda r: r["columns"][0].update(loadings={"first": 1.0}),
+    "no loadings": lambda r: r["columns"][0].update(loadings={}),
+    "a loading that is no base64": lambda r: r["columns"][0].update(
+        loadings={"0": {"float64": "?"}}
+    ),
+    "a negative scale": lambda r: r["columns"][0]["noise"].update(scale=-1),
+    "no step": lambda r: r["columns"][0]["noise"].update(step=0),
+    "another mechanism": lambda r: r["mechanism"].update(name="staircase"),
+    "a negative epsilon": lambda r: r["privacy_loss"].update(epsilon=-0.1),
+    "a delta of one": lambda r: r["privacy_loss"].update(delta=1),
+    "no mu": lambda r: r["privacy_loss"].update(mu=None),
+    "a truth that is a number": lambda r: r["privacy_loss"].update(joint="no"),
+    "a budget without bounds": lambda r: r["ledger"]["budget"].update(epsilon=None),
+    "nothing spent": lambda r: r["ledger"].update(used=None),
+    "another step": lambda r: r["steps"][0].update(step="round"),
+    "another method": lambda r: r["steps"][0].update(asked="magic"),
+    "no members": lambda r: r["steps"][0].update(members=[]),
+    "an option that is a list": lambda r: r["steps"][0].update(options={"total": [1]}),
+    "a step of nothing": lambda r: r["steps"][0].update(of="sha256:0"),
+    "another digest": lambda r: r.update(digest="md5:0"),
+}
+TORN = {
+    "no caps on a unit": lambda r: r["privacy_unit"]["caps"].update(
+        max_rows=None, max_rows_per_group=None
+    ),
+    "caps of a row": lambda r: r["privacy_unit"].update(column=None),
+    "a count of a column": lambda r: r["columns"][0].update(kind="count"),
+    "a mean with one error": lambda r: r["columns"][0].update(kind="mean"),
+    "a sum without bounds": lambda r: r["columns"][0].update(bounds=None),
+    "another law": lambda r: r["mechanism"].update(law="laplace"),
+    "Laplace noise of another law": lambda r: r["mechanism"].update(name="laplace"),
+    "an epsilon without delta": lambda r: r["privacy_loss"].update(delta=None),
+    "a delta without epsilon": lambda r: r["privacy_loss"].update(epsilon=None),
+    "bounds beyond all floats": lambda r: r["columns"][0].update(bounds=[0, 10**400]),
+    "bounds of times without times": lambda r: r["columns"][0].update(bounds=["0 s", "1 s"]),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_spoiled_certificates_are_rejected(name, full):
+    record = copy.deepcopy(full)
+    SPOILED[name](record)
+    assert record != full
+    assert not is_taken(record)
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_fields_that_do_not_go_together_are_rejected(name, full):
+    record = copy.deepcopy(full)
+    TORN[name](record)
+    VALIDATOR.validate(record)  # each field for itself is well formed
+    with pytest.raises(UnreadableCertificateError, match=r"columns\.0|mechanism|privacy_"):
+        read_certificate(record)

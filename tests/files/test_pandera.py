@@ -1,0 +1,270 @@
+"""Schemas of released tables: they take what was released, and nothing of another shape."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CertificateError
+from dpframe.files.csv import read_csv, write_csv
+from dpframe.files.pandera import schema_of
+
+ZONES = ["A", "B", "C"]
+DAYS = pd.date_range("2020-01-31", periods=3)
+KEYS = {
+    "texts": ZONES,
+    "texts of the extension type": pd.Index(ZONES, dtype="string"),
+    "texts in an object index": pd.Index(ZONES, dtype=object),
+    "integers": [3, 1, 2],
+    "nullable integers": pd.array([3, 1, 2], dtype="Int64"),
+    "floats": [0.1, np.inf, -2.5],
+    "booleans": [True, False],
+    "times": DAYS,
+    "zoned times": DAYS.tz_localize("Asia/Tokyo"),
+    "durations": pd.to_timedelta(["1D", "2h"]),
+    "months": pd.period_range("2020-11", periods=3, freq="M"),
+    "intervals": pd.IntervalIndex.from_breaks([-np.inf, 0, 3.5, np.inf]),
+    "intervals of times": pd.IntervalIndex.from_breaks(DAYS),
+    "categories": pd.Categorical(["b", "a"]),
+    "ordered categories": pd.Categorical(["low", "high"], ["low", "mid", "high"], ordered=True),
+    "categories of numbers": pd.Categorical([2.5, 0.1]),
+    "categories of times": pd.Categorical(DAYS),
+}
+ELSEWHERE = {
+    "times": pd.Timestamp("1999-01-01"),
+    "zoned times": pd.Timestamp("1999-01-01", tz="Asia/Tokyo"),
+    "durations": pd.Timedelta("9D"),
+    "months": pd.Period("1999-01", "M"),
+    "intervals": pd.Interval(3.5, 4.0),
+    "intervals of times": pd.Interval(pd.Timestamp("1999-01-01"), pd.Timestamp("1999-01-02")),
+}
+
+
+def trips():
+    rows = np.arange(30)
+    return pd.DataFrame(
+        {
+            "zone": pd.Series(np.array(ZONES)[rows % 3], dtype=object),
+            "fare": rows * 0.5,
+            "paid": rows % 4 == 0,
+        }
+    )
+
+
+def outputs():
+    query = dpf.aggregate(
+        "zone",
+        keys=ZONES,
+        n=dpf.count(),
+        total=dpf.sum("fare", bounds=(0, 9)),
+        fare=dpf.mean("fare", bounds=(2, 9)),
+    )
+    return dpf.release(trips(), query, epsilon=5)
+
+
+def by_key(keys, label="zone"):
+    private = pd.DataFrame({label: [0]})
+    return dpf.release(private, dpf.count(label, keys={label: keys}), epsilon=1)
+
+
+def pairs():
+    keys = pd.DataFrame({"zone": ["A", "B"], "paid": [True, False]})
+    return dpf.release(trips(), dpf.count(["zone", "paid"], keys=keys), epsilon=1)
+
+
+def assert_taken(schema, frame):
+    assert schema.validate(frame) is not None
+    assert schema.validate(frame, lazy=True).equals(frame)
+
+
+def assert_rejected(schema, frame, because=None):
+    with pytest.raises((pa.errors.SchemaError, pa.errors.SchemaErrors), match=because):
+        schema.validate(frame)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_all_kinds_are_taken(name, tmp_path):
+    released = by_key(KEYS[name])
+    schema = schema_of(released)
+    assert_taken(schema, released)
+    released.to_parquet(tmp_path / "released.parquet")
+    assert_taken(schema, pd.read_parquet(tmp_path / "released.parquet"))
+    write_csv(released, tmp_path / "released.csv")
+    assert_taken(schema, read_csv(tmp_path / "released.csv"))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_levels_of_all_kinds_are_taken(name, tmp_path):
+    keys = {"zone": KEYS[name], "paid": [True, False]}
+    released = dpf.release(trips(), dpf.count(["zone", "paid"], keys=keys), epsilon=1)
+    schema = schema_of(released)
+    assert_taken(schema, released)
+    released.to_parquet(tmp_path / "released.parquet")
+    assert_taken(schema, pd.read_parquet(tmp_path / "released.parquet"))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_unknown_keys_of_all_kinds_are_rejected(name):
+    released = by_key(KEYS[name])
+    keys = list(released.index)
+    other = ELSEWHERE.get(name, "Z" if isinstance(keys[0], str) else 7)
+    renamed = released.set_axis(pd.Index([*keys[:-1], other], name="zone"))
+    assert_rejected(schema_of(released), renamed)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [outputs, pairs, lambda: dpf.denoised(outputs(), "nonnegative")],
+    ids=["outputs", "pairs", "alone"],
+)
+def test_schemas_take_another_release_of_the_query(make):
+    schema = schema_of(make())
+    assert_taken(schema, make())
+    assert_taken(schema, make().iloc[::-1])
+    assert schema.strict is True
+    assert schema.ordered is True
+    assert schema.coerce is False
+
+
+def test_a_release_without_groups_has_a_schema():
+    released = dpf.release(trips(), dpf.count(), epsilon=1)
+    schema = schema_of(released)
+    assert schema.title == "count"
+    assert_taken(schema, released)
+    assert_rejected(schema, released.rename_axis("zone"), "the levels of the index are not")
+    assert_rejected(schema, released.set_axis([7]))
+
+
+@pytest.mark.parametrize("label", [1, 3, "a b", 2.5, ("a", 1)])
+def test_labels_of_all_kinds_have_schemas(label):
+    private = pd.DataFrame({"x": [1.0], "paid": [True], "zone": ["A"]})
+    private.columns = pd.Index([label, "paid", "zone"], tupleize_cols=False)
+    sums = dpf.sum([label], "paid", keys=[False, True], bounds=(0, 1))
+    keys = {label: [3, 4, 5], "paid": [True, False], "zone": ["A", "B"]}
+    for query in (
+        sums,
+        dpf.count(label, keys=[3, 4]),
+        dpf.count(["zone", label, "paid"], keys=keys),
+    ):
+        released = dpf.release(private, query, epsilon=1)
+        schema = schema_of(released)
+        assert_taken(schema, released)
+        assert_rejected(schema, released.rename_axis([None] * released.index.nlevels))
+        assert_rejected(schema, released.iloc[1:])
+        other = released.index.to_frame().astype("object").astype("str")
+        assert_rejected(schema, released.set_index([other[name] for name in other]))
+
+
+def test_levels_of_other_dtypes_are_rejected():
+    for label in ("day", 1):
+        private = pd.DataFrame({label: [1], "paid": [True]})
+        query = dpf.count([label, "paid"], keys={label: [1, 2], "paid": [True]})
+        released = dpf.release(private, query, epsilon=1)
+        other = released.index.set_levels(released.index.levels[0].astype(float), level=0)
+        assert_taken(schema_of(released), released)
+        assert_rejected(schema_of(released), released.set_axis(other))
+
+
+SPOILED = {
+    "a row dropped": (lambda f: f.iloc[:2], "unique_values_eq"),
+    "no rows": (lambda f: f.iloc[:0], "unique_values_eq"),
+    "a row repeated": (lambda f: f.iloc[[0, 1, 2, 2]], "duplicate"),
+    "a row in the place of another": (lambda f: f.iloc[[0, 1, 1]], "duplicate"),
+    "an unknown key": (lambda f: f.rename({"A": "Z"}), "isin"),
+    "the index renamed": (lambda f: f.rename_axis("city"), "zone"),
+    "the index reset": (lambda f: f.reset_index(), None),
+    "a column added": (lambda f: f.assign(raw=1), "raw"),
+    "a column dropped": (lambda f: f[["n", "fare"]], "total"),
+    "columns reordered": (lambda f: f[["total", "n", "fare"]], "out-of-order"),
+    "a column renamed": (lambda f: f.rename(columns={"n": "rows"}), "rows"),
+    "a column twice": (lambda f: f[["n", "n", "total", "fare"]], None),
+    "another dtype": (lambda f: f.astype({"n": float}), "int64"),
+    "a smaller dtype": (lambda f: f.astype({"total": "float32"}), "float64"),
+    "a missing value": (lambda f: f.assign(total=[1.0, np.nan, 2.0]), "non-nullable"),
+    "a mean above its bounds": (lambda f: f.assign(fare=[2.5, 3.0, 9.5]), "in_range"),
+    "a mean below its bounds": (lambda f: f.assign(fare=[1.5, 3.0, 9.0]), "in_range"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_other_tables_are_rejected(name):
+    change, because = SPOILED[name]
+    assert_rejected(schema_of(outputs()), change(outputs()), because)
+
+
+def rows_of_pairs(frame):
+    return {
+        "a row dropped": frame.iloc[:1],
+        "a row repeated": frame.iloc[[0, 1, 1]],
+        "a row in the place of another": frame.iloc[[0, 0]],
+    }
+
+
+@pytest.mark.parametrize("name", rows_of_pairs(pd.DataFrame(index=[0, 1])))
+def test_rows_of_several_levels_are_counted(name):
+    released = pairs()
+    assert_rejected(schema_of(released), rows_of_pairs(released)[name], "not the 2 released rows")
+
+
+@pytest.mark.parametrize("make", [outputs, lambda: by_key([3, 1, 2]), lambda: by_key([2.5, 0.5])])
+def test_schemas_of_one_key_are_kept_whole_in_files(make):
+    pytest.importorskip("pandera.io", exc_type=ImportError)
+    released = make()
+    read = pa.DataFrameSchema.from_yaml(schema_of(released).to_yaml())  # warnings are errors
+    assert_taken(read, released)
+    assert_taken(read, released.iloc[::-1])
+    for change, _ in SPOILED.values() if make is outputs else ():
+        assert_rejected(read, change(released))
+    assert_rejected(read, released.iloc[1:])
+    assert_rejected(read, released.iloc[[0, 1, 1]])
+    assert_rejected(read, released.rename_axis("other"))
+
+
+def test_values_within_the_shape_are_taken():
+    assert_taken(schema_of(outputs()), outputs().assign(n=[1, 2, -3], fare=[2.0, 9.0, 4.0]))
+
+
+@pytest.mark.parametrize(
+    ("keys", "dtype"),
+    [
+        ([3, 1], "float64"),
+        ([0.5, 1.0], "float32"),
+        ([True, False], "int64"),
+        (pd.Categorical([1.0, 2.0]), "int64"),
+        (pd.Categorical(["a", "b"]), pd.CategoricalDtype(["a", "b", "c"])),
+        (pd.Categorical(["a", "b"], ordered=True), pd.CategoricalDtype(["a", "b"])),
+        (DAYS.tz_localize("UTC"), "datetime64[ns, Asia/Tokyo]"),
+    ],
+)
+def test_keys_of_other_dtypes_are_rejected(keys, dtype):
+    released = by_key(keys)
+    changed = released.set_axis(released.index.astype(dtype))
+    assert_rejected(schema_of(released), changed)
+    assert_taken(schema_of(released), released)
+
+
+def test_numbers_are_no_texts():
+    released = by_key(["1", "2"])
+    assert_rejected(schema_of(released), released.set_axis(pd.Index([1, 2], name="zone")))
+
+
+def test_pairs_that_were_not_released_are_rejected():
+    released = pairs()
+    other = pd.MultiIndex.from_tuples([("A", False), ("B", True)], names=["zone", "paid"])
+    assert_rejected(schema_of(released), released.set_axis(other), "not released together")
+    assert_rejected(schema_of(released), released.swaplevel())
+
+
+def test_changed_frames_have_no_schema():
+    for frame in (outputs().iloc[:1], outputs() + 1, trips()):
+        with pytest.raises(CertificateError):
+            schema_of(frame)
+
+
+def test_pandera_is_imported_when_asked_for():
+    code = "import sys, dpframe.files.pandera; sys.exit('pandera' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,348 @@
+"""How figures look: without colors, without room, with hostile labels, on axes that are given."""
+
+from itertools import combinations, pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from support.pictures import boxes, drawn, entries, labels, legends, steps, texts, trips
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+from dpframe.plotting.look import CAPTION, PALETTE, looks
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt  # the backend comes first
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.patches import StepPatch
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+# of Machado, Oliveira and Fernandes (2009), for linear red, green and blue, at full severity
+DEUTERANOPIA = [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.011820, 0.042940, 0.968881],
+]
+
+
+def lightness(color, seen=None):
+    """CIE L* of a color, as a person with the given matrix sees it."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    if seen is not None:
+        linear = np.clip(np.array(seen) @ linear, 0, 1)
+    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
+
+
+@pytest.mark.parametrize("seen", [None, DEUTERANOPIA], ids=["gray", "deuteranopia"])
+def test_neighboring_colors_differ_in_lightness(seen):
+    found = [lightness(color, seen) for color in PALETTE]
+    assert all(abs(one - other) > 11 for one, other in pairwise([*found, found[0]]))
+    assert all(abs(one - other) > 8 for one, other in combinations(found[:3], 2))
+    assert max(found) < 80  # seen on white
+
+
+def test_the_simulation_finds_colors_that_look_alike():
+    one, other = "#00A000", "#E04000"  # a green and a red
+    assert abs(lightness(one) - lightness(other)) < 6
+    assert abs(lightness("C0") - lightness("C3")) < 8  # of the default cycle of matplotlib
+
+
+def test_series_differ_without_their_colors():
+    found = looks(range(30), None)
+    assert len({(look.color, look.hatch) for look in found}) == 30
+    assert len({(look.color, look.marker) for look in found}) == 30
+    for one, other in pairwise(found):
+        assert one.hatch != other.hatch
+        assert one.marker != other.marker
+        assert one.dashes != other.dashes
+
+
+def by_zone_and_day(**keys):
+    made = {"zone": list("CAB"), "day": [0, 1, 2]} | keys
+    return trips().dp.count([*made], keys=made, epsilon=1)
+
+
+def test_bars_of_several_series_are_hatched():
+    axes = by_zone_and_day().dp.plot()
+    hatches = [axes.containers[place].patches[0].get_hatch() for place in (0, 2, 4)]
+    assert len(set(hatches)) == 3
+    alone = by_zone_and_day(zone=["A"]).dp.plot().patches
+    assert not any(patch.get_hatch() for patch in alone)
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("kind", ["bar", "barh", "line", "points"])
+@pytest.mark.parametrize("names", [list("CAB"), ["an airport with quite a long name", "A", "B"]])
+@pytest.mark.parametrize("given", [False, True])
+def test_legends_cover_nothing(kind, names, given):
+    made = by_zone_and_day(zone=names, day=list(range(9)))
+    ax = plt.subplots()[1] if given else None
+    axes = made.dp.plot(kind=kind, title="A title", ax=ax)
+    found = boxes(axes)
+    (legend,) = legends(axes)
+    box = legend.get_window_extent(drawn(axes))
+    assert len(found) >= (3 if kind == "line" else 27)
+    assert not any(box.overlaps(part) for part in found)
+    assert not box.overlaps(axes.get_window_extent())
+    (title,) = [part for part in texts(axes.figure) if part.get_text() == "A title"]
+    assert not box.overlaps(title.get_window_extent())
+    if not given:
+        assert axes.figure.bbox.x1 >= box.x1
+        assert axes.figure.bbox.y1 >= box.y1
+
+
+def test_legends_of_panels_cover_nothing():
+    made = trips().dp.histogram(
+        "fare", [0, 20, 60], "day", keys=range(7), epsilon=1, denoise="auto"
+    )
+    panels = made.dp.plot()
+    drawn(panels)
+    (legend,) = legends(panels[0])
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(panel.get_window_extent()) for panel in panels)
+
+
+def test_the_finder_of_overlaps_finds_one():
+    axes = by_zone_and_day().dp.plot()
+    legend = axes.legend(loc="lower left")
+    found = boxes(axes)
+    assert any(legend.get_window_extent().overlaps(part) for part in found)
+
+
+def test_a_legend_can_be_left_out():
+    assert legends(by_zone_and_day().dp.plot(legend=False)) == []
+    assert legends(by_zone_and_day(zone=["A"]).dp.plot()) == []
+
+
+@pytest.mark.parametrize("kind", ["bar", "line", "points"])
+def test_colors_are_those_given(kind):
+    def colors(**given):
+        axes = by_zone_and_day().dp.plot(kind=kind, **given)
+        handles = axes.get_legend().legend_handles
+        return [
+            handle.get_facecolor() if kind == "bar" else to_rgba(handle.get_color())
+            for handle in handles
+        ]
+
+    assert colors(color="tab:red") == [to_rgba("tab:red")] * 3
+    assert colors(color=(1, 0, 0.5)) == [(1, 0, 0.5, 1)] * 3
+    assert colors(color=["r", "g"]) == [to_rgba("r"), to_rgba("g"), to_rgba("r")]
+    assert colors(color={"A": "r"}) == [to_rgba(PALETTE[0]), to_rgba("r"), to_rgba(PALETTE[2])]
+    assert colors() == [to_rgba(color) for color in PALETTE[:3]]
+
+
+@pytest.mark.parametrize("color", ["no color", ["r", "no color"], {"A": 7}, [], 7])
+def test_what_is_no_color_is_refused(color):
+    with pytest.raises(QueryError, match="color must be a color of matplotlib, a list of them or"):
+        by_zone_and_day().dp.plot(color=color)
+    assert plt.get_fignums() == []
+
+
+def test_size_and_title_work_as_in_pandas():
+    axes = by_zone_and_day().dp.plot(figsize=(9, 3), title="A & B")
+    assert axes.figure.get_size_inches().tolist() == [9, 3]
+    assert axes.figure.get_suptitle() == "A & B"
+    ax = plt.subplots()[1]
+    by_zone_and_day().dp.plot(ax=ax, figsize=(5, 4), title="C")
+    assert ax.get_title() == "C"
+    assert ax.figure.get_size_inches().tolist() == [5, 4]
+    size = plt.figure(figsize=(3, 2)).add_subplot()
+    by_zone_and_day().dp.plot(ax=size)
+    assert size.figure.get_size_inches().tolist() == [3, 2]
+
+
+def captions(axes):
+    return [text.get_text() for text in axes.texts if text.get_gid() == CAPTION]
+
+
+def test_captions_on_axes_that_are_given_are_below_them_and_written_once():
+    ax = plt.subplots(layout="constrained")[1]
+    by_zone_and_day().dp.plot(ax=ax, level=0.57)
+    by_zone_and_day().dp.plot(ax=ax, level=0.9)
+    assert captions(ax) == ["90% error bars: noise only, not sampling"]
+    drawn(ax)
+    box = ax.texts[-1].get_window_extent()
+    assert not box.overlaps(ax.xaxis.label.get_window_extent())
+    assert 0 <= box.y0 < box.y1 <= ax.xaxis.label.get_window_extent().y0
+
+
+def test_captions_name_what_is_left_out():
+    frame = trips()
+    options = {"keys": ["A"], "epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    unit = frame.assign(person=range(600))
+    unit.dp.declare(privacy_unit="person", max_rows=2, budget=dpf.Budget(epsilon=9, delta=1e-6))
+    for made, left_out in [
+        (frame.dp.count("zone", **options), "sampling"),
+        (frame.dp.mean("fare", "zone", bounds=(0, 60), **options), "sampling or clipping"),
+        (unit.dp.count("zone", keys=["A"], epsilon=1), "sampling or rows beyond caps"),
+        (
+            unit.dp.sum("fare", "zone", keys=["A"], bounds=(0, 60), epsilon=1),
+            "sampling, clipping or rows beyond caps",
+        ),
+    ]:
+        written = made.dp.plot(level=0.57).figure.get_supxlabel()
+        assert written == f"57% error bars: noise only, not {left_out}"
+
+
+HOSTILE = [
+    "$x_1$ costs $5",
+    r"100% _sure_ \alpha",
+    "\N{HEBREW LETTER SHIN}\N{HEBREW LETTER LAMED}\N{HEBREW LETTER VAV}",
+    "\N{ARABIC LETTER MEEM}\N{ARABIC LETTER REH}",
+    "<script>\u202ealert",
+    "two\nlines",
+    r"\frac{$",
+    "x" * 200,
+]
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("kind", ["auto", "bar", "line", "points"])
+@pytest.mark.parametrize("place", ["key", "series", "panel"])
+def test_labels_are_not_taken_for_formulas(kind, place):
+    frame = pd.DataFrame({"k_$1$": HOSTILE * 9, "v%": 1})
+    by = {"k_$1$": HOSTILE, "v%": [0, 1]} if place != "key" else {"k_$1$": HOSTILE}
+    made = frame.dp.count([*by], keys=by, epsilon=1)
+    axes = made.dp.plot(kind=kind, panels=place == "panel", title="$_$ 100%")
+    drawn(axes)
+    written = texts(np.ravel(axes)[0].figure)
+    shown = [text.get_text() for text in written]
+    assert any("$x_1$ costs $5" in text for text in shown)
+    assert any(r"\u202ealert" in text for text in shown)
+    assert any("two" + r"\n" + "lines" in text for text in shown)
+    assert max(map(len, shown)) < 70
+    own = [text for text in written if "$" in text.get_text()]
+    assert len(own) >= 3
+    assert not any(text.get_parse_math() or text.get_usetex() for text in own)
+
+
+def test_names_of_columns_are_not_taken_for_formulas():
+    query = dpf.aggregate(**{"a_$1$": dpf.count(), "b_$2$ %": dpf.count(where="fare > 3")})
+    made = trips().dp.release(query, epsilon=1)
+    panels = made.dp.plot()
+    together = made.dp.plot(subplots=False)
+    drawn(panels)
+    drawn(together)
+    assert [panel.get_ylabel() for panel in panels] == ["a_$1$", "b_$2$ %"]
+    assert entries(together) == ["a_$1$", "b_$2$ %"]
+    for text in [*texts(panels[0].figure), *texts(together.figure)]:
+        assert "$" not in text.get_text() or not text.get_parse_math()
+
+
+def test_long_labels_have_bars_across():
+    keys = [f"a rather long label, number {n}" for n in range(9)]
+    made = pd.DataFrame({"key": keys}).dp.count("key", keys=keys, epsilon=1)
+    axes = made.dp.plot()
+    assert [bar.get_width() for bar in axes.containers[0]] == made["count"].tolist()
+    drawn(axes)
+    assert axes.get_ylabel() == "key"
+    assert axes.get_xlabel() == "count"
+    found = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert not any(one.overlaps(other) for one, other in combinations(found, 2))
+    assert found[0].y0 > found[-1].y0  # the first key is on top
+    assert all(axes.figure.bbox.x0 <= box.x0 for box in found)
+    segments = axes.collections[0].get_segments()
+    assert np.array(segments)[:, :, 0] == pytest.approx(made.dp.interval().to_numpy())
+
+
+def test_a_short_column_of_panels_names_its_axis():
+    made = trips().dp.histogram("fare", [0, 20, 60], "day", keys=range(5), epsilon=1)
+    panels = made.dp.plot()
+    assert [panel.get_xlabel() for panel in panels] == ["", "", "fare", "fare", "fare"]
+    assert all(len(steps(panel)[0]) == 1 for panel in panels)
+
+
+def test_figures_are_drawn_without_layout_of_their_own():
+    ax = plt.subplots()[1]
+    by_zone_and_day().dp.plot(ax=ax)
+    assert ax.figure.get_layout_engine() is None
+    assert labels(ax) == ["0", "1", "2"]
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("kind", ["bar", "barh", "points", "denoised"])
+@pytest.mark.parametrize("groups", [1, 3, 9])
+@pytest.mark.parametrize(
+    "keys", [range(24), [f"a label of some length, {n}" for n in range(12)], ["of a length"] * 5]
+)
+def test_labels_do_not_touch(kind, groups, keys):
+    keys = [f"{key} {n}" for n, key in enumerate(keys)] if len(keys) == 5 else keys
+    by = {"day": range(groups), "fare": keys}
+    frame = trips().assign(fare=keys[0])
+    denoise = "auto" if kind == "denoised" else None
+    made = frame.dp.count([*by], keys=by, epsilon=1, denoise=denoise)
+    panels = np.ravel(made.dp.plot(kind=kind))
+    drawn(panels)
+    axis = panels[0].yaxis if kind == "barh" else panels[-1].xaxis
+    found = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+    assert len(found) > 2
+    assert not any(one.overlaps(other) for one, other in pairwise(found))
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("rows", [41, 300, 3000])
+@pytest.mark.parametrize("kind", ["bar", "barh", "points"])
+def test_many_rows_are_drawn(rows, kind):
+    made = trips().dp.count("fare", keys=range(rows), epsilon=1)
+    axes = made.dp.plot(kind=kind)
+    drawn(axes)
+    assert axes.figure.get_size_inches().max() <= 12
+    found = boxes(axes)
+    assert len(found) > rows  # an error bar for each, and what they stand on
+    if rows == 3000 and kind == "bar":
+        (line,) = steps_filled(axes)
+        assert line.get_data().values.tolist() == made["count"].tolist()
+
+
+def steps_filled(axes):
+    return [patch for patch in axes.patches if isinstance(patch, StepPatch) and patch.get_fill()]
+
+
+def test_a_dict_of_colors_names_columns():
+    made = trips().dp.count("zone", keys=["A"], epsilon=1)
+    axes = made.dp.plot(color={"count": "tab:red"})
+    assert axes.patches[0].get_facecolor() == to_rgba("tab:red")
+
+
+@pytest.mark.parametrize("scale", ["linear", "symlog"])
+@pytest.mark.parametrize("kind", ["bar", "barh", "line", "points"])
+def test_axes_with_ticks_of_their_own_keep_the_scale_of_values(kind, scale):
+    made = trips().dp.count("fare", keys=range(9), epsilon=1)
+    ax = plt.subplots()[1]
+    ax.set_xticks([0, 4, 8])
+    values = ax.xaxis if kind == "barh" else ax.yaxis
+    (ax.set_xscale if kind == "barh" else ax.set_yscale)(scale)
+    made.dp.plot(ax=ax, kind=kind)
+    made.dp.plot(ax=ax, kind=kind, color="r")  # over the first
+    drawn(ax)
+    assert values.get_scale() == scale
+    assert len(captions(ax)) == 1
+
+
+def test_figures_can_have_figures_inside():
+    inside = plt.figure(layout="constrained").subfigures(1, 2)[1]
+    ax = inside.subplots()
+    by_zone_and_day().dp.plot(ax=ax, title="inside", figsize=(7, 3))
+    drawn(ax)
+    assert inside.figure.get_size_inches().tolist() == [7, 3]
+
+
+@pytest.mark.parametrize("kind", ["bar", "line", "points"])
+def test_all_is_seen_on_a_dark_background(kind):
+    with plt.style.context("dark_background"):
+        axes = by_zone_and_day(zone=["A"]).dp.plot(kind=kind)
+        words = [text.get_color() for text in texts(axes.figure)]
+        assert all(lightness(color) > 60 for color in words)
+        lines = [part for part in axes.collections if isinstance(part, LineCollection)]
+        for part in lines:
+            rims = part.get_path_effects()
+            assert rims or all(lightness(color) > 40 for color in part.get_colors())

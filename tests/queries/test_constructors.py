@@ -1,0 +1,287 @@
+"""Queries as frozen values: what they keep, and what they refuse."""
+
+import dataclasses
+import inspect
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import CallError, QueryError
+from dpframe.queries.aggregate import NOT_OUTPUTS
+from dpframe.queries.bins import check_bins
+
+SECRET = pd.Series(["secret", "secret"], name="zone")
+
+
+def edges(intervals: pd.IntervalIndex) -> list:
+    return [*intervals.left, intervals.right[-1]]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        (None, ()),
+        ([], ()),
+        ("zone", ("zone",)),
+        (5, (5,)),
+        (("pick up", "zone"), (("pick up", "zone"),)),
+        (["zone", "day"], ("zone", "day")),
+        (np.array(["zone", "day"]), ("zone", "day")),
+        (pd.Index(["zone", "day"]), ("zone", "day")),
+        (pd.MultiIndex.from_tuples([("a", 1)]), (("a", 1),)),
+        ((label for label in ("zone", "day")), ("zone", "day")),
+        ({"zone": 1, "day": 2}.keys(), ("zone", "day")),
+    ],
+)
+def test_columns_are_named_by_a_label_or_a_list_of_them(by, expected):
+    assert dpf.count(by=by).by == expected
+
+
+@pytest.mark.parametrize("name", ["by", "columns"])
+@pytest.mark.parametrize(
+    "value",
+    [{"zone", "day"}, frozenset({"zone"}), SECRET, [["zone"]], ("a", [])],
+)
+def test_other_things_name_no_columns(name, value):
+    with pytest.raises(QueryError, match=f"^{name} must be a column label or a list") as caught:
+        dpf.count(by=value) if name == "by" else dpf.sum(value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_frame_names_no_columns():
+    with pytest.raises(CallError, match="takes no frame") as caught:
+        dpf.sum(SECRET.to_frame())
+    assert "secret" not in str(caught.value)
+    with pytest.raises(QueryError, match=r"^by must be a column label or a list"):
+        dpf.count(by=SECRET.to_frame())
+
+
+def test_a_column_is_named_once():
+    with pytest.raises(QueryError, match=r"by must not name a column twice, got by=\['a', 'a'\]"):
+        dpf.count(by=["a", "a"])
+    for query in (dpf.sum, dpf.mean):
+        with pytest.raises(QueryError, match="columns must not name a column twice"):
+            query(["a", "b", "a"])
+        with pytest.raises(QueryError, match="by must not name a column twice"):
+            query("x", by=[1, True])
+
+
+@pytest.mark.parametrize("columns", [None, [], pd.Index([])])
+def test_sums_and_means_are_of_something(columns):
+    for query in (dpf.sum, dpf.mean):
+        with pytest.raises(QueryError, match="columns must name at least one column"):
+            query(columns)
+
+
+@pytest.mark.parametrize("query", [dpf.sum, dpf.mean])
+def test_bounds_are_of_the_columns_asked_for(query):
+    with pytest.raises(QueryError, match=r"bounds names \['tip'\], which is not among columns="):
+        query(["fare", "toll"], bounds={"fare": (0, 9), "tip": (0, 1)})
+
+
+def test_queries_keep_what_they_were_told():
+    query = dpf.mean(["fare", "tip"], "zone", where="fare > 0", keys=["A"], bounds=(0, 9))
+    assert (query.columns, query.by, query.bounds) == (("fare", "tip"), ("zone",), (0, 9))
+    assert query.where.text == "fare > 0"
+    assert query.keys == ["A"]
+    assert dpf.count().where is None
+
+
+def test_queries_are_frozen():
+    for query in (
+        dpf.count(),
+        dpf.sum("x"),
+        dpf.histogram("x", [0, 1]),
+        dpf.aggregate(n=dpf.count()),
+    ):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            query.by = ("zone",)
+    with pytest.raises(TypeError):
+        dpf.aggregate(n=dpf.count()).queries["m"] = dpf.count()
+
+
+def test_a_query_can_be_used_again_and_again():
+    frame = pd.DataFrame({"zone": ["A"]})
+    query = dpf.count(by="zone", keys=iter(["A", "B"]))
+    for _ in range(2):
+        assert list(frame.dp.release(query, epsilon=1).index) == ["A", "B"]
+
+
+@pytest.mark.parametrize("where", [5, "", "fare >", lambda row: True, pd.Series([True]), True])
+def test_conditions_are_text(where):
+    for query in (dpf.count, lambda **rest: dpf.sum("x", **rest)):
+        with pytest.raises(QueryError, match="where"):
+            query(where=where)
+
+
+@pytest.mark.parametrize(
+    ("bins", "expected"),
+    [
+        ([0, 1, 2.5], [0, 1, 2.5]),
+        (range(0, 30, 10), [0, 10, 20]),
+        (np.linspace(0, 1, 3), [0, 0.5, 1]),
+        ([-math.inf, 0, math.inf], [-math.inf, 0, math.inf]),
+        ((np.int8(1), np.float32(2.5), Decimal(3), Fraction(7, 2)), [1, 2.5, 3, 3.5]),
+        (np.array([1, 2], dtype="i1"), [1, 2]),
+        (pd.Index([-5, -1]), [-5, -1]),
+        (iter([0, 1]), [0, 1]),
+        ([2**62, 2**62 + 1], [2**62, 2**62 + 1]),
+        ([0, 2**70], [0, 2**70]),
+        (pd.interval_range(0, 3), [0, 1, 2, 3]),
+    ],
+)
+def test_bins_are_edges_of_any_numbers(bins, expected):
+    found = check_bins("x", bins)
+    assert edges(found) == expected
+    assert (found.name, found.closed) == ("x", "right")
+
+
+def test_intervals_are_kept_as_they_are():
+    gaps = pd.IntervalIndex.from_tuples([(0, 1), (2, 3)], closed="left")
+    assert check_bins("x", gaps).equals(gaps)
+    touching = pd.IntervalIndex.from_tuples([(0, 1), (1, 2)], closed="neither")
+    assert check_bins("x", touching).equals(touching)
+    categories = pd.cut(pd.Series([1, 2]), [0, 1, 2]).cat.categories
+    assert check_bins("x", categories).equals(pd.IntervalIndex(categories))
+
+
+@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
+def test_intervals_follow_each_other_as_pandas_says_and_at_both_ends(closed):
+    ends = list(itertools.combinations_with_replacement(range(3), 2))
+    for pairs in itertools.product(ends, repeat=3):
+        found = pd.IntervalIndex.from_tuples(pairs, closed=closed)
+        apart = found.is_monotonic_increasing and found.is_unique and not found.is_overlapping
+        apart = apart and found.right.is_monotonic_increasing
+        try:
+            assert check_bins("x", found).equals(found) and apart
+        except QueryError:
+            assert not apart, pairs
+
+
+def test_a_million_edges_are_the_bins_of_as_many_numbers():
+    plain = np.linspace(0, 1, 1_000_001)
+    odd = [*plain[:-1], Fraction(1)]  # read one by one
+    assert check_bins("x", plain).equals(check_bins("x", odd))
+
+
+def intervals(*pairs, closed="right") -> pd.IntervalIndex:
+    return pd.IntervalIndex.from_tuples(list(pairs), closed=closed)
+
+
+@pytest.mark.parametrize(
+    ("bins", "rule"),
+    [
+        (5, "must be edges or a pandas.IntervalIndex"),
+        (np.int64(5), "must be edges or a pandas.IntervalIndex"),
+        (None, "must be edges or a pandas.IntervalIndex"),
+        ("auto", "must be edges or a pandas.IntervalIndex"),
+        (math.nan, "must be edges or a pandas.IntervalIndex"),
+        ([0, "1"], "must be numbers"),
+        (["0", "1"], "must be numbers"),
+        ([False, True], "must be numbers"),
+        ([0, None], "must be numbers"),
+        ([1j, 2], "must be numbers"),
+        ([[0, 1], [1, 2]], "must be numbers"),
+        ([pd.Interval(0, 1)], "must be numbers"),
+        ([0, 10**400], "must be numbers"),
+        ([], "must be at least two edges"),
+        ([0], "must be at least two edges"),
+        ([0, 1, 1], "must be at least two edges"),
+        ([2, 1, 0], "must be at least two edges"),
+        ([0, math.nan, 1], "must be at least two edges"),
+        ([math.nan, 0], "must be at least two edges"),
+        ([math.inf, math.inf], "must be at least two edges"),
+        (pd.IntervalIndex([]), "must be at least one interval"),
+        (
+            intervals((0, 1), (math.nan, math.nan)),
+            "must have edges that are numbers, times or durations, none missing",
+        ),
+        (intervals((0, 2), (1, 3)), "must not overlap and must increase"),
+        (intervals((1, 2), (0, 1)), "must not overlap and must increase"),
+        (intervals((0, 1), (0, 1)), "must not overlap and must increase"),
+        (intervals((0, 1), (1, 2), closed="both"), "must not overlap and must increase"),
+    ],
+    ids=str,
+)
+def test_bins_that_are_none_are_refused(bins, rule):
+    with pytest.raises(QueryError, match=f"^bins of 'x' {rule}"):
+        dpf.histogram("x", bins)
+
+
+@pytest.mark.parametrize(
+    "bins", [pd.Series([7777.5, 1.0]), np.array([7777.5, 1.0]), pd.Series(["7777.5"])]
+)
+def test_errors_never_show_what_may_be_a_private_column(bins):
+    with pytest.raises(QueryError, match=r"^bins of 'x' must be") as caught:
+        dpf.histogram("x", bins)
+    assert "7777" not in str(caught.value)
+    with pytest.raises(QueryError, match=r"^column must be the label of one column") as caught:
+        dpf.histogram(bins, [0, 1])
+    assert "7777" not in str(caught.value)
+
+
+def test_a_histogram_is_of_one_column_that_is_not_grouped_by():
+    assert dpf.histogram("x", [0, 1], by="zone").column == "x"
+    for by in ("x", ["zone", "x"]):
+        with pytest.raises(QueryError, match="column 'x' cannot be binned and grouped by at once"):
+            dpf.histogram("x", [0, 1], by=by)
+    with pytest.raises(QueryError, match=r"column must be the label of one column, got \['x'\]"):
+        dpf.histogram(["x"], [0, 1])
+
+
+def test_parts_of_an_aggregate_keep_their_names_and_order():
+    query = dpf.aggregate(by="zone", b=dpf.count(), a=dpf.sum("x", where="x > 0"), c=dpf.mean("x"))
+    assert list(query.queries) == ["b", "a", "c"]
+    assert query.by == ("zone",)
+    assert dpf.aggregate(by="zone", n=dpf.count(by="zone")).by == ("zone",)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({}, "at least one named query"),
+        (
+            {"n": "count"},
+            r"n= must be dpf.count\(\), dpf.rate\(.*dpf.std\(column\), got str",
+        ),
+        ({"n": dpf.count}, "got function"),
+        (
+            {"n": dpf.count(), "bounds": {"x": (0, 1)}},
+            r"dpf.mean\('column', bounds=\(low, high\)\)",
+        ),
+        ({"n": dpf.histogram("x", [0, 1])}, "got Histogram"),
+        ({"n": dpf.aggregate(n=dpf.count())}, "got Aggregate"),
+        ({"n": dpf.count(by="day")}, "n= has groups of its own"),
+        ({"n": dpf.count(keys=["A"])}, "n= has groups of its own"),
+        ({"n": dpf.sum(["x", "y"])}, r"n= must be of a single column, got \['x', 'y'\]"),
+        ({"ok": dpf.count(), "m": dpf.mean(["x", "y"])}, "m= must be of a single column"),
+    ],
+)
+def test_parts_that_do_not_fit_an_aggregate_are_refused(parts, message):
+    with pytest.raises(QueryError, match=message):
+        dpf.aggregate(by="zone", **parts)
+
+
+def test_names_that_cannot_be_outputs_are_the_keywords_of_the_accessor():
+    taken = inspect.signature(dpf.DPAccessor.aggregate).parameters.values()
+    ordinary = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert set(NOT_OUTPUTS) == {taken.name for taken in taken if taken.kind in ordinary}
+
+
+def test_keywords_of_a_release_are_refused_as_outputs():
+    names = set(NOT_OUTPUTS) - set(inspect.signature(dpf.aggregate).parameters)
+    assert {"epsilon", "denoise", "graph", "name", "note"} < names
+    for name in names:
+        with pytest.raises(QueryError, match=f"{name}= cannot name an output.*graph, name, note"):
+            dpf.aggregate(**{name: dpf.count()})
+
+
+def test_an_output_may_be_called_self():
+    frame = pd.DataFrame({"zone": ["A"]})
+    assert list(frame.dp.aggregate(self=dpf.count(), epsilon=1)) == ["self"]

@@ -1,0 +1,388 @@
+"""The report: what it says is so, what is wrong is said, and texts from a file stay texts."""
+
+import html.parser
+import json
+import sys
+from datetime import UTC, datetime
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from support import publishing
+
+import dpframe as dpf
+from dpframe.errors import (
+    CertificateError,
+    DeclarationError,
+    DPFrameError,
+    DPFrameWarning,
+    QueryError,
+)
+from dpframe.privacy.interpretation import Guarantee
+from dpframe.reporting import tables as report_tables
+
+HOSTILE = "<script>alert(1)</script>"
+TURNED = "\u202eturned"
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would find on a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self.records, self._open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._open.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open and self._open[-1][0] == "pre":
+            self.records.append(json.loads(data))
+        elif self._open and self._open[-1][0] != "style":
+            self.texts.append(" ".join(data.split()))
+
+    @property
+    def text(self):
+        return " ".join(self.texts)
+
+
+@pytest.fixture
+def visits():
+    rows = np.arange(600)
+    return pd.DataFrame(
+        {
+            "person": rows % 200,
+            "ward": np.array(["north", HOSTILE, TURNED])[rows % 3],
+            "stay": rows % 30 / 2,
+            "taken": pd.to_timedelta(rows % 60, "min"),
+        }
+    )
+
+
+@pytest.fixture
+def declared(visits, tmp_path):
+    ledger = dpf.Ledger.create(tmp_path / "visits.ledger", budget=dpf.Budget(epsilon=8, delta=1e-6))
+    hour = pd.Timedelta("1h")
+    visits.dp.declare(
+        keys={"ward": ["north", HOSTILE, TURNED, "nobody"]},
+        bounds={"stay": (0, 15), "taken": (0 * hour, hour)},
+        privacy_unit="person",
+        max_rows=2,
+        ledger=ledger,
+    )
+    return visits, ledger
+
+
+def test_numbers_are_those_of_the_release_and_its_intervals(declared):
+    visits, _ = declared
+    released = visits.dp.aggregate(
+        by="ward",
+        epsilon=4,
+        visits=dpf.count(),
+        stay=dpf.mean("stay"),
+        taken=dpf.sum("taken"),
+    )
+    found = Page(dpf.report(released, percent=True)).texts
+    bars, shares = released.dp.interval(), released.dp.percent("visits")
+    for ward in released.index:
+        row = released.loc[ward]
+        assert f"{row['visits']:,}" in found
+        assert str(row["taken"]) in found
+        assert f"{bars.loc[ward, 'visits_low']} to {bars.loc[ward, 'visits_high']}" in found
+        share = shares.loc[ward]
+        text = f"{share.estimate:.1f} % ({share.low:.1f} to {share.high:.1f})"
+        assert ("unknown" if share.high - share.low == 100 else text) in found
+    half = (bars["stay_high"] - bars["stay_low"]).to_numpy() / 2
+    shown = [
+        f"{value:,.{max(1 - int(np.floor(np.log10(w))), 0)}f}"
+        for value, w in zip(released["stay"], half, strict=True)
+    ]
+    assert set(shown) <= set(found)
+
+
+def test_what_is_in_the_table_is_shown_once():
+    frame = publishing.released("two keys")
+    table = (
+        frame.dp.with_percent(by="zone", level=0.5)
+        .dp.with_intervals(0.8)
+        .dp.round({"count": -1, "count_percent": 1})
+        .dp.suppress(below=310)
+        .dp.rename({"count": "trips"}, levels={"zone": "borough"})
+    )
+    page = Page(dpf.report(table, percent=True))
+    for label in table.columns[1:]:
+        assert label not in page.texts
+    assert "of the total by borough" in page.texts and "with 50 % interval" in page.texts
+    assert page.texts.count("80 % interval") == 1 and "95 % interval" not in page.texts
+    assert "No percentages" not in page.text
+    shown = table.dropna()
+    assert 0 < len(shown) < len(table)
+    for row in shown.itertuples(index=False):
+        share, *ends = row[1:4]
+        assert f"{share:.1f} % ({ends[0]:.1f} to {ends[1]:.1f})" in page.texts
+        assert f"{row[4]:,.0f} to {row[5]:,.0f}" in page.texts
+    assert "nan" not in page.text
+
+
+def test_percentages_that_are_not_there_are_said_not_to_be():
+    several = publishing.released("several").dp.with_percent("flights").dp.round(0)
+    page = Page(dpf.report(several, percent=True)).text
+    assert "No percentages of paid, total: percent takes" in page
+    alone = (
+        publishing.released("one key").dp.with_intervals().dp.select(columns=["count", "count_low"])
+    )
+    texts = Page(dpf.report(alone)).texts
+    assert {"count_low", "95 % interval", "computed from the release"} <= {*texts}
+
+
+def test_a_number_that_may_be_all_noise_is_marked(visits):
+    keys = {"ward": ["north", "nobody"]}
+    released = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=1)
+    low = released.dp.interval()
+    drowned = (low["count_high"] - low["count_low"]) / 2 >= released["count"].abs()
+    assert not drowned["north"]  # nobody's count is inside its interval but 1 time in 37
+    assert Page(dpf.report(released)).texts.count("≈ noise") == drowned.sum()
+
+
+def test_it_says_what_a_guarantee_means(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=0.5)
+    page = Page(dpf.report(released, ledger=ledger)).text
+    alone = Guarantee(0.5)
+    assert f"{np.ceil(1000 * alone.belief(0.1)) / 10:.1f} %" in page
+    assert f"at most {np.ceil(1000 * alone.power(0.05)) / 10:.1f} %" in page
+    assert "everything charged to the ledger" in page
+    assert "all rows with one value of 'person' together" in page
+    assert "at most 2 rows in all" in page
+
+
+def test_tables_of_one_release_share_one_guarantee(declared):
+    visits, _ = declared
+    found = visits.dp.release({"a": dpf.count(by="ward"), "b": dpf.units(by="ward")}, epsilon=1)
+    page = Page(dpf.report(found))
+    assert page.texts.count("a, b") == 2  # beliefs, and tests
+    assert [record["query"]["name"] for record in page.records] == ["a", "b"]
+
+
+def test_certificates_are_embedded_for_machines(declared):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    assert Page(dpf.report(released)).records == [released.dp.certificate.to_dict()]
+
+
+def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
+    visits["stay"] = 987_654
+    released = dpf.release(visits, dpf.count(), epsilon=1, privacy_unit=dpf.EACH_ROW)
+    released["exact"] = visits["stay"].max()
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        page = Page(dpf.report(released)).text
+    assert "Not to be published" in page
+    assert "Wrong" in page
+    assert "987" not in page
+
+
+def test_a_ledger_that_does_not_hold_the_release_is_wrong(declared, tmp_path):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    other = dpf.Ledger.create(tmp_path / "other.ledger", budget=dpf.Budget(epsilon=1))
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        assert "or not in the ledger" in Page(dpf.report(released, ledger=other)).text
+    assert "Verified, but not against a ledger" in Page(dpf.report(released)).text
+    sound = Page(dpf.report(released, ledger=ledger)).text
+    assert "Not to be published" not in sound
+    assert "was charged for it" in sound
+    assert "not against a ledger" not in sound
+
+
+def test_texts_from_a_file_stay_texts(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1, name=HOSTILE)
+    text = dpf.report({HOSTILE: released}, ledger=ledger, title=HOSTILE + TURNED)
+    page = Page(text)
+    assert not {"script", "img", "iframe", "link"} & set(page.tags)
+    assert HOSTILE in page.texts
+    assert "\u202e" not in text
+    assert "default-src 'none'" in text
+
+
+def test_what_a_release_kept_of_its_promise_to_leave_out_is_said(declared):
+    visits, _ = declared
+    released = visits.dp.sum("stay", by="ward", where="stay > 1", epsilon=1)
+    page = Page(dpf.report(released)).text
+    for said in (
+        "those with stay > 1",
+        "what lies outside of 0 to 15 counts as the nearer end",
+        "ward: 4 groups, declared by keyword",
+        "person is missing",
+    ):
+        assert said in page
+
+
+def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=4)
+    text = Page(dpf.report(released.dp.head(2), percent=True)).text
+    assert "No percentages of count: percent takes the table as it was before head" in text
+    assert "No percentages" not in Page(dpf.report(released.dp.head(2))).text
+
+
+def test_percentages_of_nothing_are_unknown(visits):
+    keys = {"ward": ["nobody", "none"]}
+    again = visits.dp.count(by="ward", keys=keys, privacy_unit=dpf.EACH_ROW, epsilon=0.01)
+    wide = again.dp.percent()
+    unknown = ((wide["high"] - wide["low"]) >= 100).sum()
+    assert Page(dpf.report(again, percent=True)).texts.count("unknown") == unknown
+
+
+def test_it_says_when_it_was_written_and_what_the_ledger_knows(declared):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1, name="march", note="second try")
+    page = Page(dpf.report(released, ledger=ledger)).text
+    assert "Written on 20" in page
+    assert "second try" in page
+
+
+def test_many_rows_are_cut(visits):
+    keys = range(5000)
+    released = dpf.release(
+        visits, dpf.count(by="person", keys=keys), epsilon=1, privacy_unit=dpf.EACH_ROW
+    )
+    text = dpf.report(released)
+    assert "And 4,800 more rows" in Page(text).text
+    assert len(text) < 300_000
+
+
+def test_what_was_denoised_and_discovered_is_shown(visits):
+    visits.dp.declare(
+        privacy_unit="person",
+        max_groups=2,
+        max_rows_per_group=3,
+        budget=dpf.Budget(epsilon=9, delta=1e-3, discovery=1e-4),
+    )
+    found = visits.dp.discover("ward", epsilon=4)
+    page = Page(dpf.report(found)).text
+    assert "or more, one unit counting for" in page
+    released = visits.dp.count(
+        by="ward", keys=found.index, max_rows_per_group=2, epsilon=4, denoise="auto"
+    )
+    page = Page(dpf.report(released)).text
+    assert "computed from the release" in page
+    assert "post-processed" in page
+
+
+def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, monkeypatch):
+    visits, ledger = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    monkeypatch.setattr("dpframe.reporting.report.datetime", mock.Mock(now=lambda _: NOW))
+    page = dpf.report(released, ledger=ledger, title="Visits", level=0.9, percent=True)
+    assert dpf.report([released], ledger=ledger, title="Visits", level=0.9, percent=True) == page
+    options = {"ledger": ledger, "title": "Visits", "level": 0.9, "percent": True}
+    assert released.dp.report(tmp_path / "a.html", **options) is None
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page
+    dpf.report(released, path=tmp_path / "a.html")  # written again
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") != page
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, "abc", 3, [1], [pd.Series([1])]])
+def test_what_is_no_release_is_refused(wrong):
+    with pytest.raises(QueryError, match="released must be"):
+        dpf.report(wrong)
+
+
+def test_frames_without_certificate_and_wrong_arguments_are_refused(declared, tmp_path):
+    visits, _ = declared
+    with pytest.raises(CertificateError, match="no certificate"):
+        dpf.report(visits)
+    released = visits.dp.count(by="ward", epsilon=1)
+    for wrong in ({"level": 1.5}, {"title": 3}, {"percent": "yes"}):
+        with pytest.raises(QueryError):
+            dpf.report(released, path=tmp_path / "a.html", **wrong)
+    with pytest.raises(DeclarationError, match=r"dpf\.Ledger\('a\.ledger'\)"):
+        dpf.report(released, path=tmp_path / "a.html", ledger="a.ledger")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_missing_jinja_is_named(declared, monkeypatch):
+    visits, _ = declared
+    released = visits.dp.count(by="ward", epsilon=1)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(DPFrameError, match=r"pip install 'dpframe\[report\]'"):
+        dpf.report(released)
+
+
+STEPS = {
+    "rounded": lambda frame: frame.dp.round(-1),
+    "cut": lambda frame: frame.dp.sort_values(frame.columns[0]).dp.head(2),
+    "suppressed": lambda frame: frame.dp.suppress(below=1e9, by=frame.columns[0]),
+    "renamed": lambda frame: frame.dp.rename({frame.columns[0]: "renamed"}),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", ["several", "two keys", "rate", "denoised"])
+def test_tables_made_of_a_release_are_shown_as_they_are(kind, step):
+    table = STEPS[step](publishing.released(kind))
+    page = dpf.report(table, percent=True)
+    assert "post-processed: the numbers are those of the certificate" in page
+    assert Page(page).records == [table.dp.certificate.to_dict()]
+    number = table.iloc[0, 0]
+    assert pd.isna(number) or kind == "rate" or f"{number:,}" in page
+
+
+def test_columns_of_keys_are_shown_as_rows():
+    frame = publishing.released("two keys")
+    wide = frame.dp.unstack()
+    page = dpf.report(wide)
+    assert all(f"{number:,}" in page for number in frame["count"])
+    assert Page(page).records == [wide.dp.certificate.to_dict()]
+
+
+def test_each_of_several_releases_is_shown_with_its_promise():
+    tables = {year: publishing.released("one key") for year in (2025, 2026)}
+    both = dpf.concat(tables, name="year").dp.round(-1)
+    page = dpf.report(both)
+    assert page.count("2 tables in one by year") >= 2
+    assert all(f"{number:,}" in page for number in both["count"])
+    spoiled = both + 0.5
+    spoiled.attrs = both.attrs
+    assert "is not what its certificate was given for" in dpf.report(spoiled)
+
+
+def test_quantiles_that_were_read_off_are_shown_once_with_their_own_intervals():
+    fares = pd.DataFrame({"zone": ["A", "B"] * 50, "fare": np.arange(100.0)})
+    how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    asked = dpf.ranges("fare", 10, by="zone", keys=["A", "B"], bounds=(0, 100))
+    found = dpf.release(fares, asked, **how).dp.quantile([0.25, 0.5], level=0.9)
+    (view,) = report_tables.tables_of("", found, None, 0.95, shares=False)
+    assert [(column.name, column.intervals) for column in view.columns] == [("fare", "90 %")]
+    (cell,) = view.rows[0].cells
+    assert f"{found['fare_low'].iloc[0]:.3g}"[:3] in cell.interval
+
+
+def test_ranges_and_selected_quantiles_are_described_as_such():
+    fares = pd.DataFrame({"zone": ["A", "B"] * 50, "fare": np.arange(100.0)})
+    how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    given = {"by": "zone", "keys": ["A", "B"], "bounds": (0, 100)}
+    ranges = dpf.release(fares, dpf.ranges("fare", 10, **given), **how)
+    median = dpf.release(fares, dpf.quantile("fare", 0.5, **given), mechanism="select", **how)
+    binned, selected, both = dpf.report(ranges), dpf.report(median), dpf.report([ranges, median])
+    for page in (binned, selected):
+        assert "zone: 2 groups, written down in the call" in page
+        assert "zone is none of the groups" in page
+        assert "fare is missing" in page
+        assert "fare is none of the groups" not in page
+        assert "quantile is none of the groups" not in page
+    assert "fare: 10 bins; what lies beyond is in the first and the last" in binned
+    assert "quantile: 1 in each group, as asked for" in selected
+    for words in ("Noise was added", "used with their intervals"):
+        assert [words in page for page in (binned, selected, both)] == [True, False, True]
+    for words in ("Quantiles were selected at random", "they have no intervals"):
+        assert [words in page for page in (binned, selected, both)] == [False, True, True]

@@ -1,0 +1,297 @@
+"""Intervals and percentages in the table of a release, which keeps its certificate."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.publishing import KINDS, released
+
+import dpframe as dpf
+from dpframe.certificates.verify import read_certificate
+from dpframe.errors import CertificateError, QueryError
+
+LEVEL = 0.9
+PERCENT = ["flights_percent", "flights_percent_low", "flights_percent_high"]
+ENDS = ["flights_low", "flights_high"]
+
+
+def whole(frame):
+    return frame.dp.with_intervals(LEVEL).dp.with_percent("flights", LEVEL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_are_those_of_the_release(kind):
+    frame = released(kind)
+    for simultaneous in (False, True):
+        table = frame.dp.with_intervals(LEVEL, simultaneous=simultaneous)
+        bars = frame.dp.interval(LEVEL, simultaneous=simultaneous)
+        pd.testing.assert_frame_equal(table, frame.join(bars))
+        assert dpf.verify(table).columns == frame.dp.certificate.columns
+    assert table.equals(dpf.with_intervals(frame, LEVEL, simultaneous=True))
+    assert table.dp.interval().equals(frame.dp.interval())
+    assert table.dp.std_error.equals(frame.dp.std_error)
+    assert list(frame.columns) == list(released(kind).columns)  # it is left as it was
+
+
+def test_percentages_are_those_of_the_release():
+    frame = released("several")
+    for column in ("flights", "total"):
+        table = frame.dp.with_percent(column, LEVEL)
+        assert list(table.columns[-3:]) == [
+            f"{column}_percent{end}" for end in ("", "_low", "_high")
+        ]
+        found, wanted = table.iloc[:, -3:], frame.dp.percent(column, LEVEL)
+        assert (found.to_numpy() == wanted[["estimate", "low", "high"]].to_numpy()).all()
+        assert found.equals(dpf.with_percent(frame, column, LEVEL).iloc[:, -3:])
+    assert list(released("one key").dp.with_percent().columns)[1] == "count_percent"
+
+
+def test_intervals_of_rates_can_be_about_more_rows():
+    frame = released("rate")
+    table = frame.dp.with_intervals(sampling=True)
+    bars = frame.dp.interval(sampling=True)
+    assert table[list(bars.columns)].equals(bars)
+    assert not bars.equals(frame.dp.interval())
+    assert "sampled rows" in repr(table.dp.certificate)
+
+
+def test_they_travel_with_their_rows_and_names():
+    frame = released("several")
+    table = whole(frame)
+    made = (
+        table.dp.sort_values("flights_percent", ascending=False)
+        .dp.select("flights_percent > 1 and paid_low > 0")
+        .dp.head(3)
+        .dp.rename({"flights": "n"}, levels={"zone": "borough"})
+    )
+    wanted = table.sort_values("flights_percent", ascending=False, kind="stable").head(3)
+    assert (made.to_numpy() == wanted.to_numpy()).all() and len(made) == 3
+    assert list(made.columns) == [name.replace("flights", "n") for name in table.columns]
+    assert dpf.replay(made, frame).equals(made) and dpf.replay(made, table).equals(made)
+    kept = table.dp.select(columns=[*PERCENT, "flights"])
+    assert list(kept.columns) == ["flights", *PERCENT]
+    for label in (ENDS[0], PERCENT[0], PERCENT[2]):
+        with pytest.raises(QueryError, match=f"{label!r} without 'flights'"):
+            table.dp.select(columns=[label, "paid"])
+        with pytest.raises(QueryError, match="Rename that"):
+            table.dp.rename({label: "best"})
+
+
+def test_round_takes_their_ends_outwards():
+    table = whole(released("several"))
+    rounded = table.dp.round({"flights": -2, "flights_percent": 0, "fare": 1})
+    for label, unit in (("flights", 100), ("flights_percent", 1), ("fare", 0.1)):
+        low, high = rounded[f"{label}_low"], rounded[f"{label}_high"]
+        before = table[f"{label}_low"], table[f"{label}_high"]
+        slack = 1e-9 * unit
+        assert ((before[0] - unit - slack <= low) & (low <= before[0])).all()
+        assert ((before[1] <= high) & (high <= before[1] + unit + slack)).all()
+        assert ((low <= rounded[label]) & (rounded[label] <= high)).all()
+        assert np.allclose(rounded[[label, f"{label}_low"]] / unit % 1 % 1, 0) or unit == 0.1
+    assert rounded["total_low"].equals(table["total_low"])
+    tenths = table.dp.round(1)
+    assert str(tenths["flights_low"].dtype) == "int64" and tenths[ENDS].equals(table[ENDS])
+    for label in (ENDS[0], PERCENT[2]):
+        with pytest.raises(QueryError, match="rounded to the outside with"):
+            table.dp.round({label: 0})
+
+
+def test_intervals_after_rounding_are_those_of_the_rounded_number():
+    rounded = released("several").dp.round(-1)
+    assert rounded.dp.with_intervals().equals(rounded.join(rounded.dp.interval()))
+    with pytest.raises(QueryError, match="with_percent takes the table as it was before round"):
+        rounded.dp.with_percent("flights")
+
+
+def test_what_is_suppressed_is_missing_in_them():
+    frame = released("several")
+    hidden = (frame["flights"] < 1_000).to_numpy()
+    assert 0 < hidden.sum() < len(frame)
+    by = whole(frame).dp.suppress(below=1_000, by="flights")
+    assert (by.isna().to_numpy() == hidden[:, None]).all()
+    again = by.dp.round(-1)
+    assert (again.isna().to_numpy() == hidden[:, None]).all()
+    assert str(again["flights_low"].dtype) == "Int64"
+    own = whole(released("correlated").dp.rename({"n": "flights"})).dp.suppress(
+        relative_error=0.004
+    )
+    missing = own.isna()
+    assert missing.any(axis=None)
+    for label in missing.columns:
+        (source,) = [name for name in ("fare", "day", "flights") if label.startswith(name)]
+        assert missing[label].equals(missing[source])
+    share = whole(frame).dp.suppress(below=20, by="flights_percent")
+    assert (share.isna().to_numpy() == (whole(frame)[PERCENT[0]] < 20).to_numpy()[:, None]).all()
+    with pytest.raises(QueryError, match="was computed, and has no standard error"):
+        whole(frame).dp.suppress(relative_error=0.1, by="flights_percent")
+
+
+def test_labels_that_begin_alike_belong_to_one_column():
+    zones = ["A", "B"]
+    query = dpf.aggregate("zone", keys=zones, n=dpf.count(), n_percent=dpf.count(where="day > 0"))
+    trips = pd.DataFrame({"zone": zones * 50, "day": range(100)})
+    frame = dpf.release(trips, query, epsilon=10, privacy_unit=dpf.EACH_ROW)
+    with pytest.raises(QueryError, match="'n_percent', which is the name of a column"):
+        frame.dp.with_percent("n")
+    named = frame.dp.with_intervals().dp.rename({"n": "rows"})
+    assert list(named.columns)[2:] == ["rows_low", "rows_high", "n_percent_low", "n_percent_high"]
+
+
+@pytest.mark.parametrize(
+    "call", [whole, lambda f: f.dp.with_percent("flights").dp.with_percent("flights")]
+)
+def test_names_that_are_taken_are_refused(call):
+    with pytest.raises(QueryError, match="is the name of a column or level already"):
+        call(whole(released("several")))
+
+
+def test_a_level_keeps_its_name():
+    frame = released("one key").dp.rename(levels={"zone": "count_low"})
+    with pytest.raises(QueryError, match="'count_low', which is the name of a column or level"):
+        frame.dp.with_intervals()
+
+
+def test_other_calls_take_the_released_columns():
+    frame = released("several")
+    table = whole(frame)
+    assert table.dp.percent("flights").equals(frame.dp.percent("flights"))
+    assert table.dp.ratio("paid", "flights").equals(frame.dp.ratio("paid", "flights"))
+    weights = pd.DataFrame({"flights": {"A": 1, "B": -1}})
+    assert table.dp.combine(weights).equals(frame.dp.combine(weights))
+    assert table.dp.covariance.equals(frame.dp.covariance)
+    table.dp.schema().validate(table)
+    later = whole(released("several")).dp.head(1)
+    assert dpf.concat({1: table, 2: later}, name="part").dp.interval().shape == (5, 8)
+    with pytest.raises(QueryError, match="denoise takes the table as it was before with_intervals"):
+        table.dp.denoise()
+
+
+def test_both_go_beside_denoised_columns():
+    table = released("denoised").dp.with_intervals().dp.with_percent()
+    assert list(table.columns)[:4] == ["count", "count_denoised", "count_low", "count_high"]
+    few = table.dp.rename({"count": "n"}).dp.round(0).dp.head(1)
+    assert list(few.columns)[:4] == ["n", "n_denoised", "n_low", "n_high"]
+    assert dpf.verify(few).state == "post-processed"
+
+
+def test_what_needs_all_rows_or_rows_at_all_is_refused():
+    frame = released("two keys")
+    with pytest.raises(QueryError, match="with_percent takes the table as it was before head"):
+        frame.dp.head(2).dp.with_percent()
+    with pytest.raises(QueryError, match="with_intervals takes the table as it was before unstack"):
+        frame.dp.unstack().dp.with_intervals()
+    with pytest.raises(
+        QueryError, match=r"'count_high' beside it: use .dp.select\(columns='count'"
+    ):
+        frame.dp.with_intervals().dp.unstack()
+    for wrong in (0, 1, "wide", None):
+        with pytest.raises(QueryError, match="level"):
+            frame.dp.with_intervals(wrong)
+    with pytest.raises(QueryError, match="simultaneous must be"):
+        frame.dp.with_intervals(simultaneous=1)
+    with pytest.raises(QueryError, match="column must be"):
+        released("several").dp.with_percent()
+
+
+@pytest.mark.parametrize("kind", ["several", "denoised"])
+def test_files_keep_all_of_it(kind, tmp_path):
+    frame = released(kind)
+    column = frame.columns[0]
+    table = frame.dp.with_intervals().dp.with_percent(column).dp.round(1)
+    table.dp.write_csv(tmp_path / "table.csv")
+    table.dp.write_parquet(tmp_path / "table.parquet")
+    for back in (dpf.read_csv(tmp_path / "table.csv"), pd.read_parquet(tmp_path / "table.parquet")):
+        assert dpf.verify(back) == table.dp.certificate
+        pd.testing.assert_frame_equal(back, table)
+        assert dpf.replay(back, frame).equals(table)
+
+
+def test_numbers_that_were_changed_are_found():
+    table = whole(released("several"))
+    table.iloc[0, -1] += 1
+    with pytest.raises(CertificateError, match="'flights_percent_high' were changed"):
+        dpf.verify(table)
+
+
+@pytest.mark.parametrize("join", ["interval", "percent"])
+def test_whoever_joins_them_is_shown_the_call(join):
+    frame = released("one key")
+    joined = frame.join(getattr(frame.dp, join)())
+    joined.attrs = frame.attrs
+    with pytest.raises(CertificateError, match=r"kept by \.dp\.with_intervals and \.dp\.with_perc"):
+        dpf.verify(joined)
+
+
+def test_their_steps_are_in_the_certificate():
+    steps = whole(released("several")).dp.certificate.steps
+    assert [(step.step, step.level) for step in steps] == [
+        ("with_intervals", LEVEL),
+        ("with_percent", LEVEL),
+    ]
+    record = whole(released("several")).dp.certificate.to_dict()
+    assert read_certificate(record).steps[1].column == "flights"
+
+
+CALLS = {
+    "interval": (lambda f: f.dp.interval(), "with_intervals"),
+    "percent": (lambda f: f.dp.percent("flights"), "with_percent"),
+    "ratio": (lambda f: f.dp.ratio("paid", "flights"), "beside it"),
+    "std_error": (lambda f: f.dp.std_error, "beside it"),
+    "covariance": (lambda f: f.dp.covariance, "beside it"),
+    "combine": (
+        lambda f: f.dp.combine(pd.DataFrame({"flights": {"A": 1, "B": -1}})),
+        "beside it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_was_computed_says_so_where_a_release_is_wanted(name, tmp_path):
+    make, way = CALLS[name]
+    frame = released("several")
+    made, found = make(frame), frame.dp.certificate.release_id
+    said = rf"computed by \.dp\.{name} from release {found}.*{way}"
+    for call in (
+        lambda: dpf.verify(made),
+        lambda: made.dp.certificate,
+        made.round(1).dp.head,
+        lambda: made.dp.round(1),
+        lambda: made.dp.write_csv(tmp_path / "made.csv"),
+        lambda: dpf.report(made),
+    ):
+        with pytest.raises(CertificateError, match=said):
+            call()
+    assert not list(tmp_path.iterdir())
+    assert "dpframe" not in made.attrs and dpf.verify(frame).state == "released"
+    assert json.loads(json.dumps(made.attrs)) == made.attrs
+
+
+def test_of_several_releases_the_first_are_named():
+    years = {year: released("one key") for year in range(5)}
+    bars = dpf.concat(years, name="year").dp.interval()
+    first = ", ".join(years[year].dp.certificate.release_id for year in range(3))
+    with pytest.raises(CertificateError, match=f"from releases {first}, "):
+        dpf.verify(bars)
+
+
+@pytest.mark.parametrize("note", [None, "by", {}, {"by": 1, "releases": []}, {"by": "ratio"}])
+def test_notes_that_mean_nothing_are_left_alone(note):
+    frame = pd.DataFrame({"n": [1]})
+    frame.attrs["dpframe_computed"] = note
+    with pytest.raises(CertificateError, match=r"carries no certificate.*joins lose them"):
+        dpf.verify(frame)
+
+
+def test_a_note_beside_a_certificate_is_refused():
+    frame = released("one key")
+    frame.attrs |= frame.dp.interval().attrs
+    with pytest.raises(CertificateError, match="attrs hold 'dpframe_computed', too"):
+        dpf.verify(frame)
+
+
+def test_a_note_keeps_nobody_from_private_queries():
+    trips = pd.DataFrame({"zone": ["A", "B"]})
+    trips.attrs = released("one key").dp.interval().attrs
+    made = trips.dp.count("zone", keys=["A"], epsilon=1, privacy_unit=dpf.EACH_ROW)
+    assert dpf.verify(made).state == "released" and set(made.attrs) == {"dpframe"}
