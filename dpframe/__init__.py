@@ -52,11 +52,16 @@ from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent
 from dpframe.steps.denoise import denoised, denoising_report
+from dpframe.steps.head import head, tail
 from dpframe.steps.quantiles import between, quantiles
 from dpframe.steps.rename import rename
-from dpframe.steps.replay import replay, round, suppress, unstack
-from dpframe.steps.select import head, select, sort_values, tail
+from dpframe.steps.replay import replay
+from dpframe.steps.round import round
+from dpframe.steps.select import select
+from dpframe.steps.sort import sort_values
 from dpframe.steps.suggest_caps import best
+from dpframe.steps.suppress import suppress
+from dpframe.steps.unstack import unstack
 from dpframe.steps.with_intervals import with_intervals, with_percent
 
 __version__ = VERSION

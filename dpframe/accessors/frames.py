@@ -24,7 +24,17 @@ from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
 from dpframe.queries.quantiles import Quantiles
 from dpframe.reporting.report import report
-from dpframe.steps import rename, replay, select, with_intervals
+from dpframe.steps import (
+    head,
+    rename,
+    replay,
+    round,
+    select,
+    sort,
+    suppress,
+    unstack,
+    with_intervals,
+)
 from dpframe.steps.denoise import denoised, denoising_report
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.quantiles import between, quantiles
@@ -169,15 +179,15 @@ class DPAccessor(PrivateAccessor):
         self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True
     ) -> pd.DataFrame:
         """Sort the rows of the release; see `dpframe.sort_values`."""
-        return select.sort_values(self._frame, by, ascending=ascending)
+        return sort.sort_values(self._frame, by, ascending=ascending)
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """Keep the first rows of the release; see `dpframe.head`."""
-        return select.head(self._frame, n)
+        return head.head(self._frame, n)
 
     def tail(self, n: int = 5) -> pd.DataFrame:
         """Keep the last rows of the release; see `dpframe.tail`."""
-        return select.tail(self._frame, n)
+        return head.tail(self._frame, n)
 
     def select(
         self,
@@ -191,7 +201,7 @@ class DPAccessor(PrivateAccessor):
 
     def round(self, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
         """Round the release, and its intervals to the outside; see `dpframe.round`."""
-        return replay.round(self._frame, decimals)
+        return round.round(self._frame, decimals)
 
     def suppress(
         self,
@@ -201,7 +211,7 @@ class DPAccessor(PrivateAccessor):
         by: Hashable | None = None,
     ) -> pd.DataFrame:
         """Make cells missing that say too little; see `dpframe.suppress`."""
-        return replay.suppress(self._frame, below=below, relative_error=relative_error, by=by)
+        return suppress.suppress(self._frame, below=below, relative_error=relative_error, by=by)
 
     def rename(
         self,
@@ -214,7 +224,7 @@ class DPAccessor(PrivateAccessor):
 
     def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
         """Make columns of the keys of a level; see `dpframe.unstack`."""
-        return replay.unstack(self._frame, level, column=column)
+        return unstack.unstack(self._frame, level, column=column)
 
     def replay(self, released: pd.DataFrame) -> pd.DataFrame:
         """Do the steps again that lead from a release to this table; see `dpframe.replay`."""

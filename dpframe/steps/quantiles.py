@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
-from dpframe.accuracy.ranges import Distribution, distribution_of
+from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
 from dpframe.arguments import check_flag, shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
@@ -98,7 +98,8 @@ def quantiles(
             "row is about. Use .dp.rename(levels={...}) before."
         )
     how = column, found, level, bool(simultaneous)
-    return after(released, certificate, QuantilesStep("quantiles", *how, certificate.digest))
+    step = QuantilesStep("quantiles", *how, certificate.digest)
+    return after(released, certificate, step, with_quantiles)
 
 
 @with_keywords

@@ -4,20 +4,26 @@ As in `choosing`, the call writes down a step, which `actions` carries out.
 """
 
 from collections.abc import Hashable, Mapping
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from dpframe.arguments import is_unicode, shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.companion_columns import SUFFIXES, followers
-from dpframe.certificates.steps import RenameStep
+from dpframe.certificates.companion_columns import (
+    SUFFIXES,
+    followers,
+)
+from dpframe.certificates.steps import (
+    RenameStep,
+)
+from dpframe.certificates.subsets import with_each
+from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.steps.apply import after, place_of
-
-__all__ = ["rename"]
+from dpframe.steps.apply import Outcome, after, label_place, place_of
 
 _Labels: TypeAlias = Mapping[Hashable, str]
 
@@ -70,7 +76,7 @@ def rename(
         {str(old): new for old, new in relabeled.items()},
         certificate.digest,
     )
-    return after(released, certificate, step)
+    return after(released, certificate, step, apply_rename)
 
 
 def _labels(called: str, given: object) -> dict[Hashable, str]:
@@ -131,3 +137,27 @@ def _check_no_exchange(labels: _Labels) -> None:
                 "relabel them and move nothing. Columns are put in another order by "
                 ".dp.select(columns=[...]); levels stay in the order of by=."
             )
+
+
+def apply_rename(frame: pd.DataFrame, certificate: Certified, step: RenameStep) -> Outcome:
+    """Give columns and levels other names."""
+    labels: list[Any] = list(frame.columns)
+    names = {}
+    for old, new in step.columns.items():
+        place = label_place(frame, old)
+        names[place] = new
+        labels[place] = new
+        for later, suffix in followers(frame, certificate, place).items():
+            labels[later] = f"{new}{suffix}"
+    levels = [step.levels.get(str(name), name) for name in frame.index.names]
+    taken = [label for label in labels + levels if (labels + levels).count(label) > 1]
+    if taken:
+        raise QueryError(f"{taken[0]!r} would be the name of two columns or levels. Take another.")
+    renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
+    renamed.index = frame.index.set_names(levels)
+    if is_wide(certificate):
+        return renamed, certificate
+    described = with_each(
+        certificate, lambda at, column, _: replace(column, name=names.get(at, column.name))
+    )
+    return renamed, described

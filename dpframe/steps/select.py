@@ -1,136 +1,27 @@
-"""Which rows and columns of a release are published, and in which order.
-
-Each call writes down a step, which `actions` carries out; the certificate lists it, so that it can
-be read, and done again by whoever has the release.
-"""
+"""Keep rows and columns of a release, by released values and by keys."""
 
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, is_one_of, shown
+from dpframe.arguments import a_type, shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.companion_columns import followers
-from dpframe.certificates.packed import Packed
-from dpframe.certificates.steps import HeadStep, SelectStep, SortStep
+from dpframe.certificates.packed import Packed, places_of
+from dpframe.certificates.steps import (
+    SelectStep,
+)
+from dpframe.certificates.subsets import with_columns
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.columns.filters import keep
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, UnknownColumnError
-from dpframe.privacy.neighbors import MOST_ROWS
 from dpframe.queries.where import Condition
-from dpframe.steps.apply import after, place_of
+from dpframe.steps.apply import Outcome, after, keep_cells, keep_rows, label_place, place_of
 from dpframe.steps.matching import check_condition, check_keys
-
-__all__ = ["head", "select", "sort_values", "tail"]
-
-
-@with_keywords
-def sort_values(
-    released: pd.DataFrame,
-    by: Hashable | Sequence[Hashable],
-    *,
-    ascending: bool | Sequence[bool] = True,
-) -> pd.DataFrame:
-    """Sort the rows of a release, and keep its certificate.
-
-    Rows that are alike stay in order; suppressed cells come last.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    by
-        A column or a level of the index, or a list of them.
-    ascending
-        Whether small values come first; one for all, or one for each.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If there is no such column or level, or its values have no order.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
-    >>> sorted_ = sort_values(released, "count", ascending=False)
-    >>> list(sorted_.index), dpf.verify(sorted_).state
-    (['B', 'A'], 'post-processed')
-    """
-    certificate = verify(released)
-    labels = list(by) if isinstance(by, list) else [by]
-    names = tuple(_name_of(released, label, "by") for label in labels)
-    flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(labels)
-    if not all(isinstance(flag, bool | np.bool_) for flag in flags) or len(flags) != len(names):
-        raise QueryError(
-            f"ascending must be True or False, or a list of them for {shown(labels)}, got "
-            f"{shown(ascending)}."
-        )
-    if not names:
-        raise QueryError("by must name at least one column or level, got none.")
-    directions = tuple(map(bool, flags))
-    return after(
-        released, certificate, SortStep("sort_values", names, directions, certificate.digest)
-    )
-
-
-@with_keywords
-def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
-    """Keep the first rows of a release, and its certificate.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    n
-        How many.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If n is not a whole number, 0 or more.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
-    >>> head(released, 1).dp.interval().index.tolist()
-    ['A']
-    """
-    certificate = verify(released)
-    return after(released, certificate, HeadStep("head", _number_of_rows(n), certificate.digest))
-
-
-@with_keywords
-def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
-    """Keep the last rows of a release, and its certificate; see `head`.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    n
-        How many.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If n is not a whole number, 0 or more.
-    """
-    certificate = verify(released)
-    return after(released, certificate, HeadStep("tail", _number_of_rows(n), certificate.digest))
 
 
 @with_keywords
@@ -197,7 +88,8 @@ def select(
         warn("select: no row is left, because no row satisfies all that was asked for.")
     names = None if columns is None else _names_of_columns(released, certificate, columns)
     rows = None if every else Packed.of(np.flatnonzero(chosen))
-    return after(released, certificate, SelectStep("select", text, rows, names, certificate.digest))
+    step = SelectStep("select", text, rows, names, certificate.digest)
+    return after(released, certificate, step, apply_select)
 
 
 def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
@@ -270,17 +162,16 @@ def _names_of_columns(
     return tuple(map(str, labels))
 
 
-def _number_of_rows(n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < MOST_ROWS:
-        raise QueryError(f"n must be a whole number of rows, 0 or more, got {shown(n)}.")
-    return int(n)
-
-
-def _name_of(released: pd.DataFrame, label: Hashable, called: str) -> str:
-    """Check the name of a column or a level."""
-    if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
-        raise QueryError(
-            f"{called} must name a column, {list(released.columns)!r}, or a level, "
-            f"{list(released.index.names)!r}, got {shown(label)}."
-        )
-    return str(label)
+def apply_select(frame: pd.DataFrame, certificate: Certified, step: SelectStep) -> Outcome:
+    """Keep rows and columns."""
+    if step.rows is not None:
+        frame, certificate = keep_rows(frame, certificate, places_of(step.rows))
+    if step.columns is None:
+        return frame, certificate
+    kept = [label_place(frame, name) for name in step.columns]
+    if is_wide(certificate):
+        return keep_cells(frame, certificate, np.arange(len(frame)), np.array(kept, np.intp))
+    first = len(first_of(certificate).columns)
+    released = [place for place in kept if place < first]
+    later = [place for place in kept if place >= first]
+    return frame.iloc[:, released + later], with_columns(certificate, released)

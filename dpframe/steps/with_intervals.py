@@ -7,18 +7,23 @@ from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
-from dpframe.accuracy.quotients import column_of_shares, levels_of
+from dpframe.accuracy.intervals import interval
+from dpframe.accuracy.quotients import column_of_shares, levels_of, percent
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.added_steps import IntervalsStep, PercentStep
-from dpframe.certificates.companion_columns import check_no_intervals_beside
+from dpframe.certificates.certificate import Certified
+from dpframe.certificates.companion_columns import (
+    ENDS,
+    PERCENT,
+    check_no_intervals_beside,
+    put_beside,
+)
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.steps.apply import after
-
-__all__ = ["with_intervals", "with_percent"]
+from dpframe.steps.apply import Outcome, after, label_place
 
 
 @with_keywords
@@ -76,7 +81,7 @@ def with_intervals(
         )
     flags = bool(simultaneous), bool(sampling)
     step = IntervalsStep("with_intervals", level, *flags, certificate.digest)
-    return after(released, certificate, step)
+    return after(released, certificate, step, apply_intervals)
 
 
 @with_keywords
@@ -129,4 +134,19 @@ def with_percent(
     within = tuple(str(released.index.names[at]) for at in levels) or None
     name = str(released.columns[place])
     step = PercentStep("with_percent", name, within, level, certificate.digest)
-    return after(released, certificate, step)
+    return after(released, certificate, step, apply_percent)
+
+
+def apply_intervals(frame: pd.DataFrame, certificate: Certified, step: IntervalsStep) -> Outcome:
+    """Put intervals beside their columns."""
+    flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
+    return put_beside(frame, interval(frame, step.level, **flags), step.step), certificate
+
+
+def apply_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep) -> Outcome:
+    """Add percentages and their intervals."""
+    label = frame.columns[label_place(frame, step.column)]
+    levels = [name for name in frame.index.names if str(name) in (step.by or ())]
+    shares = percent(frame, label, step.level, by=levels or None)[["estimate", "low", "high"]]
+    shares.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *ENDS)])
+    return put_beside(frame, shares, step.step), certificate

@@ -1,0 +1,80 @@
+"""Keep the first or the last rows of a release."""
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified
+from dpframe.certificates.steps import HeadStep
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.privacy.neighbors import MOST_ROWS
+from dpframe.steps.apply import Outcome, after, keep_rows
+
+
+@with_keywords
+def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
+    """Keep the first rows of a release, and its certificate.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    n
+        How many.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If n is not a whole number, 0 or more.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> head(released, 1).dp.interval().index.tolist()
+    ['A']
+    """
+    certificate = verify(released)
+    step = HeadStep("head", _number_of_rows(n), certificate.digest)
+    return after(released, certificate, step, apply_head)
+
+
+@with_keywords
+def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
+    """Keep the last rows of a release, and its certificate; see `head`.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    n
+        How many.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If n is not a whole number, 0 or more.
+    """
+    certificate = verify(released)
+    step = HeadStep("tail", _number_of_rows(n), certificate.digest)
+    return after(released, certificate, step, apply_head)
+
+
+def _number_of_rows(n: object) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < MOST_ROWS:
+        raise QueryError(f"n must be a whole number of rows, 0 or more, got {shown(n)}.")
+    return int(n)
+
+
+def apply_head(frame: pd.DataFrame, certificate: Certified, step: HeadStep) -> Outcome:
+    """Keep the rows at one end."""
+    places = np.arange(len(frame))
+    kept = places[: step.rows] if step.step == "head" else places[max(len(frame) - step.rows, 0) :]
+    return keep_rows(frame, certificate, kept)

@@ -1,0 +1,127 @@
+"""Round released numbers, and the ends of their intervals outward."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from dpframe.accuracy.outward import known, outward
+from dpframe.arguments import shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified
+from dpframe.certificates.companion_columns import (
+    ENDS,
+    ends_of,
+)
+from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedPart
+from dpframe.certificates.steps import (
+    RoundStep,
+)
+from dpframe.certificates.subsets import with_each
+from dpframe.certificates.unstacked import stacked
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    exchange_columns,
+    label_place,
+    place_of,
+)
+
+
+@with_keywords
+def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
+    """Round the numbers of a release, halves to even, and keep its certificate.
+
+    Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
+    rounded to the outside. Those of rates and variances stay where they were, and are rounded, and
+    so are the columns of `with_intervals` and `with_percent`.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    decimals
+        Number of decimals, -2 for hundreds; or a dict by column. Whole numbers stay whole, and
+        times are not rounded. Ends of intervals are rounded with what they are about.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If decimals are not whole numbers from -15 to 15, or name no column of numbers.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A"] * 147})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A"]), epsilon=1e6)
+    >>> tens = round(released, -1)
+    >>> tens.join(tens.dp.interval()).loc["A"].tolist()
+    [150, 140, 160]
+    """
+    certificate = verify(released)
+    cells = stacked(released, certificate)
+    kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
+    numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
+    ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
+    if isinstance(decimals, Mapping):
+        given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
+    else:
+        given = {at: decimals for at in numbers if at not in ends}
+    for at, count in given.items():
+        if type(count) is not int or abs(count) > MOST_DECIMALS:
+            raise QueryError(
+                f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
+                f"{shown(count)}."
+            )
+        if at in ends:
+            raise QueryError(
+                f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
+                f"{cells.columns[ends[at]]!r}. Leave it out."
+            )
+        if at not in numbers:
+            raise QueryError(
+                f"decimals name {cells.columns[at]!r}, which is no column of numbers. Leave it out."
+            )
+    if not given:
+        raise QueryError("there are no numbers to round in this release, or decimals name none.")
+    by_name = {str(cells.columns[at]): count for at, count in given.items()}
+    step = RoundStep("round", by_name, certificate.digest)
+    return after(released, certificate, step, apply_round)
+
+
+@cell_by_cell
+def apply_round(frame: pd.DataFrame, certificate: Certified, step: RoundStep) -> Outcome:
+    """Round columns, and the ends of their intervals outward."""
+    decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
+    columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
+    for at, count in decimals.items():
+        for end, suffix in ends_of(frame, certificate, at).items():
+            columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
+    described = with_each(
+        certificate,
+        lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at)),
+    )
+    return exchange_columns(frame, columns), described
+
+
+def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
+    """Round ends of intervals; whole numbers stay whole, and missing ones missing."""
+    rounded = pd.Series(outward(known(column), decimals, up=up), index=column.index)
+    return rounded.astype(column.dtype).mask(column.isna())
+
+
+def _describe_rounded(column: ColumnPart, dtype: Any, decimals: int | None) -> ColumnPart:
+    """Say how a column was rounded, this time and before."""
+    before = column.rounded
+    if decimals is None or (dtype.kind == "i" and decimals >= 0):
+        return column
+    if before is not None and before.decimals <= decimals:
+        return column
+    most = 0.5 * 10.0**-decimals + (0.0 if before is None else before.most)
+    return replace(column, rounded=RoundedPart(decimals, most))

@@ -1,0 +1,185 @@
+"""Leave out released cells that say little."""
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.intervals import error_of
+from dpframe.arguments import shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.companion_columns import (
+    check_no_intervals_beside,
+    followers,
+)
+from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.steps import (
+    SuppressStep,
+)
+from dpframe.certificates.subsets import with_each, without_cells
+from dpframe.certificates.unstacked import stacked
+from dpframe.certificates.verify import verify
+from dpframe.declaration.warnings import warn
+from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_number
+from dpframe.queries.timescale import in_seconds
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    exchange_columns,
+    label_place,
+    place_of,
+)
+
+
+@with_keywords
+def suppress(
+    released: pd.DataFrame,
+    *,
+    below: float | None = None,
+    relative_error: float | None = None,
+    by: Hashable | None = None,
+) -> pd.DataFrame:
+    """Make cells of a release missing that say too little, and keep its certificate.
+
+    This is for readers, who take a number for what it says: nobody's privacy needs it. Columns of
+    whole numbers become `Int64`, which has missing values. What was computed, such as denoised
+    values and percentages, goes with what it was computed from. Intervals and errors of suppressed
+    cells are missing, too.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    below
+        Suppress what is smaller.
+    relative_error
+        Suppress where the standard error is a larger part of the value than this: 0.3 for 30 %.
+    by
+        The column that decides for all cells of a row; by default, each cell decides for itself.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If neither limit is given, or one is not a number; or if means, rates or times would be
+        judged by their own size, in place of a count's.
+
+    Warns
+    -----
+    DPFrameWarning
+        If relative_error is above 1, that is 100 %.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A"] * 147 + ["B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
+    >>> suppress(released, below=10)["count"].tolist()
+    [147, <NA>]
+    """
+    certificate = verify(released)
+    least = None if below is None else _limit("below", below)
+    most = None if relative_error is None else _limit("relative_error", relative_error)
+    if least is None and most is None:
+        raise QueryError("suppress needs below= or relative_error=, and got none of them.")
+    if most is not None:
+        check_no_intervals_beside(certificate, "relative_error=")
+    if most is not None and most < 0:
+        raise QueryError(f"relative_error must be 0 or more, got {shown(relative_error)}.")
+    if most is not None and most > 1:
+        warn(
+            f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
+            f"what may be noise alone; {most / 100:g} is {most:g} %."
+        )
+    cells = stacked(released, certificate)
+    _check_judges(cells, certificate, by, least, most)
+    name = None if by is None else str(by)
+    step = SuppressStep("suppress", least, most, name, certificate.digest)
+    return after(released, certificate, step, apply_suppress)
+
+
+def _check_judges(
+    cells: pd.DataFrame,
+    certificate: Certified,
+    by: Hashable | None,
+    least: float | None,
+    most: float | None,
+) -> None:
+    """Check that the columns that decide which cells are suppressed can."""
+    known = first_of(certificate).columns
+    places = range(len(known)) if by is None else [place_of(cells, by, "by")]
+    if most is not None and max(places) >= len(known):
+        raise QueryError(
+            f"by={shown(by)} was computed, and has no standard error. Take the released column."
+        )
+    for place in (place for place in places if place < len(known)):
+        own = least is not None and by is None and not known[place].is_total
+        if own or known[place].times is not None:
+            raise QueryError(
+                f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
+                "suppressed. Give the column that can, a count: by=..."
+            )
+
+
+def _limit(name: str, given: object) -> float:
+    """Read a limit."""
+    try:
+        limit = float(as_number(given))
+    except (TypeError, ValueError, OverflowError):
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise QueryError(f"{name} must be a finite number, got {shown(given)}.")
+    return limit
+
+
+@cell_by_cell
+def apply_suppress(frame: pd.DataFrame, certificate: Certified, step: SuppressStep) -> Outcome:
+    """Leave out cells."""
+    count = len(first_of(certificate).columns)
+    if step.by is None:
+        hidden = [_says_little(frame, certificate, at, step) for at in range(count)]
+    else:
+        hidden = [_says_little(frame, certificate, label_place(frame, step.by), step)] * count
+    columns = {}
+    for at, cells in enumerate(hidden):
+        columns[at] = _without_cells(frame.iloc[:, at], cells)
+        for place in followers(frame, certificate, at):
+            columns[place] = _without_cells(frame.iloc[:, place], cells)
+    described = with_each(
+        certificate, lambda at, column, rows: without_cells(column, hidden[at][rows])
+    )
+    return exchange_columns(frame, columns), described
+
+
+def _says_little(
+    frame: pd.DataFrame, certificate: Certified, place: int, step: SuppressStep
+) -> np.ndarray:
+    """Tell which cells of a column are too small, or too far off."""
+    values = in_seconds(frame.iloc[:, place], None)
+    hidden: np.ndarray = np.isnan(values)
+    if step.below is not None:
+        hidden |= values < step.below
+    if step.relative_error is not None:
+        error = np.full(len(values), np.nan)
+
+        def noted(at: int, column: ColumnPart, rows: Any) -> ColumnPart:
+            if at == place:
+                error[rows] = error_of(column)
+            return column
+
+        with_each(certificate, noted)
+        hidden |= ~(error <= step.relative_error * np.abs(values))
+    return hidden
+
+
+def _without_cells(column: pd.Series, cells: np.ndarray) -> pd.Series:
+    """Make cells missing; whole numbers stay whole."""
+    if column.dtype.kind == "i":
+        column = column.astype("Int64")
+    return column.mask(cells)

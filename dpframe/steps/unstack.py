@@ -1,0 +1,107 @@
+"""Make columns of the keys of a level of a release."""
+
+from collections.abc import Hashable
+
+import pandas as pd
+
+from dpframe.arguments import is_one_of, shown
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.companion_columns import (
+    DENOISED,
+    followers,
+)
+from dpframe.certificates.steps import (
+    UnstackStep,
+)
+from dpframe.certificates.subsets import with_columns
+from dpframe.certificates.unstacked import is_wide, widened
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
+
+
+@with_keywords
+def unstack(
+    released: pd.DataFrame, level: Hashable = -1, *, column: Hashable | None = None
+) -> pd.DataFrame:
+    """Make columns of the keys of a level of a release, and keep its certificate.
+
+    Cells keep their errors and intervals, `<key>_low` and `<key>_high`. Keys that are neither texts
+    nor numbers, such as bins, become texts, so that files keep them.
+
+    Parameters
+    ----------
+    released
+        A released frame with two levels of keys or more.
+    level
+        The level, by name or position.
+    column
+        The released column whose cells are shown; `None`: the only one there is.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is one level alone, no such level or column, or keys that read alike; or if
+        intervals or percentages were put beside the column.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"], "day": [0, 1, 1]})
+    >>> query = dpf.count(by=["zone", "day"], keys={"zone": ["A", "B"], "day": [0, 1]})
+    >>> unstack(dpf.release(trips, query, epsilon=1e6))
+    day   0  1
+    zone
+    A     1  0
+    B     0  2
+    """
+    certificate = verify(released)
+    if is_wide(certificate):
+        raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
+    names = list(released.index.names)
+    if len(names) == 1:
+        raise QueryError(f"unstack needs two levels of keys or more, and there is {names!r}.")
+    position = names.index(level) if is_one_of(level, names) else level
+    if type(position) is not int or not -len(names) <= position < len(names):
+        raise QueryError(f"level must be among {names!r}, or a position, got {shown(level)}.")
+    if list(map(str, names)).count(str(names[position])) > 1:
+        raise QueryError(
+            f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
+        )
+    own = list(released.columns[: len(first_of(certificate).columns)])
+    if column is None and len(own) == 1:
+        column = own[0]
+    if not is_one_of(column, own):
+        raise QueryError(
+            f"column must be one of the columns released, {own!r}, got {shown(column)}."
+        )
+    _check_alone(released, certificate, own.index(column))
+    step = UnstackStep("unstack", str(names[position]), str(column), certificate.digest)
+    return after(released, certificate, step, apply_unstack)
+
+
+def _check_alone(released: pd.DataFrame, certificate: Certified, place: int) -> None:
+    """Check that no intervals or percentages stand beside a column that is to be unstacked."""
+    beside = [
+        released.columns[at]
+        for at, suffix in followers(released, certificate, place).items()
+        if suffix != DENOISED
+    ]
+    if beside:
+        label = released.columns[place]
+        raise QueryError(
+            f"unstack takes {label!r} without {', '.join(map(repr, beside))} beside it: use "
+            f".dp.select(columns={label!r}) before, and .dp.interval() of what unstack returns."
+        )
+
+
+def apply_unstack(frame: pd.DataFrame, certificate: Certified, step: UnstackStep) -> Outcome:
+    """Make columns of the keys of a level."""
+    level = [str(name) for name in frame.index.names].index(step.level)
+    place = label_place(frame, step.column)
+    wide, order = widened(frame, level, place)
+    described = with_columns(certificate, [place])
+    return wide, unstack_certificate(described, order, step.level, step.column)
