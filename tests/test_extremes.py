@@ -127,9 +127,15 @@ def test_amounts_of_any_size_are_refused_or_give_finite_answers(kind, amount):
             assert "2**" in str(error)
 
 
-@pytest.mark.parametrize(
-    "most", [2**60 + 1, 10**19, 10**400, 10**5000], ids=["2**60", "10**19", "10**400", "10**5000"]
-)
+@pytest.mark.parametrize("cap", ["max_rows", "max_groups", "max_rows_per_group"])
+def test_caps_that_python_cannot_write_are_not_declared(cap):
+    with pytest.raises(DeclarationError, match=rf"^{cap} must be .*, got {cap}=an int\."):
+        visits(privacy_unit="who", **{"max_rows": 2, cap: 10**5000})
+    declared = visits(privacy_unit="who", **{"max_rows": 2, cap: 10**400 if cap[4] == "g" else 2})
+    assert len(declared.dp.count("zone", epsilon=0.1)) == 2
+
+
+@pytest.mark.parametrize("most", [2**60 + 1, 10**19, 10**400], ids=["2**60", "10**19", "10**400"])
 def test_caps_that_bound_nothing_are_refused_before_the_charge(most):
     frame = visits(privacy_unit="who", max_rows=most)
     with pytest.raises(DeclarationError, match=r"2\*\*60 rows of one unit at most"):

@@ -15,10 +15,13 @@ from typing import TypeAlias
 
 from dpframe.errors import CalibrationError, shown
 
-__all__ = ["Amount", "as_number", "below", "exact", "read_amount"]
+__all__ = ["WRITTEN", "Amount", "as_number", "below", "exact", "read_amount"]
 
 Amount: TypeAlias = float | Fraction | Decimal | str
 """What an amount may be given as: a number, or a text such as "1/12"."""
+
+WRITTEN = 10**4000
+"""Python writes whole numbers below it as texts, and none of more than 4,300 digits."""
 
 _SIMPLE_DENOMINATOR = 10**6
 _LONGEST = 100  # characters of a text

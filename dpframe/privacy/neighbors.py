@@ -6,11 +6,10 @@ from enum import Enum
 from typing import Final, Literal, get_args
 
 from dpframe.errors import DeclarationError, shown
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.exact import WRITTEN, as_number
 
 __all__ = [
     "EACH_ROW",
-    "MOST_ROWS",
     "NO_CAPS",
     "ROW_CAPS",
     "Caps",
@@ -20,10 +19,6 @@ __all__ = [
 ]
 
 Neighboring = Literal["add_remove", "replace"]
-
-
-MOST_ROWS = 2**61
-"""A limit of rows or groups is below it: more are in no table, and totals stay within 64 bits."""
 
 
 class EachRow(Enum):
@@ -67,7 +62,7 @@ class Caps:
                 number = as_number(value)
             except (TypeError, ValueError):
                 number = math.nan
-            if not isinstance(number, int) or not 1 <= number < MOST_ROWS:
+            if not isinstance(number, int) or not 1 <= number < WRITTEN:
                 raise DeclarationError(
                     f"max_{name} must be a whole number >= 1, got max_{name}={shown(value)}. "
                     "Leave it out for no such limit."

@@ -4,8 +4,7 @@ import math
 from typing import get_args
 
 from dpframe.errors import QueryError, shown
-from dpframe.privacy.amounts import as_number
-from dpframe.privacy.neighbors import MOST_ROWS
+from dpframe.privacy.exact import WRITTEN, as_number
 from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 
 __all__ = ["read_options"]
@@ -40,7 +39,7 @@ def _max_true(value: object) -> int | None:
         number = as_number(value)
     except (TypeError, ValueError):
         number = math.nan
-    if isinstance(number, int) and 1 <= number < MOST_ROWS:
+    if isinstance(number, int) and 1 <= number < WRITTEN:
         return number
     raise QueryError(f"max_true must be a whole number >= 1, got max_true={shown(value)}.")
 
