@@ -19,7 +19,8 @@ from dpframe.certificates.verify import certificate_schema, verify
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema_of
 from dpframe.files.parquet import write_parquet
-from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.declares import declares
 from dpframe.operations.diagnose import diagnose
@@ -33,21 +34,12 @@ from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries.constructors import (
-    aggregate,
-    count,
-    histogram,
-    margins,
-    mean,
-    quantile,
-    ranges,
-    rate,
-    std,
-    sum,
-    units,
-    var,
-)
+from dpframe.queries.aggregate import aggregate
+from dpframe.queries.asking_margins import margins
+from dpframe.queries.constructors import count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import quantile
+from dpframe.queries.ranging import ranges
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent

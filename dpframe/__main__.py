@@ -5,8 +5,6 @@ import sys
 from dpframe.jobs import commands
 from dpframe.jobs.terminal import let_go, reserve_streams
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run a command as the whole of a process; nothing that comes later changes its exit code."""

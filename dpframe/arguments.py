@@ -12,25 +12,6 @@ import numpy as np
 
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, shown
 
-__all__ = [
-    "MOST_GROUPS",
-    "a_type",
-    "check_flag",
-    "check_note",
-    "check_place",
-    "check_release_name",
-    "check_size",
-    "check_text",
-    "is_data",
-    "is_label",
-    "is_one_of",
-    "is_unicode",
-    "nests_deeply",
-    "no_ledger",
-    "shown",
-    "visible",
-]
-
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
 

@@ -22,15 +22,6 @@ from dpframe.errors import (
 )
 from dpframe.provenance import origin_of, parts_of
 
-__all__ = [
-    "nearest",
-    "no_such_keyword",
-    "refuse_private",
-    "with_keywords",
-    "with_keywords_of_init",
-    "with_keywords_of_methods",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 

@@ -11,8 +11,6 @@ import time
 from types import FrameType
 from typing import Any, Self, TypeVar, overload
 
-__all__ = ["cached_property"]
-
 T = TypeVar("T")
 
 _PAUSE = 0.001  # seconds between two looks

@@ -10,23 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from typing import Any
 
-__all__ = [
-    "FACTS",
-    "bounds_text",
-    "budget_html",
-    "declaration_html",
-    "declared_columns",
-    "declared_facts",
-    "grid",
-    "noise_left",
-    "pairs",
-    "section",
-    "share_left",
-    "table_html",
-    "titled",
-    "unit_lines",
-]
-
 FACTS = ("column", "bounds", "keys", "whole numbers", "missing values", "from")
 """What is shown of a declared column."""
 

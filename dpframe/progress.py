@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 
-__all__ = ["DELAY", "check_progress", "show_progress"]
-
 T = TypeVar("T")
 
 DELAY = 2.0

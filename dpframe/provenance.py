@@ -9,15 +9,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "DIAGNOSED",
-    "is_marked",
-    "is_private",
-    "mark_frame",
-    "origin_of",
-    "parts_of",
-]
-
 DIAGNOSED = "dpframe_private"
 """The name in `attrs` that marks exact numbers of a private frame."""
 

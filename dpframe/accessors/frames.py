@@ -40,8 +40,6 @@ from dpframe.steps.denoise_checks import Across
 from dpframe.steps.quantiles import between, quantiles
 from dpframe.steps.suggest_caps import best
 
-__all__ = ["DPAccessor"]
-
 
 @pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:

@@ -8,14 +8,12 @@ from dpframe.calls import with_keywords_of_methods
 from dpframe.denoise.methods import DenoiserName
 from dpframe.engines import Frame
 from dpframe.operations.release import release
-from dpframe.privacy.amounts import Amount
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import constructors
+from dpframe.queries import asking_margins
 from dpframe.queries.asking_margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.kinds import Columns, Keys
 from dpframe.strategies import MechanismName
-
-__all__ = ["TogetherMethods"]
 
 
 @with_keywords_of_methods()
@@ -50,7 +48,7 @@ class TogetherMethods:
         **named: MarginPart,
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
-        query = constructors.margins(
+        query = asking_margins.margins(
             columns,
             ways,
             where=where,

@@ -4,8 +4,6 @@ from dpframe.operations.options import ReleaseOptions, SpendOptions
 from dpframe.operations.preview import Wanted
 from dpframe.queries.reading import CapOptions
 
-__all__ = ["CallOptions", "PreviewOptions", "caps_of"]
-
 
 class PreviewOptions(SpendOptions, total=False):
     """What to show of a release that is not made; see `dpframe.operations.preview`."""

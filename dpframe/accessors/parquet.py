@@ -7,8 +7,6 @@ from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
 from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Paths
 
-__all__ = ["ParquetScan", "scan_parquet"]
-
 
 class ParquetScan(ParquetFiles):
     """Parquet files as one private frame: declare it, and release from it, through `.dp`.

@@ -15,15 +15,11 @@ from dpframe.denoise.methods import DenoiserName
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
-from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.discover import (
-    DiscoverOptions,
-    LookOptions,
-    discover,
-    preview_discover,
-)
+from dpframe.operations.discover import DiscoverOptions, LookOptions, discover, preview_discover
 from dpframe.operations.options import ReleaseOptions
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
@@ -39,15 +35,14 @@ from dpframe.operations.suggest_bounds import (
     preview_suggest_bounds,
     suggest_bounds,
 )
-from dpframe.privacy.amounts import Amount, Budget
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow, Neighboring
-from dpframe.queries import constructors
+from dpframe.queries import aggregate, constructors
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.outputs import KnownRows, Objective
 from dpframe.strategies import MechanismName
-
-__all__ = ["PrivateAccessor"]
 
 
 @with_keywords_of_methods(
@@ -282,7 +277,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **named: AggregatePart,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        query = constructors.aggregate(
+        query = aggregate.aggregate(
             by,
             where=where,
             keys=keys,

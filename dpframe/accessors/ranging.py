@@ -13,12 +13,10 @@ from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
 from dpframe.operations.options import ReleaseOptions
 from dpframe.operations.release import release
-from dpframe.queries import constructors
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
-from dpframe.queries.quantiles import Quantiles
+from dpframe.queries.quantiles import Quantiles, quantile
+from dpframe.queries.ranging import ranges
 from dpframe.steps.quantiles import quantiles
-
-__all__ = ["RangesAccessor"]
 
 _MEDIAN = 0.5
 
@@ -62,7 +60,7 @@ class RangesAccessor:
     ) -> pd.DataFrame:
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
         caps = caps_of(spend)
-        query = constructors.ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
+        query = ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
         return self._released(query, spend)
 
     def quantile(
@@ -88,7 +86,7 @@ class RangesAccessor:
             groups = {"by": by, "bins": bins, "where": where, "keys": keys, "bounds": bounds}
             how = {"level": level, "simultaneous": simultaneous}
             return self._read_off(column, q, how, {**groups, **spend})
-        query = constructors.quantile(
+        query = quantile(
             cast(Hashable, column),  # a list is refused
             q,
             by,

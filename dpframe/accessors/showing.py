@@ -18,15 +18,6 @@ from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
 from dpframe.provenance import is_private
 from dpframe.steps.suggest_caps import suggested
 
-__all__ = [
-    "accessor_text",
-    "no_dp_of_series",
-    "no_such_function",
-    "no_such_name",
-    "offered",
-    "public_names",
-]
-
 Standing: TypeAlias = Literal["undeclared", "declared", "derived", "released", "diagnosis", "none"]
 """What is known of a frame, and so what can be done with it."""
 

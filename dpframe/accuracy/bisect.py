@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["border"]
-
 _HALVINGS = 50
 
 

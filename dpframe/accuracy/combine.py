@@ -8,22 +8,16 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.discovered import check_not_selected
-from dpframe.accuracy.joint_errors import (
-    errors_over_tables,
-    steps_before,
-    weights_of_blocks,
-)
-from dpframe.arguments import shown
+from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weights_of_blocks
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.computed import noted
 from dpframe.certificates.subsets import check_before
-from dpframe.certificates.verify import ATTRIBUTE, Certificate, verify
-from dpframe.errors import QueryError
+from dpframe.certificates.verify import ATTRIBUTE, verify
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import in_seconds
-
-__all__ = ["Weights", "combine"]
 
 _Row: TypeAlias = dict[str, list[Any]]
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]

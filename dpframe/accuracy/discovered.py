@@ -10,9 +10,7 @@ import numpy as np
 
 from dpframe.certificates.parts import DiscoveryPart
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import Law
-
-__all__ = ["check_not_selected", "selected_ends"]
+from dpframe.privacy.law import Law
 
 
 def check_not_selected(found: DiscoveryPart | None, what: str) -> None:

@@ -7,8 +7,6 @@ from dpframe.certificates.ratio_parts import MomentsPart
 from dpframe.privacy.law import Groups
 from dpframe.strategies.dispersion import loadings_at, variances
 
-__all__ = ["dispersion_interval"]
-
 
 def dispersion_interval(
     moments: MomentsPart, mechanism: MechanismPart, groups: Groups, level: float, *, root: bool

@@ -13,16 +13,6 @@ import numpy as np
 from dpframe.strategies.prefixes import prefix_products
 from dpframe.strategies.structure import Structure
 
-__all__ = [
-    "ENDS_OF_ROUNDING",
-    "below_edges",
-    "crossings",
-    "deviations",
-    "least_squares",
-    "limits",
-    "risen",
-]
-
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
 

@@ -16,8 +16,6 @@ from dpframe.accuracy.bisect import border
 from dpframe.certificates.certificate import Certificate
 from dpframe.privacy.sums import norm
 
-__all__ = ["Noise", "Parts", "Quotients", "estimated"]
-
 Parts: TypeAlias = dict[str, float | np.ndarray]
 Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Parts, Parts | None]]
 

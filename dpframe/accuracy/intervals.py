@@ -29,8 +29,6 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Groups
 from dpframe.queries.timescale import seconds, times_around
 
-__all__ = ["covariance", "error_of", "half_width", "interval", "std_error"]
-
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 

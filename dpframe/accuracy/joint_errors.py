@@ -10,18 +10,6 @@ from dpframe.certificates.structure import StructurePart
 from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.errors import QueryError
 
-__all__ = [
-    "ALL_ROWS",
-    "TOGETHER",
-    "check_apart",
-    "errors_of_shares",
-    "errors_over_tables",
-    "loading_weights",
-    "of_one_query",
-    "steps_before",
-    "weights_of_blocks",
-]
-
 ALL_ROWS = CELLS_AS_RELEASED - FEWER_ROWS - {"sort_values"}
 """Steps after which every row is where it was released."""
 

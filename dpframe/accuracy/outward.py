@@ -8,8 +8,6 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.certificates.noise_parts import ColumnPart
 
-__all__ = ["Ends", "known", "outward", "rounding", "shown_ends"]
-
 Ends: TypeAlias = tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]
 
 

@@ -7,18 +7,17 @@ import pandas as pd
 
 from dpframe.accuracy.fieller import Noise, Parts, Quotients, estimated
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.computed import noted
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS, check_before
-from dpframe.certificates.verify import Certificate, verify
-from dpframe.errors import QueryError
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
-
-__all__ = ["column_of_shares", "levels_of", "percent", "ratio"]
 
 
 @with_keywords

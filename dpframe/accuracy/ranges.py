@@ -22,8 +22,6 @@ from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.strategies.structure import Structure
 
-__all__ = ["Distribution", "distribution_of", "with_quantiles"]
-
 
 @dataclass(frozen=True, eq=False)
 class Distribution:

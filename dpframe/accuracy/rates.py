@@ -12,8 +12,6 @@ from dpframe.privacy.law import Groups
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.strategies.ratio import ratio as mean_of
 
-__all__ = ["rate_interval"]
-
 _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as linear
 
 

@@ -23,17 +23,6 @@ from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.html import grid, pairs, section, titled
 from dpframe.privacy.neighbors import Neighboring
 
-__all__ = [
-    "FORMAT",
-    "UNSEALED",
-    "Certificate",
-    "Certified",
-    "Concatenation",
-    "JoinedPart",
-    "first_of",
-    "parts_of",
-]
-
 FORMAT: Final = 4
 MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""

@@ -11,8 +11,6 @@ import pandas as pd
 from dpframe.certificates.digest import Piece, pieces_of
 from dpframe.certificates.json_records import Limits, Part
 
-__all__ = ["NOTHING", "Change", "ContentPart", "SeriesPart", "changes", "content_of"]
-
 Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
 _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"

@@ -8,18 +8,6 @@ from dpframe.certificates.certificate import Certificate, Certified, first_of, p
 from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.errors import QueryError
 
-__all__ = [
-    "DENOISED",
-    "ENDS",
-    "PERCENT",
-    "SUFFIXES",
-    "check_no_intervals_beside",
-    "ends_of",
-    "followers",
-    "put_beside",
-    "quantile_intervals",
-]
-
 DENOISED = "_denoised"
 ENDS = ("_low", "_high")
 PERCENT = "_percent"

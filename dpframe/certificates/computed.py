@@ -11,8 +11,6 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.certificates.certificate import Certified, parts_of
 
-__all__ = ["about_computed", "noted"]
-
 _ATTRIBUTE = "dpframe_computed"
 _WAYS = {
     "interval": "To publish them with it, use .dp.with_intervals() of the release.",

@@ -6,8 +6,6 @@ import pandas as pd
 
 from dpframe.provenance import DIAGNOSED
 
-__all__ = ["Diagnosis"]
-
 _HEADING = "Not for publication: exact numbers of the private frame, without noise."
 _CHARGED = "Nothing was charged."
 

@@ -18,8 +18,6 @@ from dpframe.arguments import is_unicode
 from dpframe.columns.remembered import Remembered
 from dpframe.forks import cached_property
 
-__all__ = ["Piece", "digest", "fingerprint", "pieces_of"]
-
 _SHORT = 16
 _EXACT = 2.0**53  # up to here, floats tell all integers apart
 _MANY = 256  # rows from which on it is quicker to write each key once

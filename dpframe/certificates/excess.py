@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-__all__ = ["ExcessError", "check_excess", "check_json", "is_large"]
-
 _MOST_VALUES = 2_000_000
 _DEEPEST = 50  # certificates have ten levels
 _LONGEST = 1 << 22  # characters of a text, but for numbers of rows

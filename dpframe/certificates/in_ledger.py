@@ -10,12 +10,11 @@ from dpframe.arguments import no_ledger
 from dpframe.certificates.noise_parts import MechanismPart
 from dpframe.certificates.parts import LedgerPart, LossPart, QueryPart
 from dpframe.errors import CertificateError
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 
-__all__ = ["check_recorded"]
 
-
-class Claim(Protocol):
+class _Claim(Protocol):
     """What a certificate says that is also in the ledger."""
 
     @property
@@ -32,7 +31,7 @@ class Claim(Protocol):
     def ledger(self) -> LedgerPart | None: ...
 
 
-def check_recorded(certificate: Claim, ledger: Ledger) -> None:
+def check_recorded(certificate: _Claim, ledger: Ledger) -> None:
     """Check that a ledger was charged for the release of a certificate.
 
     Raises
@@ -66,7 +65,7 @@ def check_recorded(certificate: Claim, ledger: Ledger) -> None:
         )
 
 
-def _claims(certificate: Claim, entry: Entry) -> dict[str, tuple[object, object]]:
+def _claims(certificate: _Claim, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
     words, loss = certificate.query.words, certificate.privacy_loss
     gaussian = entry.loss.mu_squared > 0

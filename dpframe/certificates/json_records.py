@@ -17,20 +17,6 @@ from dpframe.errors import UnreadableCertificateError
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = [
-    "Digest",
-    "Identifier",
-    "Limits",
-    "NotNegative",
-    "OneOf",
-    "Part",
-    "Text",
-    "plain",
-    "read",
-    "require",
-    "schema_of_record",
-]
-
 P = TypeVar("P", bound="Part")
 CoreSchema = dict[str, Any]
 

@@ -15,20 +15,11 @@ from dpframe.certificates.packed import BlockName, Packed, unpack
 from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
 from dpframe.certificates.structure import StructurePart
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import LAWS, Law, law_named
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.outputs import Statistic
 from dpframe.strategies import MECHANISMS
-
-__all__ = [
-    "MOST_DECIMALS",
-    "ColumnPart",
-    "Decimals",
-    "MechanismPart",
-    "NoisePart",
-    "RoundedPart",
-    "TimesPart",
-]
 
 Bound: TypeAlias = int | float | str
 MOST_DECIMALS = 15  # floats have no more

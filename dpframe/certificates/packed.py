@@ -9,8 +9,6 @@ import numpy as np
 
 from dpframe.certificates.json_records import Limits, Part
 
-__all__ = ["BlockName", "Packed", "pack", "packed_loadings", "places_of", "unpack"]
-
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
 Base64: TypeAlias = Annotated[

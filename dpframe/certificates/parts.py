@@ -20,20 +20,6 @@ from dpframe.certificates.json_records import (
 from dpframe.certificates.packed import Packed
 from dpframe.queries.tasks import LabelKind
 
-__all__ = [
-    "BudgetPart",
-    "CapsPart",
-    "DiscoveryPart",
-    "GroupingPart",
-    "KnownRowsPart",
-    "LedgerPart",
-    "LossPart",
-    "OptionsPart",
-    "QueryPart",
-    "SelectionPart",
-    "UnitPart",
-]
-
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
 AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
 Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]

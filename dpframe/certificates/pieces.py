@@ -13,8 +13,6 @@ from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_orig
 
 from dpframe.certificates.excess import ExcessError, is_large
 
-__all__ = ["Check", "FieldPath", "check_pieces"]
-
 FieldPath: TypeAlias = tuple[str | int, ...]
 Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
 """Takes the type of a piece, the piece, its place, and the number of its first item."""

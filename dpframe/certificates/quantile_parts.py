@@ -8,8 +8,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates.json_records import Digest, Limits, Part
 
-__all__ = ["QuantilesStep"]
-
 _Part: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 
 

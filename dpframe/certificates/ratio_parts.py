@@ -12,8 +12,6 @@ from dpframe.certificates.json_records import NotNegative, Part
 from dpframe.certificates.packed import BlockName, Packed, pack, packed_loadings, unpack
 from dpframe.strategies import Moments, Ratio
 
-__all__ = ["MomentsPart", "RatioPart", "moments_part", "ratio_part"]
-
 
 @dataclass(frozen=True)
 class RatioPart(Part):

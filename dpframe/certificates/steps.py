@@ -23,24 +23,6 @@ from dpframe.certificates.packed import Packed, places_of
 from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.denoise.methods import METHODS
 
-__all__ = [
-    "ConcatStep",
-    "DenoiseStep",
-    "GraphPart",
-    "HeadStep",
-    "RenameStep",
-    "RoundStep",
-    "SelectStep",
-    "Setting",
-    "SortStep",
-    "StepPart",
-    "Suggested",
-    "SuggestionPart",
-    "SuppressStep",
-    "UnstackStep",
-    "UnstackedPart",
-]
-
 Setting: TypeAlias = str | bool | int | float | None
 Suggested: TypeAlias = int | tuple[float, float]
 """What is suggested for a keyword: a cap, or bounds."""

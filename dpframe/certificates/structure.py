@@ -11,8 +11,6 @@ from dpframe.certificates.json_records import Limits, NotNegative, Part, require
 from dpframe.certificates.packed import BlockName
 from dpframe.strategies.structure import Structure
 
-__all__ = ["StructurePart"]
-
 AtLeastOne = Annotated[int, Limits(ge=1)]
 Position = Annotated[int, Limits(ge=0)]
 

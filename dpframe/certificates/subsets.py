@@ -13,19 +13,6 @@ from dpframe.certificates.packed import Packed, unpack
 from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
 from dpframe.errors import QueryError
 
-__all__ = [
-    "ADDED_OR_RENAMED",
-    "CELLS_AS_RELEASED",
-    "FEWER_ROWS",
-    "ROW_BY_ROW",
-    "by_release",
-    "check_before",
-    "with_columns",
-    "with_each",
-    "with_rows",
-    "without_cells",
-]
-
 _ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})
 """Steps that put columns beside those released."""
 

@@ -14,8 +14,6 @@ from dpframe.certificates.steps import UnstackedPart
 from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError, UnreadableCertificateError
 
-__all__ = ["in_rows", "is_wide", "labels_of", "places_in", "spread", "stacked", "widened"]
-
 
 def is_wide(certificate: Certified) -> bool:
     """Whether the cells of one column stand side by side."""

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 import pandas as pd
 
-from dpframe.arguments import a_type
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import (
     FORMAT,
@@ -28,21 +27,9 @@ from dpframe.certificates.digest import Piece, digest, pieces_of
 from dpframe.certificates.in_ledger import check_recorded
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.declaration.kept import kept_declaration
-from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError
+from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
 from dpframe.provenance import is_marked, is_private
-
-__all__ = [
-    "ATTRIBUTE",
-    "FORMAT",
-    "UNSEALED",
-    "Certificate",
-    "attach",
-    "certificate_of",
-    "certificate_schema",
-    "read_certificate",
-    "verify",
-]
 
 ATTRIBUTE = "dpframe"
 _MOST_FORMATS = 1000

@@ -27,25 +27,6 @@ from dpframe.certificates.steps import (
 )
 from dpframe.html import bounds_text, grid, unit_lines
 
-__all__ = [
-    "SOURCES",
-    "about_column",
-    "about_discovery",
-    "about_kind",
-    "about_ledger",
-    "about_loss",
-    "about_mechanism",
-    "about_selection",
-    "about_step",
-    "columns_table",
-    "discovery_rows",
-    "ledger_lines",
-    "loss_lines",
-    "selection_rows",
-    "steps_tables",
-    "unit_in_lines",
-]
-
 SOURCES = {
     "call": "written down in the call",
     "declared": "declared by keyword",

@@ -26,8 +26,6 @@ try:
 except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
     pa = None
 
-__all__ = ["unit_buckets"]
-
 _BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache
 _DEEPEST = 4  # tuples of tuples
 _WORD = 8  # bytes

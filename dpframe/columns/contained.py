@@ -5,8 +5,6 @@ from typing import Any
 
 from dpframe.errors import STOPS
 
-__all__ = ["contained"]
-
 
 def contained(function: Callable[..., Any], *arguments: Any, otherwise: Any) -> Any:
     """Call a function on a private value; where it raises, return what is to be used otherwise.

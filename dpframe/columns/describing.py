@@ -12,8 +12,6 @@ from dpframe.arguments import visible
 from dpframe.columns.contained import contained
 from dpframe.columns.values import COMPLEX
 
-__all__ = ["in_short", "kinds_of"]
-
 _MOST_TEXT = 40
 
 _KINDS: tuple[tuple[tuple[type, ...], str, str], ...] = (  # types, in words, what they can equal

@@ -29,8 +29,6 @@ from dpframe.queries.where import (
     Value,
 )
 
-__all__ = ["keep"]
-
 _Relation = Callable[[typing.Any, typing.Any], np.ndarray]
 
 _RELATIONS: dict[str, _Relation] = {

@@ -21,8 +21,6 @@ from dpframe.arguments import nests_deeply
 from dpframe.columns.contained import contained
 from dpframe.columns.values import complex_parts, is_absent
 
-__all__ = ["KNOWN", "key_of", "known_base", "own_keys"]
-
 _OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
 """Identities of the types whose objects are their own keys: some types cannot be hashed."""
 

@@ -21,8 +21,6 @@ from dpframe.columns.contained import contained
 from dpframe.columns.lookup import is_arrow_text, native, native_dtype
 from dpframe.queries.tasks import LabelAxis, LabelKind
 
-__all__ = ["CodedLabels", "coded_labels", "no_labels"]
-
 _BLOCK = 1 << 16
 _LIMIT = 2**63
 _NONE = -1

@@ -18,14 +18,7 @@ from pandas.api.types import infer_dtype
 from dpframe.arguments import is_unicode, nests_deeply
 from dpframe.columns import times, values
 from dpframe.columns.contained import contained
-from dpframe.columns.searching import (
-    SMALL_TABLE,
-    SPARSE,
-    AxisKeys,
-    axis_keys,
-    hashed,
-    search_of,
-)
+from dpframe.columns.searching import SMALL_TABLE, SPARSE, AxisKeys, axis_keys, hashed, search_of
 from dpframe.errors import STOPS
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 
@@ -34,15 +27,6 @@ try:
     from pyarrow import compute
 except ImportError:  # an optional dependency of pandas
     pa = None
-
-__all__ = [
-    "CellLookup",
-    "finder",
-    "is_arrow_text",
-    "native",
-    "native_dtype",
-    "wants_many_rows",
-]
 
 Finder = Callable[[pd.Series], np.ndarray]
 """From a block of a column to the int64 positions of its rows, in a new array."""

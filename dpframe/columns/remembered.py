@@ -4,8 +4,6 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Remembered"]
-
 _Source = TypeVar("_Source")
 _Made = TypeVar("_Made")
 

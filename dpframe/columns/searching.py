@@ -15,8 +15,6 @@ import pandas as pd
 from dpframe.columns.remembered import Remembered
 from dpframe.forks import cached_property
 
-__all__ = ["SMALL_TABLE", "SPARSE", "AxisKeys", "Search", "axis_keys", "hashed", "search_of"]
-
 Search = Callable[[np.ndarray], np.ndarray]
 """From an array to the int64 positions of its values among the keys; `len(keys)`: not a key."""
 

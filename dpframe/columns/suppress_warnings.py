@@ -7,8 +7,6 @@ from contextvars import ContextVar, copy_context
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["silence_thread", "silent"]
-
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 

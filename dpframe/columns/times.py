@@ -20,8 +20,6 @@ try:
 except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
     pa = None
 
-__all__ = ["EPOCH", "MICROSECOND", "durations", "instants", "naive_times", "ticks", "wall_times"]
-
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 

@@ -5,8 +5,6 @@ from typing import Any
 import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
-__all__ = ["arrow_type", "public_type"]
-
 _AS_NUMPY = {"double": "float64", "float": "float32", "halffloat": "float16"}
 
 

@@ -22,25 +22,6 @@ try:
 except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
     pa = None
 
-__all__ = [
-    "COMPLEX",
-    "Coded",
-    "coded",
-    "complex_parts",
-    "decoded",
-    "dense",
-    "holds_objects",
-    "is_absent",
-    "is_dictionary",
-    "missing",
-    "numbers",
-    "objects",
-    "raw_numbers",
-    "real_part",
-    "spread",
-    "texts",
-]
-
 COMPLEX = (complex, np.complexfloating)
 """Classes of complex numbers."""
 

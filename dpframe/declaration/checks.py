@@ -7,12 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, check_size, nests_deeply, shown
-from dpframe.errors import DeclarationError
-from dpframe.privacy.amounts import as_number
+from dpframe.arguments import check_size, nests_deeply
+from dpframe.errors import DeclarationError, a_type, shown
+from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
-
-__all__ = ["MOST", "Bounds", "check_bounds", "check_keys", "check_missing", "check_nesting"]
 
 MOST = 1e100
 """Largest size of a bound: sums, their noise and the squares of both stay finite floats."""

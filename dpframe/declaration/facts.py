@@ -6,20 +6,14 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from dpframe.arguments import shown
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
 from dpframe.declaration.words import declaration_text
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, shown
 from dpframe.html import declaration_html
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
 from dpframe.queries.timescale import Moment
-
-__all__ = [
-    "Column",
-    "Declaration",
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

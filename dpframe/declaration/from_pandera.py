@@ -9,15 +9,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
-from dpframe.arguments import shown
 from dpframe.calls import refuse_private
 from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column
-from dpframe.errors import DeclarationError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import DeclarationError, shown
+from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment
-
-__all__ = ["facts", "validate"]
 
 _METADATA = "dpframe"
 _OVERRIDES = ("bounds", "keys", "missing")

@@ -2,8 +2,6 @@
 
 from dpframe.declaration.facts import Declaration
 
-__all__ = ["keep_declaration", "kept_declaration", "kept_warnings"]
-
 _ATTRIBUTE = "_dpframe_declaration"
 _WARNINGS = "_dpframe_warnings"
 

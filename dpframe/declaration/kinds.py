@@ -10,21 +10,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "DATE",
-    "LOCAL",
-    "NUMBER",
-    "POINTS",
-    "TEXT",
-    "TIME",
-    "ZONED",
-    "Kinds",
-    "kind_of_type",
-    "kind_of_value",
-    "kinds_of",
-    "moment_of",
-]
-
 NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"
 LOCAL = frozenset([DATE, TIME])  # a date is its midnight, but where keys are compared

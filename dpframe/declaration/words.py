@@ -6,8 +6,6 @@ from typing import Any
 from dpframe.arguments import visible
 from dpframe.html import FACTS, declared_columns, declared_facts
 
-__all__ = ["declaration_text"]
-
 _MOST_COLUMNS = 50
 
 

@@ -6,18 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.errors import QueryError, shown
-from dpframe.privacy.laws import Law
-
-__all__ = [
-    "Denoised",
-    "check_edges",
-    "check_law",
-    "check_parents",
-    "check_sigma",
-    "check_values",
-    "noise_unit",
-    "passing",
-]
+from dpframe.privacy.law import Law
 
 
 class Denoised(NamedTuple):

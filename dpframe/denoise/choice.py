@@ -8,8 +8,6 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_values
 from dpframe.denoise.methods import METHODS, Facts, Options, denoise_array
 
-__all__ = ["Choice", "choose"]
-
 _TUNED: dict[str, float] = {
     "soft_threshold": 2.0,
     "simplex": 2.0,

@@ -14,8 +14,6 @@ from dpframe.denoise.projection import simplex, whole
 from dpframe.denoise.transport import nearest_table, rounded_table
 from dpframe.errors import QueryError
 
-__all__ = ["Axes", "Tables", "can_be_consistent", "consistent_tables", "whole_tables"]
-
 Axes: TypeAlias = tuple[int, ...]
 """A set of attributes by their positions, each once."""
 Tables: TypeAlias = dict[Axes, np.ndarray]

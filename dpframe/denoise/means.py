@@ -14,8 +14,6 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_values
 from dpframe.errors import QueryError
 
-__all__ = ["NoisyRatio", "ShrunkenMeans", "shrunken_means"]
-
 SCALES = np.array([0.0, *(2.0 ** np.arange(-8, 1))])
 """Deviations of true means from their center, of which the prior is a mixture."""
 

@@ -15,10 +15,7 @@ from dpframe.denoise.thresholding import soft_threshold
 from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import tree_wavelets
 from dpframe.errors import QueryError, shown
-from dpframe.privacy.laws import Law
-
-__all__ = ["METHODS", "DenoiserName", "Facts", "Method", "denoise_array"]
-
+from dpframe.privacy.law import Law
 
 DenoiserName: TypeAlias = Literal[
     "auto",

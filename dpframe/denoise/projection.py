@@ -22,9 +22,8 @@ from dpframe.denoise.base import (
     passing,
 )
 from dpframe.errors import QueryError, shown
-from dpframe.privacy.laws import GAUSSIAN, Law
-
-__all__ = ["consistent", "l1_ball", "monotone", "nonnegative", "simplex", "whole"]
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released

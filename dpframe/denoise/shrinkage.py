@@ -13,8 +13,6 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError, shown
 
-__all__ = ["gaussian_prior", "james_stein", "stein_risk"]
-
 _NUMBER = int | float | np.integer | np.floating
 
 

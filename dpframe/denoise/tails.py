@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 
-__all__ = ["log_widths", "mean_sizes", "supported", "tail_counts"]
-
 _DOUBT = 4.0  # mean sizes of noise that a bin must hold for the counts to reach as far as to it
 _SLOPES = np.linspace(-0.5, 4.0, 46)  # of logarithms of densities, a bin
 _BEGIN = 3.0  # mean sizes of noise that the first bins must hold besides

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["nearest_table", "rounded_table"]
-
 ROUNDS = 100  # real tables need up to 10
 RIDGE = 2.0**-24  # of the average row, in Newton steps
 TRIES = 30  # of step lengths, each half or twice the one before

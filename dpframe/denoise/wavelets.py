@@ -8,9 +8,7 @@ from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_value
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import QueryError, shown
-from dpframe.privacy.amounts import as_number
-
-__all__ = ["Wavelets", "spanning_tree_wavelets", "tree_wavelets"]
+from dpframe.privacy.exact import as_number
 
 Rule = Literal["sure", "universal"]
 

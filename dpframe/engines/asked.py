@@ -10,8 +10,6 @@ from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import measured
 from dpframe.queries.reading import check_query
 
-__all__ = ["SINGLE", "checked"]
-
 SINGLE = None
 """The name of a query that was given by itself."""
 

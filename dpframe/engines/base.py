@@ -13,8 +13,6 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, shown
 from dpframe.queries.tasks import LabelTask, Task
 
-__all__ = ["MOST_GATHERED", "Engine", "Frame", "check_gathered", "check_labels"]
-
 MOST_GATHERED = 1 << 25
 """More rows than this are not put together in memory."""
 

@@ -14,8 +14,6 @@ try:
 except ImportError:  # an optional dependency
     pa = None
 
-__all__ = ["Begun", "batches_of", "decoded_bytes", "put_together"]
-
 _MOST_BYTES = 1 << 26  # of a batch, about
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins

@@ -12,8 +12,6 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
 
-__all__ = ["Finders", "FrameReader", "RowBlock", "cells_name", "ends", "squared"]
-
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _MOST_KEPT = 64  # masks of a block: thousands of conditions must not fill the memory
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values

@@ -11,16 +11,6 @@ import numpy as np
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 
-__all__ = [
-    "binding",
-    "in_order",
-    "index_dtype",
-    "kept_rows",
-    "larger_where",
-    "ordered",
-    "pair_bounds",
-]
-
 _MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
 

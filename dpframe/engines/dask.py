@@ -39,8 +39,6 @@ from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 
-__all__ = ["DaskEngine"]
-
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
 
 _ADDED_AT_ONCE = 8  # totals of partitions

@@ -7,8 +7,6 @@ from dpframe.engines import Frame, engine_for
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_private
 
-__all__ = ["check_private", "declaration_of"]
-
 
 def check_private(frame: Frame) -> None:
     """Check that a frame was not released, and is no diagnosis.

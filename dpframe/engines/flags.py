@@ -5,8 +5,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-__all__ = ["Flags"]
-
 _WIDE = 16  # columns whose rows lie together are best counted at once, if there are as many
 _BYTE = 255  # as many rows can be counted in one byte
 

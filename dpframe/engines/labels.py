@@ -20,8 +20,6 @@ from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import LabelTask
 
-__all__ = ["LabelCounts", "label_counts"]
-
 _MOST_CELLS = 2**62
 
 

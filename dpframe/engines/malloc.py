@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-__all__ = ["kept_memory"]
-
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt
 _KEPT = 1 << 30
 _MOST_MMAP = 1 << 25  # glibc takes no more

@@ -9,8 +9,6 @@ import numpy as np
 from dpframe.engines.blocks import RowBlock
 from dpframe.queries.tasks import Cells
 
-__all__ = ["Spread"]
-
 _PART = 1 << 13  # rows; their cells in a few tables stay in the processor's cache
 
 

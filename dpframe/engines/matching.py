@@ -7,20 +7,10 @@ nothing is refused: whether a release is refused would tell what a private cell 
 from collections.abc import Hashable, Iterable
 from typing import Protocol
 
-from dpframe.declaration.kinds import (
-    DATE,
-    TEXT,
-    TIME,
-    ZONED,
-    kind_of_type,
-    kind_of_value,
-    kinds_of,
-)
+from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines.base import Engine, Frame
 from dpframe.errors import QueryError
 from dpframe.queries.tasks import Axis, KeyAxis
-
-__all__ = ["check_keys_match", "check_readable"]
 
 _EXAMPLES = {
     TEXT: "texts, such as '1'",

@@ -8,8 +8,6 @@ try:
 except ImportError:  # pyarrow is optional; without it there are no columns
     pa = None
 
-__all__ = ["narrowed"]
-
 _WIDTHS = (8, 16, 32)
 
 

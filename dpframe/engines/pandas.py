@@ -19,8 +19,6 @@ from dpframe.engines.units import Units
 from dpframe.provenance import is_marked, mark_frame
 from dpframe.queries.tasks import LabelTask, Task
 
-__all__ = ["PandasEngine", "labels_of", "totals_of"]
-
 _BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
 _LARGE_BLOCK = 1 << 20
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once

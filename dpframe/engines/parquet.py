@@ -50,8 +50,6 @@ try:
 except ImportError:  # an optional dependency
     pa = None
 
-__all__ = ["BATCH_ROWS", "ParquetEngine", "ParquetFiles", "Paths"]
-
 BATCH_ROWS = 1 << 19
 """Rows that are read at once."""
 

@@ -12,28 +12,12 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, shown
-from dpframe.errors import DeclarationError, UnknownColumnError
+from dpframe.errors import DeclarationError, UnknownColumnError, a_type, shown
 
 try:
     import pyarrow as pa
 except ImportError:  # an optional dependency
     pa = None
-
-__all__ = [
-    "File",
-    "check_present",
-    "checked_folder",
-    "checked_path",
-    "checked_rows",
-    "completed",
-    "files_at",
-    "joined_schema",
-    "of_folders",
-    "place_of",
-    "plain",
-    "schema_of",
-]
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")

@@ -6,8 +6,6 @@ import numpy as np
 
 from dpframe.privacy import noise
 
-__all__ = ["keep_few"]
-
 
 def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
     """Set ones to zero, in place, until every row has at most so many over all columns.

@@ -5,8 +5,6 @@ import numpy as np
 from dpframe.engines.capping import in_order, larger_where, pair_bounds
 from dpframe.queries.tasks import SizeKind
 
-__all__ = ["unit_sizes"]
-
 
 def unit_sizes(
     units: np.ndarray, unit_count: int, groups: np.ndarray, group_count: int, kind: SizeKind

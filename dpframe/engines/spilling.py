@@ -17,8 +17,6 @@ try:
 except ImportError:  # pyarrow is optional; without it there are no tables
     pa = None
 
-__all__ = ["split_tables"]
-
 # types that hold more than 2 GiB at once, as decoded texts may
 _WIDE = {} if pa is None else {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 

@@ -22,8 +22,6 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, BinAxis, Cells, Task
 from dpframe.queries.where import Condition
 
-__all__ = ["Followed", "Step", "Valued"]
-
 
 @dataclass(frozen=True, eq=False)
 class Step:

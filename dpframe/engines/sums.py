@@ -12,8 +12,6 @@ from dpframe.forks import cached_property
 from dpframe.queries.tasks import Task, Term
 from dpframe.queries.where import Condition
 
-__all__ = ["Prepared", "Sums", "sums_of"]
-
 
 class Prepared:
     """What all blocks share about a task.

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from dpframe.ledger.locks import try_to_lock
 
-__all__ = ["remove_leftovers", "temporary_folder"]
-
 _NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
 _KEEPER = "in-use"
 _ATTEMPTS = 100

@@ -11,8 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["dealt_to_threads", "in_threads", "one_ahead", "thread_count"]
-
 _MOST = 8  # memory, not the processor, is the limit beyond
 _FEW_ROWS = 1 << 18  # of which a thread of its own is not worth its start
 

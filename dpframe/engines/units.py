@@ -24,8 +24,6 @@ from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Sizes
 
-__all__ = ["Units", "unit_codes"]
-
 _BLOCK = 1 << 16
 _GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often
 _MOST_PARTS = 8  # that are dealt out on their own

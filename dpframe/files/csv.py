@@ -20,16 +20,14 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_place, shown
+from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import UNSEALED, Certified
 from dpframe.certificates.excess import ExcessError, check_json
 from dpframe.certificates.json_records import Digest, Part, plain, read
-from dpframe.certificates.verify import ATTRIBUTE, UNSEALED, verify
-from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
+from dpframe.certificates.verify import ATTRIBUTE, verify
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, shown
 from dpframe.files.csv_texts import INSTEAD, LevelKind, is_quoted, kind_of, parsed, texts_of
-
-__all__ = ["read_csv", "sidecar_of", "write_csv"]
 
 Place: TypeAlias = str | PathLike[str]
 TextRows: TypeAlias = list[list[str]]

@@ -11,8 +11,6 @@ import pandas as pd
 from dpframe.certificates.json_records import Part, require
 from dpframe.errors import CertificateError
 
-__all__ = ["INSTEAD", "LevelKind", "is_quoted", "kind_of", "parsed", "texts_of"]
-
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
 )

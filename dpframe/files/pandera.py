@@ -10,8 +10,6 @@ from dpframe.certificates.certificate import Certificate, first_of
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.verify import verify
 
-__all__ = ["schema_of"]
-
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
 
 

@@ -11,8 +11,6 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, DPFrameError
 
-__all__ = ["write_parquet"]
-
 
 @with_keywords
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:

@@ -32,8 +32,6 @@ from dpframe.jobs.terminal import (
 )
 from dpframe.ledger.failures import NO_ROOM
 
-__all__ = ["Answer", "answered", "told"]
-
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (UnreadableCertificateError, UNREADABLE),
     (TemporaryError, LATER),

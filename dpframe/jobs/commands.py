@@ -15,8 +15,6 @@ from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, UNREADABLE, is_written, one_line, say
 
-__all__ = ["COMMANDS", "Command", "main"]
-
 _CODES = """\
 exit codes:
   0    sound: files are what was released, the ledger is intact, the job is done

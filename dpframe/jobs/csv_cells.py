@@ -21,8 +21,6 @@ import pandas as pd
 
 from dpframe.jobs.csv_encoding import UTF8, Encoding
 
-__all__ = ["KINDS", "cells_as", "csv_rows", "files_in"]
-
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _INT64 = range(-(2**63), 2**63)
 _LONGEST_CELL = 2**31 - 1

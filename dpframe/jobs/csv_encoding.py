@@ -8,8 +8,6 @@ import codecs
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["UTF8", "Encoding"]
-
 _FIRST = range(128, 256)  # of the bytes of a character
 # ASCII as other encodings do not read it: escapes, shifts, two bytes a character
 _SAMPLES = (b"\\u0041", b"xn--4ca", b"\x1b$B,,\x1b(B", bytes(range(128)))

@@ -12,8 +12,6 @@ from dpframe.queries.comparisons import comparisons, names_in
 from dpframe.queries.kinds import Query
 from dpframe.queries.where import Arithmetic, Compare, Constant, Name, Negative, Value
 
-__all__ = ["kind_from_plan"]
-
 _Said: TypeAlias = tuple[Hashable, str | None]  # a column, and the type of what it is compared with
 
 

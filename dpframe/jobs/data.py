@@ -11,19 +11,16 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
-from dpframe.arguments import a_type
 from dpframe.columns.types import arrow_type
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
-from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.errors import DPFrameError, PlanFileError, a_type
 from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows, files_in
 from dpframe.jobs.csv_encoding import UTF8, Encoding
 from dpframe.jobs.csv_types import kind_from_plan
 from dpframe.jobs.plan_text import Section
 from dpframe.queries.kinds import Query
-
-__all__ = ["Data", "Stored", "read_data"]
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"

@@ -17,8 +17,6 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 
-__all__ = ["look_at_ledger", "reported", "show", "state_of", "verified"]
-
 _MOST_ROWS = 20
 
 

@@ -16,8 +16,6 @@ from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
 from dpframe.ledger.failures import NO_ROOM
 
-__all__ = ["check_places", "not_there", "rescued", "try_to_write", "write_all"]
-
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,

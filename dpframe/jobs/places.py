@@ -4,8 +4,6 @@ from pathlib import Path
 
 from dpframe.jobs.plan_text import Section, leads_elsewhere, placeholders
 
-__all__ = ["place_of"]
-
 _NAMES = ("name", "query")  # the first may be given in the call; tables have names made for files
 
 

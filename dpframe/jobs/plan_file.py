@@ -20,8 +20,6 @@ from dpframe.queries import constructors
 from dpframe.queries.kinds import Query
 from dpframe.queries.reading import CapOptions
 
-__all__ = ["Job", "Overrides", "read_plan"]
-
 _TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 _CAPS = tuple(CapOptions.__annotations__)
 _DECLARE = (

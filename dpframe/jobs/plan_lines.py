@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-__all__ = ["holds", "line_of", "too_much"]
-
 _MOST_KEYS = 10_000
 _MOST_PARTS = 20  # of a key such as a.b.c: the time to read it grows with their square
 _LONGEST_WORD = 500  # a number, or a key without quotes

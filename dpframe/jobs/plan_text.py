@@ -13,15 +13,6 @@ from dpframe.errors import PlanFileError
 from dpframe.jobs.plan_lines import holds, line_of, too_much
 from dpframe.jobs.pointing import key_of, why_no_toml
 
-__all__ = [
-    "PlanText",
-    "Section",
-    "did_you_mean",
-    "leads_elsewhere",
-    "placeholders",
-    "read_text",
-]
-
 _MOST_BYTES = 1 << 20
 _MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")

@@ -8,8 +8,6 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.plan_text import Section
 
-__all__ = ["amount_at", "edges_at", "groups_at", "pairs_at"]
-
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
 _SUCH_GROUPS = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'

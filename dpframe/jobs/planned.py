@@ -13,12 +13,7 @@ import pandas as pd
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DPFrameError,
-    ReleaseError,
-)
+from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
 from dpframe.jobs.answers import Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
@@ -26,8 +21,6 @@ from dpframe.jobs.plan_file import Job, Overrides, read_plan
 from dpframe.jobs.released_files import opened_ledger
 from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
-
-__all__ = ["preview_plan", "release_plan"]
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["key_of", "why_no_toml"]
-
 _Keys: TypeAlias = tuple[str, ...]
 
 _PARAMETER = re.compile(r"[a-z_]+")

@@ -12,8 +12,6 @@ from dpframe.jobs.released_sizes import check_feather, check_parquet
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
 
-__all__ = ["opened_ledger", "read_released", "without_certificates"]
-
 
 def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.DataFrame]:
     """Say in plain words that a file is damaged, not in those of the insides of its reader."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from dpframe.certificates.excess import ExcessError, check_json
 
-__all__ = ["check_feather", "check_parquet"]
-
 _METADATA = (b"PANDAS_ATTRS", b"pandas")
 _MOST_BYTES = 1 << 26  # below, a file may be packed as tightly as it likes
 _MOST_RATIO = 256  # of a table in memory to its file

@@ -40,8 +40,6 @@ from dpframe.operations.release import release
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-__all__ = ["Done", "Tried", "is_used_up", "not_made", "preview_job", "release_job"]
-
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
 _CLEAR = (
     AlreadyReleasedError,

@@ -5,10 +5,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from dpframe.arguments import a_type
+from dpframe.errors import a_type
 from dpframe.jobs.plan_text import Section
-
-__all__ = ["schema_at"]
 
 _YAML = (".yaml", ".yml")
 

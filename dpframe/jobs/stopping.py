@@ -18,8 +18,6 @@ from types import FrameType
 
 from dpframe.jobs.terminal import LEFT_OVER
 
-__all__ = ["Stage", "Stopped", "Stops", "set_stage", "stoppable"]
-
 _WORDS = {
     getattr(signal, name): words
     for name, words in (

@@ -8,8 +8,6 @@ import pandas as pd
 
 from dpframe.queries.kinds import Query
 
-__all__ = ["by_table", "called_alike", "table_names"]
-
 _ALL = "all"
 _NOT_IN_FILES = frozenset('/\\:*?"<>|.')
 

@@ -7,21 +7,6 @@ from typing import TextIO
 
 from dpframe.arguments import visible
 
-__all__ = [
-    "ALTERED",
-    "DONE_BEFORE",
-    "LATER",
-    "LEFT_OVER",
-    "SOUND",
-    "TOO_MUCH",
-    "UNREADABLE",
-    "is_written",
-    "let_go",
-    "one_line",
-    "reserve_streams",
-    "say",
-]
-
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
 TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5
 LATER = 75  # EX_TEMPFAIL of sysexits.h, by which schedulers know that they may try again

@@ -35,8 +35,6 @@ from dpframe.queries.where import (
     Value,
 )
 
-__all__ = ["Disagreement", "disagreement"]
-
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:

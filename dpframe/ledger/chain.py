@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.exact import exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settled
-
-__all__ = ["FORMAT", "Chain", "Row", "broken"]
 
 FORMAT = 2
 """Version of what rows mean."""

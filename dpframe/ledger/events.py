@@ -10,8 +10,6 @@ from dpframe.errors import DPFrameError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.rounding import round_up
 
-__all__ = ["dp_event"]
-
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     """Describe losses to the accountants of dp_accounting.

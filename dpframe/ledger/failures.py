@@ -14,8 +14,6 @@ from dpframe.errors import (
 )
 from dpframe.ledger.locks import BUSY_SECONDS
 
-__all__ = ["NO_ROOM", "charged_perhaps", "foreign", "is_damage", "of_sqlite", "of_system"]
-
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where nothing more can be written: also of a quota, or of a limit."""
 

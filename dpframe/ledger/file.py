@@ -23,8 +23,6 @@ from dpframe.errors import LedgerAlteredError, LedgerError
 from dpframe.ledger import failures, locks, names
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, other_format
 
-__all__ = ["LedgerFile", "Mark", "is_ledger"]
-
 T = TypeVar("T")
 Mark: TypeAlias = tuple[int | bytes, ...]
 """What changes in a file with every transaction: SQLite counts them in its header."""

@@ -14,9 +14,15 @@ from uuid import uuid4
 
 import pandas as pd
 
-from dpframe.arguments import a_type, check_release_name
+from dpframe.arguments import check_release_name
 from dpframe.calls import with_keywords
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerDiskError, LedgerError
+from dpframe.errors import (
+    BudgetExceededError,
+    DeclarationError,
+    LedgerDiskError,
+    LedgerError,
+    a_type,
+)
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps
@@ -27,8 +33,6 @@ from dpframe.ledger.protected import Protected
 from dpframe.ledger.refused import refuse_outdated, refuse_recorded, refuse_repeated
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
-
-__all__ = ["BudgetStatus", "Entry", "Ledger", "rehearsed"]
 
 
 class Ledger:

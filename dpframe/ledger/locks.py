@@ -26,8 +26,6 @@ try:
 except ImportError:  # everywhere else
     msvcrt = None  # type: ignore[assignment]
 
-__all__ = ["BUSY_SECONDS", "OneAtATime", "freed_surely", "try_to_lock", "with_locked_file"]
-
 T = TypeVar("T")
 
 BUSY_SECONDS = 60.0

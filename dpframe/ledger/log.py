@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 
-__all__ = ["Entry", "Log"]
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from dpframe.errors import LedgerError
 
-__all__ = ["check_names", "flush_folder"]
-
 _SHORT_FILE = 1 << 12
 
 

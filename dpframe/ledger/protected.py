@@ -4,11 +4,9 @@ from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpframe.arguments import a_type, is_unicode
-from dpframe.errors import DeclarationError
+from dpframe.arguments import is_unicode
+from dpframe.errors import DeclarationError, a_type
 from dpframe.privacy.neighbors import Neighboring, check_neighboring
-
-__all__ = ["Protected"]
 
 _KEY = "protected"  # tells its row from those of entries
 

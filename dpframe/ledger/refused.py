@@ -5,8 +5,6 @@ from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss
 
-__all__ = ["refuse_outdated", "refuse_recorded", "refuse_repeated"]
-
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""

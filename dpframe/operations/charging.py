@@ -12,15 +12,14 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Frame
 from dpframe.errors import STOPS, DeclarationError, ReleaseError
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.operations.log import log_charge, log_release
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import ledger_of
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.amounts import Spend
-
-__all__ = ["after_charge", "charged", "check_recorded", "entry_of"]
 
 Made = TypeVar("Made")
 """What is made after a charge."""

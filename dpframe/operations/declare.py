@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from dpframe.arguments import check_text, is_label, no_ledger, shown
+from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration
@@ -13,14 +13,12 @@ from dpframe.declaration.kept import keep_declaration, kept_declaration
 from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import check_private
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, check_neighboring
-
-__all__ = ["declare"]
 
 _DECLARING = OneAtATime()
 

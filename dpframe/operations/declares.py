@@ -5,17 +5,14 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.declaration.kept import kept_declaration
 from dpframe.engines import Frame
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.operations.declare import declare
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
-
-__all__ = ["declares"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

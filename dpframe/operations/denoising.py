@@ -12,8 +12,6 @@ from dpframe.plan.tables import TableName
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 
-__all__ = ["Denoisings", "denoisings_of"]
-
 _CONSISTENT = "consistent"
 
 

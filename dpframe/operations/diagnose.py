@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns.describing import in_short
@@ -21,7 +20,7 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.asked import SINGLE, checked
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.steps import Followed, Step
-from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.errors import STOPS, DPFrameError, QueryError, shown
 from dpframe.operations.diagnose_keys import key_hint, not_found
 from dpframe.operations.diagnose_where import where_hint
 from dpframe.plan.columns import OutputColumn
@@ -29,8 +28,6 @@ from dpframe.plan.tables import Table, table_of
 from dpframe.queries import constructors
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Cells
-
-__all__ = ["diagnose"]
 
 _Result = TypeVar("_Result")
 

@@ -8,8 +8,6 @@ from dpframe.columns.describing import in_short, kinds_of
 from dpframe.engines.steps import Followed, Step
 from dpframe.queries.tasks import Axis, BinAxis
 
-__all__ = ["key_hint", "not_found"]
-
 _MOST_OFTEN = 3
 _SAMPLE = 1000  # values of a column that say of what kind they are
 

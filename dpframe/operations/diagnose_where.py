@@ -10,8 +10,6 @@ from dpframe.columns.describing import in_short, kinds_of
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import compared, may_match
 
-__all__ = ["where_hint"]
-
 _SAMPLE = 1000  # values of a column that say of what kind they are
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import Certificate, attach
+from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
@@ -21,14 +22,13 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.operations.charging import charged, check_recorded, entry_of
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.discovery_record import cost_of_discovery, record_of_discovery
-from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis
-
-__all__ = ["DiscoverOptions", "LookOptions", "discover", "preview_discover"]
 
 DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
 """The noise that hides numbers of units."""

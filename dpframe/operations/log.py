@@ -4,10 +4,9 @@ import logging
 from collections.abc import Callable
 
 from dpframe.arguments import visible
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
-
-__all__ = ["log_charge", "log_release"]
 
 _LOGGER = logging.getLogger("dpframe")
 

@@ -3,11 +3,9 @@
 from typing import TypedDict
 
 from dpframe.denoise.methods import DenoiserName
-from dpframe.privacy.amounts import Amount
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.strategies import MechanismName
-
-__all__ = ["ReleaseOptions", "SpendOptions"]
 
 
 class SpendOptions(TypedDict, total=False):

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import half_width as width_of
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.asked import checked
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.matching import check_readable
-from dpframe.errors import CalibrationError, QueryError
+from dpframe.errors import CalibrationError, QueryError, shown
 from dpframe.operations.release import checked_plan
 from dpframe.operations.select import check_no_errors, preview_quantiles
 from dpframe.plan.columns import OutputColumn
@@ -24,13 +23,12 @@ from dpframe.plan.needed import least_plans
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import name_of
-from dpframe.privacy.amounts import Amount, Spend, check_delta
+from dpframe.privacy.amounts import Spend, check_delta
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import selected
 from dpframe.strategies import MechanismName, Prediction
-
-__all__ = ["Wanted", "preview"]
 
 Wanted: TypeAlias = float | Mapping[Hashable, float]
 """How large an error may be: of all outputs, or by output."""

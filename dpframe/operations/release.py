@@ -14,10 +14,11 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.distribution import least_squares
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.packed import packed_loadings
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.ratio_parts import moments_part, ratio_part
-from dpframe.certificates.verify import Certificate, attach
+from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
 from dpframe.engines import Engine, Frame
@@ -33,8 +34,9 @@ from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import record_of
 from dpframe.plan.tables import TableName
-from dpframe.privacy.amounts import Amount, Spend
-from dpframe.privacy.laws import Law
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.exact import Amount
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
 from dpframe.queries.binned import read_off
@@ -47,8 +49,6 @@ from dpframe.steps.denoise_checks import Denoising
 from dpframe.steps.quantiles import quantiles
 from dpframe.strategies import Estimate, MechanismName
 from dpframe.strategies.noise import noise_of
-
-__all__ = ["checked_plan", "release"]
 
 
 @overload

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import Certificate, attach
+from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.asked import checked
@@ -22,13 +23,6 @@ from dpframe.plan.selection_record import record_of_selection
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.selection import select
 from dpframe.queries.quantiles import LEVEL, Quantile
-
-__all__ = [
-    "check_denoising_of_quantiles",
-    "check_no_errors",
-    "preview_quantiles",
-    "release_quantiles",
-]
 
 
 def check_denoising_of_quantiles(denoise: str | None, graph: object) -> None:

@@ -17,20 +17,14 @@ from dpframe.errors import QueryError
 from dpframe.operations.charging import after_charge
 from dpframe.operations.release import checked_plan, release
 from dpframe.plan.suggestion import plan_caps
-from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.exact import Amount
 from dpframe.queries import constructors
 from dpframe.queries.kinds import By, Query
 from dpframe.queries.quantiles import measured
 from dpframe.queries.sizes import UnitSizes
 from dpframe.steps.suggest_caps import CapErrors, add_cap_errors
 from dpframe.strategies import MechanismName
-
-__all__ = [
-    "PreviewCapsOptions",
-    "SuggestCapsOptions",
-    "preview_suggest_caps",
-    "suggest_caps",
-]
 
 
 class PreviewCapsOptions(TypedDict, total=False):

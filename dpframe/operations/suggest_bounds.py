@@ -17,19 +17,13 @@ from dpframe.operations.charging import after_charge
 from dpframe.operations.release import checked_plan, release
 from dpframe.plan.cells import cells_of
 from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
-from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.amounts import Spend
+from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.binned import Histogram
 from dpframe.queries.kinds import By, Keys
 from dpframe.steps.suggest_bounds import BoundErrors, add_bound_errors
 from dpframe.strategies import MechanismName
-
-__all__ = [
-    "PreviewBoundsOptions",
-    "SuggestBoundsOptions",
-    "preview_suggest_bounds",
-    "suggest_bounds",
-]
 
 
 class PreviewBoundsOptions(TypedDict, total=False):

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.laws import Law
-from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise_scales import MAX_SCALE
 from dpframe.privacy.rounding import round_up
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
-
-__all__ = ["relative_variance", "scale_designs"]
 
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
 

@@ -14,8 +14,6 @@ from dpframe.plan.choice import choose_designs
 from dpframe.strategies import Design, Mechanism, Prediction, Workload
 from dpframe.strategies.noise import deviations_of
 
-__all__ = ["Calibrated", "calibrated"]
-
 _MOST_KEPT = 64
 
 

@@ -17,8 +17,6 @@ from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 
-__all__ = ["cells_of", "with_inner"]
-
 
 def cells_of(query: Query, declaration: Declaration) -> Cells:
     """Build the cells of a query, exactly the declared groups in declared order.

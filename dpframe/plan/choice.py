@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.plan.allocation import relative_variance
-from dpframe.privacy.laws import Law
-from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise_scales import MAX_SCALE
 from dpframe.strategies import Design, Mechanism, Planner, Workload
 from dpframe.strategies.noise import deviations_of, widest
-
-__all__ = ["choose_designs"]
 
 
 def choose_designs(

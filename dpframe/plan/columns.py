@@ -16,8 +16,6 @@ from dpframe.queries.presence import met, present
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
 
-__all__ = ["EVERYONE", "OutputColumn", "SourceKey", "output_of"]
-
 
 class SourceKey(NamedTuple):
     """What a source of a workload is read from.

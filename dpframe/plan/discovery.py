@@ -9,16 +9,14 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
-from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, Spend, check_delta, exact
-from dpframe.privacy.laws import Law
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, check_delta
+from dpframe.privacy.exact import Amount, below, exact
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.rounding import below
 from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
 from dpframe.queries.discovery import Labels
 from dpframe.queries.tasks import LabelTask
 from dpframe.strategies import MECHANISMS, Mechanism
-
-__all__ = ["DiscoveryPlan", "plan_discovery"]
 
 _SINGLE = ("laplace", "gaussian")
 """Mechanisms with independent noise on each count."""

@@ -3,22 +3,14 @@
 import math
 from fractions import Fraction
 
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
-from dpframe.certificates.parts import (
-    DiscoveryPart,
-    GroupingPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-)
-from dpframe.certificates.verify import Certificate
+from dpframe.certificates.parts import DiscoveryPart, GroupingPart, LossPart, OptionsPart, QueryPart
 from dpframe.declaration.facts import Declaration
-from dpframe.ledger.ledger import Entry
+from dpframe.ledger.log import Entry
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.record import Cost, before_values, cost
 from dpframe.privacy.rounding import round_up
-
-__all__ = ["cost_of_discovery", "record_of_discovery"]
 
 _COVARIANCE = "Rows are independent, given that they were published."
 _BLOCK = "0"

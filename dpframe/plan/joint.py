@@ -14,8 +14,6 @@ from dpframe.plan.tables import Table, table_of
 from dpframe.queries.kinds import Joint
 from dpframe.queries.tasks import Axis, Cells
 
-__all__ = ["join"]
-
 
 def join(
     tables: Mapping[Hashable, Table], declaration: Declaration

@@ -6,13 +6,10 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type
 from dpframe.certificates.verify import ATTRIBUTE
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import QueryError, a_type
+from dpframe.privacy.exact import as_number
 from dpframe.queries.tasks import Cells
-
-__all__ = ["known_rows"]
 
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
 

@@ -9,8 +9,6 @@ from dpframe.plan.tables import Table
 from dpframe.strategies import Design, Prediction
 from dpframe.strategies.noise import members_of
 
-__all__ = ["Measurement", "TablePlan"]
-
 
 @dataclass(frozen=True, eq=False)
 class Measurement:

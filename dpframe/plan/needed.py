@@ -10,8 +10,6 @@ from dpframe.privacy.amounts import Spend
 from dpframe.queries.kinds import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
-__all__ = ["least_plans"]
-
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount
 _LEAST, _MOST = 2.0**-60, 2.0**60
 _DIGITS = 6  # of the amount found, rounded up to them

@@ -15,26 +15,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError
+from dpframe.errors import BudgetExceededError, CalibrationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrated
 from dpframe.plan.joint import join
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.tables import Table, tables_of
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.classical import classical_mu
-from dpframe.privacy.laws import LAPLACE, Allowance
-from dpframe.privacy.rounding import below
+from dpframe.privacy.exact import below, exact
+from dpframe.privacy.law import Allowance
+from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis
 from dpframe.strategies import MECHANISMS, Mechanism
-
-__all__ = ["Plan", "Resolved", "allowance_of", "candidates", "plan_release", "resolve"]
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 

@@ -6,6 +6,7 @@ from typing import Literal, TypedDict
 
 import pandas as pd
 
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate
 from dpframe.certificates.changes import NOTHING, ContentPart
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart, TimesPart
 from dpframe.certificates.packed import pack
@@ -21,10 +22,10 @@ from dpframe.certificates.parts import (
     UnitPart,
 )
 from dpframe.certificates.structure import StructurePart
-from dpframe.certificates.verify import FORMAT, UNSEALED, Certificate
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
@@ -32,27 +33,14 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.privacy.exact import below
 from dpframe.privacy.neighbors import Caps, Neighboring
-from dpframe.privacy.rounding import below
 from dpframe.queries.grid import Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies import Prediction, Workload
-
-__all__ = [
-    "VERSION",
-    "BeforeValues",
-    "Cost",
-    "before_values",
-    "cost",
-    "ledger_of",
-    "mechanism_of",
-    "noise_of_column",
-    "record_of",
-    "source_of",
-]
 
 try:  # once, at import: nothing may fail between charge and release
     VERSION = version("dpframe")

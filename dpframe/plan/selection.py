@@ -25,8 +25,6 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
 
-__all__ = ["SelectionPlan", "plan_selection"]
-
 _PARTS = 2**16
 """Into how many parts all bins are cut, where several quantiles are selected."""
 

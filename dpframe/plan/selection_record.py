@@ -1,23 +1,15 @@
 """The certificate of quantiles to be selected, before they are known."""
 
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
-from dpframe.certificates.parts import (
-    GroupingPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    SelectionPart,
-)
-from dpframe.certificates.verify import Certificate
+from dpframe.certificates.parts import GroupingPart, LossPart, OptionsPart, QueryPart, SelectionPart
 from dpframe.declaration.facts import Declaration
-from dpframe.ledger.ledger import Entry
+from dpframe.ledger.log import Entry
 from dpframe.plan.record import before_values, cost, source_of
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.tasks import Axis
-
-__all__ = ["record_of_selection"]
 
 _COVARIANCE = (
     "No noise was added: values were selected, independently in different groups, and one after "

@@ -7,9 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dpframe.arguments import shown
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError, DeclarationError, QueryError
+from dpframe.errors import CalibrationError, DeclarationError, QueryError, shown
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import plan_release
@@ -19,8 +18,6 @@ from dpframe.queries.kinds import Query
 from dpframe.queries.sizes import LARGEST, UnitSizes, candidate_caps, sizes_of
 from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import CapErrors, mean_error
-
-__all__ = ["amounts_of", "plan_caps"]
 
 _LATER = 9  # times what is spent on asking, by default
 _CAPPED = ("count", "sum")

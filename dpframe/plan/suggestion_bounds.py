@@ -7,9 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError, QueryError
+from dpframe.errors import CalibrationError, QueryError, shown
 from dpframe.plan.cells import cells_of
 from dpframe.plan.plan import plan_release
 from dpframe.plan.suggestion import amounts_of
@@ -20,8 +19,6 @@ from dpframe.queries.kinds import By, Keys, Query
 from dpframe.queries.scales import linear_ends, power_ends
 from dpframe.steps.suggest_bounds import BoundErrors
 from dpframe.steps.suggest_caps import mean_error
-
-__all__ = ["BoundsWanted", "OfValues", "plan_bounds"]
 
 OfValues = Literal["sum", "mean"]
 

@@ -21,8 +21,6 @@ from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
-__all__ = ["Table", "TableName", "caps_of", "name_of", "reach_in", "table_of", "tables_of"]
-
 _LEAST_BITS = 16
 
 

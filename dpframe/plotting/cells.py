@@ -8,17 +8,15 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import interval
 from dpframe.accuracy.quotients import percent, ratio
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certified, first_of, parts_of
 from dpframe.certificates.companion_columns import PERCENT, followers
 from dpframe.certificates.verify import certificate_of, verify
-from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.errors import QueryError, UnknownColumnError, shown
 from dpframe.plotting.positions import text
 from dpframe.plotting.scales import NUMBERS, Scale, duration_scale, seconds_along
 from dpframe.queries.timescale import in_seconds
-
-__all__ = ["Drawn", "caption_of", "gather", "gather_percent", "gather_ratio", "locate", "together"]
 
 _ENDS = ["value", "low", "high"]
 

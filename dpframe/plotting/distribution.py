@@ -15,8 +15,6 @@ from dpframe.plotting.positions import text
 from dpframe.plotting.scales import NUMBERS
 from dpframe.privacy.accuracy import check_level
 
-__all__ = ["gather_distribution", "is_distribution"]
-
 
 def is_distribution(released: pd.DataFrame) -> bool:
     """Whether a frame holds numbers of rows in ranges, as they were released."""

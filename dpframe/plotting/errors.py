@@ -9,8 +9,6 @@ import pandas as pd
 from dpframe.plotting.look import PLAIN
 from dpframe.steps.suggest_caps import best, suggested
 
-__all__ = ["draw_errors"]
-
 _LEAST = 1e-9
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
 

@@ -21,8 +21,6 @@ from dpframe.plotting.look import (
 from dpframe.plotting.positions import Places, shortened
 from dpframe.plotting.scales import NUMBERS, Scale
 
-__all__ = ["Figure", "Panel", "draw_figure", "is_crowded"]
-
 _MOST_LABELS = 40
 _MOST_TURNED = 24  # characters of labels that are turned
 _MOST_NUMBERS = 6  # beside each other

@@ -8,28 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.arguments import shown
-from dpframe.errors import DPFrameError, QueryError
-
-__all__ = [
-    "CAPTION",
-    "INK",
-    "PALETTE",
-    "PLAIN",
-    "Look",
-    "add_caption",
-    "add_legend",
-    "add_legend_of_figure",
-    "add_title",
-    "check_figsize",
-    "given_panels",
-    "inches",
-    "listed_axes",
-    "looks",
-    "new_panels",
-    "pyplot",
-    "tune",
-]
+from dpframe.errors import DPFrameError, QueryError, shown
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
 """Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""

@@ -6,18 +6,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.subsets import ROW_BY_ROW, check_before
 from dpframe.certificates.verify import certificate_of, verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, listed_axes, pyplot
 from dpframe.plotting.positions import text
 from dpframe.plotting.scales import Scale
-
-__all__ = ["Coords", "plot_map"]
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""

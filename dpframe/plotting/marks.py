@@ -8,16 +8,6 @@ import numpy as np
 from dpframe.plotting.look import INK, Look
 from dpframe.plotting.positions import Places
 
-__all__ = [
-    "Series",
-    "draw_bars",
-    "draw_faint",
-    "draw_lines",
-    "draw_points",
-    "draw_steps",
-    "name_denoised",
-]
-
 _CROWDED = 40
 _MOST_BARS = 1000  # that are drawn as such
 _MOST_RIMS = 100

@@ -7,29 +7,20 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.plotting.cells import Drawn, gather, gather_percent, gather_ratio, together
 from dpframe.plotting.distribution import gather_distribution, is_distribution
 from dpframe.plotting.errors import draw_errors
 from dpframe.plotting.figure import Figure, Panel, draw_figure, is_crowded
-from dpframe.plotting.look import (
-    Look,
-    check_figsize,
-    given_panels,
-    listed_axes,
-    looks,
-    pyplot,
-)
+from dpframe.plotting.look import Look, check_figsize, given_panels, listed_axes, looks, pyplot
 from dpframe.plotting.marks import Series
 from dpframe.plotting.positions import Places, bins_along, names_of, one_by_one, scaled, text
 from dpframe.steps.suggest_caps import suggested
-
-__all__ = ["Kind", "plot"]
 
 Kind: TypeAlias = Literal[
     "auto", "bar", "barh", "line", "points", "histogram", "distribution", "denoised", "errors"

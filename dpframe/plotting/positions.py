@@ -13,8 +13,6 @@ from dpframe.arguments import visible
 from dpframe.plotting.scales import NUMBERS, Scale, moments_along
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
-__all__ = ["Places", "bins_along", "names_of", "one_by_one", "scaled", "shortened", "text"]
-
 _MOST_CHARACTERS = 40
 _BAR = 0.8  # of the room of a key
 

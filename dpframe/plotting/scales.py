@@ -11,8 +11,6 @@ import pandas as pd
 from dpframe.plotting.look import inches, tune
 from dpframe.queries.timescale import Moment, microseconds
 
-__all__ = ["NUMBERS", "Scale", "duration_scale", "moments_along", "seconds_along"]
-
 _DAY = 86_400
 _UNITS = {
     "days": _DAY,

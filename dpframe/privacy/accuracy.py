@@ -7,8 +7,6 @@ import numpy as np
 
 from dpframe.errors import QueryError, shown
 
-__all__ = ["check_level", "integer_pair_half_width", "integer_pair_holds", "pair_half_width"]
-
 _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats

@@ -11,20 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from dpframe.errors import CalibrationError, shown
-from dpframe.privacy.exact import Amount, as_number, below, exact, read_amount
-
-__all__ = [
-    "Amount",
-    "Budget",
-    "PrivacyLoss",
-    "Spend",
-    "SpendKind",
-    "as_number",
-    "check_loss",
-    "check_positive",
-    "exact",
-    "rho_of_pure",
-]
+from dpframe.privacy.exact import Amount, below, exact, read_amount
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
 

@@ -47,8 +47,6 @@ import numpy as np
 
 from dpframe.privacy.noise import (
     Interval,
-    check_scale,
-    check_size,
     integer_noise,
     random_words,
     try_strips,
@@ -56,9 +54,8 @@ from dpframe.privacy.noise import (
     wrapped,
 )
 from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, halves, round_halves
+from dpframe.privacy.noise_scales import check_scale, check_size
 from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
-
-__all__ = ["box_noise"]
 
 _BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache
 _SPARE = 20  # one draw more for so many: 3 % are rejected

@@ -13,17 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = [
-    "beyond",
-    "box_deviation",
-    "drawn_together",
-    "largest_ratio",
-    "pair_beyond",
-    "raised",
-    "spread",
-    "sum_half_width",
-]
-
 _HALVINGS = 60  # of an interval as long as its upper end: to the last bit
 _NODES = 257
 _BETWEEN = 1.0001  # what the largest of so many may miss between them

@@ -12,24 +12,8 @@ from functools import lru_cache
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure
-from dpframe.privacy.curve import (
-    HALF,
-    SQRT_2PI,
-    check_finite,
-    gaussian_delta,
-    mills,
-    mills_slope,
-)
+from dpframe.privacy.curve import HALF, SQRT_2PI, check_finite, gaussian_delta, mills, mills_slope
 from dpframe.privacy.rounding import round_up
-
-__all__ = [
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "gaussian_sigma",
-    "mu_of_pure",
-    "pure_of_mu",
-    "pure_of_rho",
-]
 
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this

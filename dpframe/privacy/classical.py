@@ -9,8 +9,6 @@ import math
 from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.amounts import check_delta, check_epsilon
 
-__all__ = ["TIGHT", "classical_mu", "classical_sigma", "least_sigma", "sigma_without_epsilon"]
-
 STANDARD = 1.25
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
 """The constant in place of 1.25 in the accuracy note of 2020; about 1.2443."""

@@ -14,8 +14,6 @@ import numpy as np
 
 from dpframe.errors import CalibrationError, shown
 
-__all__ = ["HALF", "SQRT_2PI", "check_finite", "gaussian_delta", "mills", "mills_slope"]
-
 _DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
 _SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
 _FAR = 60  # this many standard deviations away, delta or 1 - delta is zero to any float

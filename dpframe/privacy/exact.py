@@ -15,8 +15,6 @@ from typing import TypeAlias
 
 from dpframe.errors import CalibrationError, shown
 
-__all__ = ["WRITTEN", "Amount", "as_number", "below", "exact", "read_amount"]
-
 Amount: TypeAlias = float | Fraction | Decimal | str
 """What an amount may be given as: a number, or a text such as "1/12"."""
 

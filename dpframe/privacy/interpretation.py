@@ -10,8 +10,6 @@ from typing import NamedTuple
 from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.curve import check_finite, gaussian_delta
 
-__all__ = ["Guarantee"]
-
 _UP = 1 + 2.0**-40  # covers the errors of the normal distribution function and its inverse
 _POINTS = 256  # of the curve of deltas that are tried
 _REACH = 9  # standard deviations of the loss: beyond, delta is below any chance

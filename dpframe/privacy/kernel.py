@@ -29,8 +29,6 @@ from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, over_units
 
-__all__ = ["Kernel", "shared_movement"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

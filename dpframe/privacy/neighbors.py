@@ -8,16 +8,6 @@ from typing import Final, Literal, get_args
 from dpframe.errors import DeclarationError, shown
 from dpframe.privacy.exact import WRITTEN, as_number
 
-__all__ = [
-    "EACH_ROW",
-    "NO_CAPS",
-    "ROW_CAPS",
-    "Caps",
-    "EachRow",
-    "Neighboring",
-    "check_neighboring",
-]
-
 Neighboring = Literal["add_remove", "replace"]
 
 

@@ -65,7 +65,7 @@ from dpframe.privacy.noise_floats import (
     round_halves,
     round_whole,
 )
-from dpframe.privacy.noise_scales import MAX_SCALE, check_scale, check_size
+from dpframe.privacy.noise_scales import check_scale, check_size
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 from dpframe.privacy.scratch import BLOCK, ROWS, lend
 
@@ -74,19 +74,6 @@ try:
     from ssl import RAND_bytes as _system_bytes
 except ImportError:  # Python may be built without ssl
     from os import urandom as _system_bytes
-
-__all__ = [
-    "MAX_SCALE",
-    "Interval",
-    "check_scale",
-    "check_size",
-    "integer_noise",
-    "random_bytes",
-    "random_words",
-    "try_strips",
-    "whole_part",
-    "wrapped",
-]
 
 _SINGLE = 8  # so many draws are quicker one by one
 _CELL_BITS = 16

@@ -10,18 +10,6 @@ import numpy as np
 
 from dpframe.privacy.noise_tables import STRIP_BITS
 
-__all__ = [
-    "KNOWN_BITS",
-    "LOW_BITS",
-    "NARROW",
-    "WORD",
-    "Points",
-    "halves",
-    "in_strips",
-    "round_halves",
-    "round_whole",
-]
-
 WORD = 64
 """Bits are drawn by the word."""
 

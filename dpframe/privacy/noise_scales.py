@@ -4,8 +4,6 @@ import numpy as np
 
 from dpframe.errors import CalibrationError, shown
 
-__all__ = ["MAX_SCALE", "check_scale", "check_size"]
-
 MAX_SCALE = 2.0**60
 """Largest scale: beyond, a draw would often not fit in an int64."""
 

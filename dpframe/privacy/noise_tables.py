@@ -16,17 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "GAUSSIAN_CURVE",
-    "LAPLACE_CURVE",
-    "MARGIN",
-    "STRIP_BITS",
-    "Curve",
-    "StripTable",
-    "half",
-    "strip_table",
-]
-
 STRIP_BITS = 6
 """A strip is 2**-6 wide."""
 

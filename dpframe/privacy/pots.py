@@ -25,8 +25,9 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.exact import below, exact
 from dpframe.privacy.renyi import (
     best_order,
     divergence_of_gaussian,
@@ -34,9 +35,7 @@ from dpframe.privacy.renyi import (
     pure_of_divergence,
     renyi_limit,
 )
-from dpframe.privacy.rounding import below, root_below
-
-__all__ = ["KINDS", "GaussianPot", "Pot", "Pots", "PurePot", "RenyiPot", "Spare", "settled"]
+from dpframe.privacy.rounding import root_below
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""

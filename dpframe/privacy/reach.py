@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from dpframe.privacy.neighbors import Caps
 
-__all__ = ["Filling", "Reach", "fillings", "reach_of"]
-
 _MOST_ROWS = 2**60
 
 

@@ -6,17 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpframe.privacy.amounts import exact
-from dpframe.privacy.rounding import below
-
-__all__ = [
-    "best_order",
-    "divergence_of_gaussian",
-    "divergence_of_pure",
-    "few_digits",
-    "pure_of_divergence",
-    "renyi_limit",
-]
+from dpframe.privacy.exact import below, exact
 
 _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 

@@ -6,9 +6,6 @@ from fractions import Fraction
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.exact import below
-
-__all__ = ["below", "root_below", "round_up"]
 
 
 def round_up(value: float, holds: Callable[[float], bool]) -> float:

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-__all__ = ["BLOCK", "ROWS", "lend"]
-
 BLOCK = 1 << 16
 """Draws of a block: many enough for few calls, few enough for the processor's cache."""
 

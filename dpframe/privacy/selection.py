@@ -56,17 +56,6 @@ from dpframe.privacy.reach import Reach
 from dpframe.privacy.rounding import round_up
 from dpframe.privacy.sensitivity import Footprint, movement
 
-__all__ = [
-    "GEOMETRIC",
-    "SELECT",
-    "Pick",
-    "Selection",
-    "geometric",
-    "select",
-    "selection_of",
-    "steps_of",
-]
-
 SELECT = "select"
 """The name of the mechanism."""
 

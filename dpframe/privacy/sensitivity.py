@@ -23,8 +23,6 @@ from typing import Literal, NamedTuple, TypeVar
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach, fillings
 
-__all__ = ["Footprint", "Groups", "Inside", "Norm", "Scale", "Sparse", "movement", "over_units"]
-
 Scale = TypeVar("Scale", Fraction, float)
 """Exact, for what is promised, or a float, to compare designs with."""
 

@@ -8,16 +8,6 @@ import numpy as np
 
 from dpframe.privacy.accuracy import pair_half_width
 
-__all__ = [
-    "deviation",
-    "half_step",
-    "independent_half_width",
-    "norm",
-    "normal_quantile",
-    "pair_of",
-    "rounded_normal_deviation",
-]
-
 _ROOT2 = math.sqrt(2)
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 

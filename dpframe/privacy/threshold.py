@@ -32,11 +32,10 @@ import numpy as np
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.exact import below
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.rounding import below, round_up
-
-__all__ = ["LabelThreshold", "best_split", "extra_delta", "moved", "threshold_of"]
+from dpframe.privacy.rounding import round_up
 
 _PARTS = 50  # of a delta that noise and threshold share
 

@@ -25,8 +25,6 @@ from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
 from dpframe.queries.views import View
 
-__all__ = ["NOT_OUTPUTS", "AggregatePart", "aggregate", "check_part"]
-
 AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 """A query that can be one output of several."""
 

@@ -8,25 +8,13 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import MOST_GROUPS, shown
-from dpframe.errors import QueryError
+from dpframe.arguments import MOST_GROUPS
+from dpframe.errors import QueryError, shown
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import GivenBounds, Query
 from dpframe.queries.outputs import Asked
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, index_of, microseconds
-
-__all__ = [
-    "BINS",
-    "Histogram",
-    "Ranges",
-    "ReadOff",
-    "bins_of",
-    "bounds_of_bins",
-    "check_range_bins",
-    "intervals_between",
-    "read_off",
-]
 
 BINS = 1024
 """How many bins there are, where nothing is said of them."""

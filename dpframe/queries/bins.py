@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import check_size, shown
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.arguments import check_size
+from dpframe.errors import QueryError, shown
+from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
-
-__all__ = ["check_bins"]
 
 _PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
 

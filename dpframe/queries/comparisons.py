@@ -17,8 +17,6 @@ from dpframe.queries.where import (
     Value,
 )
 
-__all__ = ["comparisons", "names_in"]
-
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:
     """Yield the comparisons of a condition, in order.

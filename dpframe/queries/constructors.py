@@ -3,11 +3,9 @@
 from collections.abc import Hashable
 from typing import Unpack
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError
-from dpframe.queries.aggregate import aggregate
-from dpframe.queries.asking_margins import margins
+from dpframe.errors import QueryError, shown
 from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
@@ -25,8 +23,6 @@ from dpframe.queries.kinds import (
 )
 from dpframe.queries.options import read_options
 from dpframe.queries.outputs import KnownRows, Objective
-from dpframe.queries.quantiles import quantile
-from dpframe.queries.ranging import ranges
 from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
@@ -37,21 +33,6 @@ from dpframe.queries.reading import (
     some,
 )
 from dpframe.queries.where import Condition
-
-__all__ = [
-    "aggregate",
-    "count",
-    "histogram",
-    "margins",
-    "mean",
-    "quantile",
-    "ranges",
-    "rate",
-    "std",
-    "sum",
-    "units",
-    "var",
-]
 
 
 @with_keywords

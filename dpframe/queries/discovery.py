@@ -4,16 +4,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
-from dpframe.arguments import shown
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import QueryError, shown
+from dpframe.privacy.exact import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.constructors import units
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
-
-__all__ = ["Dtypes", "Labels", "labels_wanted"]
 
 Dtypes: TypeAlias = LabelKind | Mapping[Hashable, LabelKind]
 """What labels are, of all columns or by column."""

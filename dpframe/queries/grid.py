@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from fractions import Fraction
 
-__all__ = ["BITS", "Grid", "Ticks"]
-
 BITS = 32
 """How fine grids are: bounds are at most `2 ** BITS` steps away from 0."""
 

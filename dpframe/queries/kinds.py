@@ -17,23 +17,6 @@ from dpframe.queries.outputs import NO_OPTIONS, Asked, QueryOptions, Statistic
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 
-__all__ = [
-    "Aggregate",
-    "By",
-    "Columns",
-    "Count",
-    "Deviation",
-    "GivenBounds",
-    "Joint",
-    "Keys",
-    "Mean",
-    "Query",
-    "Rate",
-    "Sum",
-    "UnitCount",
-    "Variance",
-]
-
 By: TypeAlias = Hashable | Iterable[Hashable] | None
 Columns: TypeAlias = Hashable | Iterable[Hashable]
 Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None

@@ -12,8 +12,6 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.kinds import Aggregate, Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
-__all__ = ["Margins"]
-
 
 @dataclass(frozen=True, eq=False)
 class Margins(Aggregate):

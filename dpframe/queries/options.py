@@ -7,8 +7,6 @@ from dpframe.errors import QueryError, shown
 from dpframe.privacy.exact import WRITTEN, as_number
 from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 
-__all__ = ["read_options"]
-
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
 
 

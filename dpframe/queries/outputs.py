@@ -8,8 +8,6 @@ import pandas as pd
 
 from dpframe.queries.where import Condition
 
-__all__ = ["NO_OPTIONS", "Asked", "KnownRows", "Objective", "QueryOptions", "Statistic"]
-
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
 Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "quantile"]

@@ -15,8 +15,6 @@ from dpframe.queries.where import (
     Value,
 )
 
-__all__ = ["met", "present"]
-
 
 def present(condition: Condition) -> Condition | None:
     """Return the condition that no column of another one is missing in a row.

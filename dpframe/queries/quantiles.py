@@ -9,35 +9,16 @@ from typing import TypeAlias, Unpack
 
 import pandas as pd
 
-from dpframe.arguments import check_flag, is_label, shown
+from dpframe.arguments import check_flag, is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.amounts import as_number, exact
+from dpframe.privacy.exact import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.outputs import Asked
-from dpframe.queries.reading import (
-    CapOptions,
-    bounds_of,
-    condition_of,
-    kept,
-    labels_of,
-    limits_of,
-)
-
-__all__ = [
-    "LEVEL",
-    "MOST_BINS",
-    "Quantile",
-    "Quantiles",
-    "check_selectable",
-    "measured",
-    "quantile",
-    "read_quantiles",
-    "selected",
-]
+from dpframe.queries.reading import CapOptions, bounds_of, condition_of, kept, labels_of, limits_of
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""

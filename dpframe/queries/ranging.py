@@ -3,21 +3,12 @@
 from collections.abc import Hashable
 from typing import Unpack
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.queries.binned import Ranges, check_range_bins
 from dpframe.queries.kinds import By, GivenBounds, Keys
-from dpframe.queries.reading import (
-    CapOptions,
-    bounds_of,
-    condition_of,
-    kept,
-    labels_of,
-    limits_of,
-)
-
-__all__ = ["ranges"]
+from dpframe.queries.reading import CapOptions, bounds_of, condition_of, kept, labels_of, limits_of
 
 
 @with_keywords

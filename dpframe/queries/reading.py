@@ -5,22 +5,11 @@ from typing import TypedDict
 
 import pandas as pd
 
-from dpframe.arguments import a_type, is_data, is_label
-from dpframe.errors import DeclarationError, QueryError, shown
+from dpframe.arguments import is_label
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data, shown
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
-
-__all__ = [
-    "CapOptions",
-    "bounds_of",
-    "check_query",
-    "condition_of",
-    "kept",
-    "labels_of",
-    "limits_of",
-    "some",
-]
 
 
 class CapOptions(TypedDict, total=False):

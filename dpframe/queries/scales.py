@@ -4,11 +4,8 @@ import math
 
 import numpy as np
 
-from dpframe.arguments import shown
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
-
-__all__ = ["Ends", "linear_ends", "power_ends"]
+from dpframe.errors import QueryError, shown
+from dpframe.privacy.exact import as_number
 
 _MOST_EXPONENT = 100
 _MOST_BINS = 128

@@ -9,15 +9,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dpframe.arguments import shown
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import QueryError, shown
+from dpframe.privacy.exact import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Query
 from dpframe.queries.outputs import Asked
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
-
-__all__ = ["LARGEST", "UnitSizes", "candidate_caps", "sizes_of"]
 
 LARGEST = 2**20
 """The largest cap that is looked at, unless a call names another."""

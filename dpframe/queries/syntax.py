@@ -10,16 +10,6 @@ from typing import Any
 
 from dpframe.errors import QueryError
 
-__all__ = [
-    "ALLOWED",
-    "as_name",
-    "excerpt",
-    "is_beyond_floats",
-    "labels",
-    "parse_expression",
-    "unquoted",
-]
-
 ALLOWED = (
     "Allowed are column names (in `backticks` if they are not identifiers), numbers, texts, True "
     "and False, comparisons, and/or/not, 'in' with a list of constants, and + - * / // % **."

@@ -18,20 +18,6 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
 
-__all__ = [
-    "Axis",
-    "BinAxis",
-    "Cells",
-    "KeyAxis",
-    "LabelAxis",
-    "LabelKind",
-    "LabelTask",
-    "SizeKind",
-    "Sizes",
-    "Task",
-    "Term",
-]
-
 LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
 """What labels are that are not known beforehand."""
 

@@ -10,21 +10,6 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.queries.grid import Ticks
 
-__all__ = [
-    "Moment",
-    "as_moment",
-    "durations",
-    "in_seconds",
-    "in_use",
-    "index_of",
-    "microseconds",
-    "moments",
-    "seconds",
-    "ticks_of",
-    "times_around",
-    "times_like",
-]
-
 Moment: TypeAlias = pd.Timestamp | pd.Timedelta
 """A point in time or a duration."""
 

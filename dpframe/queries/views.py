@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-__all__ = ["View"]
-
 _Key = TypeVar("_Key")
 _Value_co = TypeVar("_Value_co", covariant=True)
 

@@ -19,21 +19,6 @@ from dpframe.queries.syntax import (
     unquoted,
 )
 
-__all__ = [
-    "All",
-    "Any",
-    "Arithmetic",
-    "Compare",
-    "Condition",
-    "Constant",
-    "Membership",
-    "Name",
-    "Negative",
-    "Node",
-    "Not",
-    "Value",
-]
-
 _PRESENT = (
     "Missing values equal nothing, not even themselves: 'a == a' keeps rows where a is present"
 )

@@ -9,8 +9,6 @@ import pandas as pd
 
 from dpframe.queries.timescale import in_seconds
 
-__all__ = ["MOST_ROWS", "Bar", "CellView", "cells_of", "number_text", "percent_texts"]
-
 MOST_ROWS = 200
 """Rows of a table that are shown."""
 

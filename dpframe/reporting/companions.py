@@ -11,8 +11,6 @@ from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
 from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.certificates.steps import RenameStep, StepPart
 
-__all__ = ["Beside", "published_beside"]
-
 _WITH_ENDS = IntervalsStep | QuantilesStep
 
 

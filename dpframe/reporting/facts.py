@@ -5,8 +5,6 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.parts import GroupingPart
 from dpframe.html import bounds_text
 
-__all__ = ["facts_of"]
-
 
 def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""

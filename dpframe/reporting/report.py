@@ -13,17 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.arguments import a_type, check_place, no_ledger, visible
+from dpframe.arguments import check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates import words
 from dpframe.certificates.certificate import Certificate
-from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, shown
-from dpframe.ledger.ledger import BudgetStatus, Ledger
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, a_type, shown
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting.tables import TableView, tables_of
-
-__all__ = ["report"]
 
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)

@@ -14,18 +14,9 @@ from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.ledger.ledger import Ledger
-from dpframe.reporting.cells import (
-    MOST_ROWS,
-    CellView,
-    cells_of,
-    number_text,
-    percent_texts,
-)
+from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
 from dpframe.reporting.companions import Beside, published_beside
 from dpframe.reporting.facts import facts_of
-
-__all__ = ["ColumnView", "RowView", "Stamp", "TableView", "tables_of"]
-
 
 _MOST_NAMES = 5
 

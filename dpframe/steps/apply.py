@@ -11,17 +11,14 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.packed import Packed
-from dpframe.certificates.steps import (
-    StepPart,
-    UnstackedPart,
-)
+from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.certificates.subsets import with_rows
 from dpframe.certificates.unstacked import is_wide, places_in, spread, stacked
 from dpframe.certificates.verify import attach
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 
 MOST_SHOWN = 200  # characters of names, which may come from a file
 

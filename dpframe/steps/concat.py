@@ -6,16 +6,20 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_unicode, shown
+from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import FORMAT, Certificate, Concatenation, JoinedPart
+from dpframe.certificates.certificate import (
+    FORMAT,
+    UNSEALED,
+    Certificate,
+    Concatenation,
+    JoinedPart,
+)
 from dpframe.certificates.changes import NOTHING
 from dpframe.certificates.packed import Packed
 from dpframe.certificates.steps import ConcatStep
-from dpframe.certificates.verify import UNSEALED, attach, verify
-from dpframe.errors import QueryError
-
-__all__ = ["concat"]
+from dpframe.certificates.verify import attach, verify
+from dpframe.errors import QueryError, shown
 
 
 @with_keywords

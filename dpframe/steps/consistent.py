@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.joint_errors import of_one_query
-from dpframe.arguments import a_type, is_one_of
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Certified
 from dpframe.certificates.steps import DenoiseStep
 from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, a_type
 from dpframe.steps.denoise_checks import Described, described, label_of
-
-__all__ = ["TablesByColumns", "check_margins", "consistent", "made_consistent"]
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""

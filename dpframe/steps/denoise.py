@@ -17,27 +17,20 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy.discovered import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import UNSEALED, Certificate
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.packed import unpack
 from dpframe.certificates.ratio_parts import RatioPart
 from dpframe.certificates.steps import DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.subsets import check_before
-from dpframe.certificates.verify import (
-    UNSEALED,
-    attach,
-    certificate_of,
-    verify,
-)
+from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import DenoiserName, Facts, denoise_array
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, described, label_of
-
-__all__ = ["MEANS", "apply_denoising", "denoised", "denoising_report"]
 
 MEANS = "shrunken_means"
 """What "auto" does to means."""

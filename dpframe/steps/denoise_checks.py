@@ -7,15 +7,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_data, is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import nearest, no_such_keyword
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.denoise.methods import METHODS
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, is_data, shown
 from dpframe.queries.outputs import Statistic
 from dpframe.steps.graphs import edges_of, is_ordered
-
-__all__ = ["Across", "Denoising", "Described", "check_denoising", "described", "label_of"]
 
 Across: TypeAlias = Literal["rows", "columns"]
 

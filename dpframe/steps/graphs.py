@@ -9,8 +9,6 @@ import pandas as pd
 from dpframe.denoise.base import check_edges
 from dpframe.errors import QueryError, shown
 
-__all__ = ["edges_of", "is_ordered"]
-
 _FORMS = (
     "a scipy sparse adjacency matrix, a networkx graph, a frame of edges whose first two columns "
     'hold keys of the release, "ordered" or "grid"'

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.exact import WRITTEN
 from dpframe.steps.apply import Outcome, after, keep_rows
 

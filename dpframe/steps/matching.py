@@ -9,14 +9,12 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_label, shown
+from dpframe.arguments import is_label
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import missing, numbers, texts
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.queries.comparisons import comparisons
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name
-
-__all__ = ["check_condition", "check_keys", "compared", "may_match"]
 
 _ONE_AND_MANY = {
     "boolean": ("a boolean", "booleans"),

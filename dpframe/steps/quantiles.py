@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
 from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
-from dpframe.arguments import check_flag, shown
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import ENDS
@@ -16,14 +16,12 @@ from dpframe.certificates.computed import noted
 from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.privacy.accuracy import check_level
 from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
 from dpframe.queries.timescale import as_moment
 from dpframe.steps.apply import after
 from dpframe.strategies.prefixes import prefix_products
-
-__all__ = ["between", "quantiles"]
 
 _QUARTILES = (0.25, 0.5, 0.75)
 

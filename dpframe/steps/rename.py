@@ -9,20 +9,15 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.arguments import is_unicode, shown
+from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.companion_columns import (
-    SUFFIXES,
-    followers,
-)
-from dpframe.certificates.steps import (
-    RenameStep,
-)
+from dpframe.certificates.companion_columns import SUFFIXES, followers
+from dpframe.certificates.steps import RenameStep
 from dpframe.certificates.subsets import with_each
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.steps.apply import Outcome, after, label_place, place_of
 
 _Labels: TypeAlias = Mapping[Hashable, str]

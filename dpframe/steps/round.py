@@ -7,21 +7,15 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accuracy.outward import known, outward
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
-from dpframe.certificates.companion_columns import (
-    ENDS,
-    ends_of,
-)
+from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedPart
-from dpframe.certificates.steps import (
-    RoundStep,
-)
+from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.subsets import with_each
 from dpframe.certificates.unstacked import stacked
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.steps.apply import (
     Outcome,
     after,

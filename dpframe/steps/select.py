@@ -5,20 +5,17 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import a_type, shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.companion_columns import followers
 from dpframe.certificates.packed import Packed, places_of
-from dpframe.certificates.steps import (
-    SelectStep,
-)
+from dpframe.certificates.steps import SelectStep
 from dpframe.certificates.subsets import with_columns
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.columns.filters import keep
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError, UnknownColumnError
+from dpframe.errors import QueryError, UnknownColumnError, a_type, shown
 from dpframe.queries.where import Condition
 from dpframe.steps.apply import Outcome, after, keep_cells, keep_rows, label_place, place_of
 from dpframe.steps.matching import check_condition, check_keys

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
-from dpframe.certificates.steps import (
-    SortStep,
-)
+from dpframe.certificates.steps import SortStep
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.steps.apply import MOST_SHOWN, Outcome, after, keep_rows, label_place
 
 

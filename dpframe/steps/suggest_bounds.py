@@ -10,8 +10,6 @@ from dpframe.accuracy.intervals import std_error
 from dpframe.denoise.tails import supported
 from dpframe.steps.suggest_caps import expected_error, mean_error, with_errors
 
-__all__ = ["BoundErrors", "add_bound_errors"]
-
 _ALIKE = 1e-3  # by so little, errors do not differ
 
 

@@ -18,16 +18,6 @@ from dpframe.certificates.verify import attach, certificate_of
 from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 
-__all__ = [
-    "CapErrors",
-    "add_cap_errors",
-    "best",
-    "expected_error",
-    "mean_error",
-    "suggested",
-    "with_errors",
-]
-
 _TINY = 2.0**-1000
 _MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
 

@@ -8,23 +8,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import error_of
-from dpframe.arguments import shown
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.companion_columns import (
-    check_no_intervals_beside,
-    followers,
-)
+from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.steps import (
-    SuppressStep,
-)
+from dpframe.certificates.steps import SuppressStep
 from dpframe.certificates.subsets import with_each, without_cells
 from dpframe.certificates.unstacked import stacked
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import QueryError, shown
+from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps.apply import (
     Outcome,

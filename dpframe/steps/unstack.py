@@ -4,20 +4,15 @@ from collections.abc import Hashable
 
 import pandas as pd
 
-from dpframe.arguments import is_one_of, shown
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.companion_columns import (
-    DENOISED,
-    followers,
-)
-from dpframe.certificates.steps import (
-    UnstackStep,
-)
+from dpframe.certificates.companion_columns import DENOISED, followers
+from dpframe.certificates.steps import UnstackStep
 from dpframe.certificates.subsets import with_columns
 from dpframe.certificates.unstacked import is_wide, widened
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, shown
 from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.strategies import (
     bernstein,
     box,

@@ -11,25 +11,12 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.layers import Layers
-
-__all__ = [
-    "Design",
-    "Estimate",
-    "Moments",
-    "Need",
-    "Output",
-    "Prediction",
-    "Ratio",
-    "Source",
-    "Total",
-    "Workload",
-]
 
 Total: TypeAlias = Literal["rows", "value", "mean", "variance", "deviation"]
 """What is read off a source: how many rows, the sum of their values, their mean, and so on."""

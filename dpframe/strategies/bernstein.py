@@ -10,12 +10,10 @@ the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none i
 `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
 """
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
 from dpframe.strategies.readings import AnyReading, Dispersion, Quotient, Reading
-
-__all__ = ["design"]
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:

@@ -18,12 +18,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dpframe.privacy.box_accuracy import spread
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, depend_on_rows, lifted, separate, weights
 from dpframe.strategies.linear import LinearDesign, move_alone
-
-__all__ = ["best_boxes", "joined", "joined_lifted", "runs", "runs_lifted"]
 
 MOST_JOINED = 10_000
 """Most coordinates that share one draw over all cells, which is made one by one."""

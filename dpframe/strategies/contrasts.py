@@ -10,8 +10,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["adjoint", "contrasts", "restored", "squared_lengths", "sums_and_contrasts"]
-
 
 def squared_lengths(n: int) -> np.ndarray:
     """Return the squared lengths of the rows, as int64: n, and `j (j + 1)`.

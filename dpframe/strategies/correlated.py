@@ -27,14 +27,12 @@ For d counting queries these are gamma^2 = sqrt(d) / 4 (Lebeda 2024, Theorem 6) 
 import math
 from collections.abc import Sequence
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, best_scales, depend_on_rows, lifted, parts, weights
 from dpframe.strategies.linear import LinearDesign, corners, parts_of
 from dpframe.strategies.minimax import Demand, worst_scales
-
-__all__ = ["design"]
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:

@@ -9,8 +9,6 @@ import numpy as np
 
 from dpframe.strategies.base import Estimate, Moments
 
-__all__ = ["WORST", "deviations", "dispersion", "loadings_at", "variances"]
-
 Loadings = Mapping[int, float]
 
 _M = np.linspace(-1, 1, 41)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Dimension", "Domain", "largest_sets"]
-
 
 @dataclass(frozen=True, slots=True)
 class Dimension:

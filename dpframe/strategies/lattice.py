@@ -17,8 +17,6 @@ from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.structure import Structure
 
-__all__ = ["Lattice", "Layer", "place", "subsets"]
-
 Layer = tuple[int, ...]
 """The axes of a table, or those along which there are contrasts, in increasing order."""
 

@@ -7,8 +7,6 @@ import numpy as np
 from dpframe.privacy.kernel import Kernel
 from dpframe.strategies.structure import Structure
 
-__all__ = ["Layers"]
-
 
 class Layers(Protocol):
     """Integers that are measured of many cells at once, with noise scales in fixed proportions.

@@ -16,8 +16,6 @@ from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block
 from dpframe.strategies.readings import KNOWN, AnyReading, Dispersion, Quotient, Reading
 
-__all__ = ["Layout", "best_scales", "depend_on_rows", "lifted", "parts", "separate", "weights"]
-
 
 class Layout(NamedTuple):
     """Blocks to measure, and how each output is read off them.

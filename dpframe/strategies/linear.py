@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
@@ -24,15 +24,6 @@ from dpframe.strategies.dispersion import WORST, dispersion, loadings_at
 from dpframe.strategies.layers import Layers
 from dpframe.strategies.ratio import ratio
 from dpframe.strategies.readings import KNOWN, ROUNDED, AnyReading, Dispersion, Reading
-
-__all__ = [
-    "EVERYONE",
-    "Block",
-    "LinearDesign",
-    "corners",
-    "move_alone",
-    "parts_of",
-]
 
 EVERYONE = 0
 """The source of all rows of a cell."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts
@@ -24,8 +24,6 @@ from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, place, subsets
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.structure import Structure
-
-__all__ = ["TableLayers", "apart", "paired"]
 
 _ABOVE = 1 + 2.0**-48
 _LEAST_SHARE = 1e-4  # of an even one, so that no noise is out of range

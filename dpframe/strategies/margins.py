@@ -24,15 +24,13 @@ import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Workload
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, subsets
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.structure import Structure
-
-__all__ = ["ContrastLayers", "apart", "paired"]
 
 _ROUNDING = 1 / 12
 _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most

@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from dpframe.privacy.neighbors import Neighboring
 
-__all__ = ["Demand", "worst_scales"]
-
 Demand: TypeAlias = Mapping[int, float]
 """By block, the factor of its variance in the relative variance of an output."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import restored, sums_and_contrasts
@@ -24,8 +24,6 @@ from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
 from dpframe.strategies.tree import ABOVE, filled, layers_of
-
-__all__ = ["NodeTree", "design"]
 
 _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike

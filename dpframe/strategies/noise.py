@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Design
-
-__all__ = ["deviations_of", "members_of", "noise_of", "widest"]
 
 
 def members_of(design: Design, cells: int) -> dict[int, int]:

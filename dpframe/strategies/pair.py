@@ -13,12 +13,10 @@ It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza,
 
 import math
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
 from dpframe.strategies.readings import Quotient, Reading
-
-__all__ = ["design"]
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Products", "mean_products", "prefix_products"]
-
 _MOST_EDGES = 2**12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 

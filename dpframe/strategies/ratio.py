@@ -7,8 +7,6 @@ import numpy as np
 
 from dpframe.strategies.base import Estimate, Ratio
 
-__all__ = ["ratio"]
-
 _SPAN = 2.5  # standard errors: a 95 % interval around a bound, of any law, ends before that
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from dpframe.strategies.base import Moments
 
-__all__ = ["KNOWN", "ROUNDED", "AnyReading", "Dispersion", "Quotient", "Reading"]
-
 KNOWN = -1
 """Stands for the block that a public number of rows is: nothing is measured for it."""
 

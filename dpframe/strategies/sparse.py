@@ -10,12 +10,10 @@ t)` and `n` with `s^2 / gamma^2`, `gamma^2 = r t`, all relative to mu^2. In inte
 import math
 from fractions import Fraction
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
 from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
 from dpframe.strategies.readings import Reading
-
-__all__ = ["design", "lift"]
 
 _FINEST = 1000
 

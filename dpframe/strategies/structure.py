@@ -10,8 +10,6 @@ import numpy as np
 
 from dpframe.strategies.contrasts import adjoint, squared_lengths
 
-__all__ = ["Structure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Structure:

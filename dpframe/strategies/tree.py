@@ -19,15 +19,13 @@ import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
 from dpframe.strategies.layered import LayeredDesign, layered
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
-
-__all__ = ["ABOVE", "ContrastTree", "design", "filled", "layers_of"]
 
 ABOVE = 1 + 2.0**-46
 """Puts a product of a few roundings above the real number."""

@@ -11,7 +11,6 @@ from dpframe.accuracy import intervals
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.operations.options import ReleaseOptions
-from dpframe.queries import constructors
 
 EXACT = {"epsilon": 1e6}
 
@@ -67,7 +66,7 @@ def test_methods_are_the_public_functions(frame, name):
 
 @pytest.mark.parametrize("name", sorted({*CALLS} - {"release"}))
 def test_methods_take_what_the_descriptions_take(name):
-    described = inspect.signature(getattr(constructors, name)).parameters
+    described = inspect.signature(getattr(dpf, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
     of_query = [p for p in method if p not in {"self", "named", *ReleaseOptions.__annotations__}]
     assert of_query == [p for p in described if p != "queries"]

@@ -21,7 +21,8 @@ import pytest
 from support.charging import ONE, entry, in_processes
 
 from dpframe.errors import BudgetExceededError
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.pots import settled
 

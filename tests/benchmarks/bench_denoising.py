@@ -19,18 +19,14 @@ import pandas as pd
 
 from dpframe.denoise.choice import choose
 from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAWS
 from dpframe.steps.graphs import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
-from denoised_tables import (  # noqa: E402  # a script, no package
-    counts_section,
-    means_section,
-    measure_counts,
-    measure_means,
-)
+from denoised_tables import counts_section, means_section, measure_counts, measure_means  # noqa: E402  # a script, no package
 from papers.city import City, manhattan, synthetic_city  # noqa: E402  # a script, no package
 
 SIGMAS = (1, 5, 25, 100)

@@ -11,7 +11,8 @@ from real_tables import Means, counts, other_means, tuned_means
 from dpframe.denoise.choice import choose
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Facts
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 SIGMAS = (1, 5, 25, 100)
 # scale of the noise in sums, in half widths, and in numbers of rows, if both cost the same

@@ -7,10 +7,11 @@ import mpmath
 import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure, status
 
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.exact import below, exact
 from dpframe.privacy.pots import settled
-from dpframe.privacy.rounding import below, root_below
+from dpframe.privacy.rounding import root_below
 
 mp = mpmath.mp.clone()
 mp.dps = 50

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
-from dpframe.ledger.ledger import Entry, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.curve import gaussian_delta
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.noise_scales import MAX_SCALE
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.noise import deviations_of
 

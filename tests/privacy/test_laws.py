@@ -11,7 +11,8 @@ from scipy import integrate
 import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, LAWS, Allowance, law_named
+from dpframe.privacy.law import Allowance
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, LAWS, law_named
 from dpframe.strategies import MECHANISMS
 
 every_law = pytest.mark.parametrize("law", LAWS.values(), ids=str)

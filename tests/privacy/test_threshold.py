@@ -7,25 +7,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from support.histograms import (
-    beyond,
-    charged,
-    counted,
-    hockey_sticks,
-    of_mu,
-    published,
-    worst_pair,
-)
+from support.histograms import beyond, charged, counted, hockey_sticks, of_mu, published, worst_pair
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.threshold import (
-    LabelThreshold,
-    best_split,
-    extra_delta,
-    moved,
-    threshold_of,
-)
+from dpframe.privacy.threshold import LabelThreshold, best_split, extra_delta, moved, threshold_of
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0]
 ROUNDING = 1 + 1e-9  # of sums of products of floats

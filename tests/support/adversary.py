@@ -15,13 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
-from dpframe.privacy.calibration import (
-    gaussian_epsilon,
-    gaussian_mu,
-    pure_of_mu,
-)
+from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, pure_of_mu
 from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.exact import exact
 from dpframe.privacy.pots import GaussianPot, Pots, Spare, settled
 
 BUDGETS = [

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from uuid import uuid4
 
-from dpframe.ledger.ledger import BudgetStatus, Entry, Ledger
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
+from dpframe.ledger.status import BudgetStatus
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.exact import exact
 from dpframe.privacy.pots import settled
 
 ONE = Budget(1, 1e-6)

@@ -3,15 +3,7 @@
 import contextlib
 import os
 
-from measuring import (
-    BOUNDS,
-    DELTA,
-    EPSILON,
-    MAX_GROUPS,
-    MAX_ROWS_PER_GROUP,
-    main,
-    measured,
-)
+from measuring import BOUNDS, DELTA, EPSILON, MAX_GROUPS, MAX_ROWS_PER_GROUP, main, measured
 from peer_data import names
 
 

@@ -1,14 +1,6 @@
 """OpenDP over Polars, with explicit keys; caps by its truncations."""
 
-from measuring import (
-    BOUNDS,
-    DELTA,
-    EPSILON,
-    MAX_GROUPS,
-    MAX_ROWS_PER_GROUP,
-    main,
-    measured,
-)
+from measuring import BOUNDS, DELTA, EPSILON, MAX_GROUPS, MAX_ROWS_PER_GROUP, main, measured
 
 
 def release(data, case, keys):

@@ -2,15 +2,7 @@
 
 import operator
 
-from measuring import (
-    BOUNDS,
-    DELTA,
-    EPSILON,
-    MAX_GROUPS,
-    MAX_ROWS_PER_GROUP,
-    main,
-    measured,
-)
+from measuring import BOUNDS, DELTA, EPSILON, MAX_GROUPS, MAX_ROWS_PER_GROUP, main, measured
 
 
 def release(rows, keys, by_unit):

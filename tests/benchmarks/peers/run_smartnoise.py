@@ -3,15 +3,7 @@
 import time
 import warnings
 
-from measuring import (
-    BOUNDS,
-    DELTA,
-    EPSILON,
-    MAX_GROUPS,
-    MAX_ROWS_PER_GROUP,
-    main,
-    measured,
-)
+from measuring import BOUNDS, DELTA, EPSILON, MAX_GROUPS, MAX_ROWS_PER_GROUP, main, measured
 
 QUERY = "SELECT key, COUNT(*) AS n, SUM(value) AS total FROM S.T GROUP BY key"
 
