@@ -17,7 +17,11 @@ from dpframe.jobs.tables import called_alike, table_names
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import constructors
+from dpframe.queries.aggregate import aggregate
+from dpframe.queries.asking_margins import margins
 from dpframe.queries.kinds import Query
+from dpframe.queries.quantiles import quantile
+from dpframe.queries.ranging import ranges
 from dpframe.queries.reading import CapOptions
 
 _TABLES = ("data", "declare", "queries", "release", "ledger", "values")
@@ -38,21 +42,18 @@ _AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
-    name: getattr(constructors, name)
-    for name in (
-        "count",
-        "rate",
-        "sum",
-        "mean",
-        "var",
-        "std",
-        "histogram",
-        "ranges",
-        "quantile",
-        "units",
-        "aggregate",
-        "margins",
-    )
+    "count": constructors.count,
+    "rate": constructors.rate,
+    "sum": constructors.sum,
+    "mean": constructors.mean,
+    "var": constructors.var,
+    "std": constructors.std,
+    "histogram": constructors.histogram,
+    "ranges": ranges,
+    "quantile": quantile,
+    "units": constructors.units,
+    "aggregate": aggregate,
+    "margins": margins,
 }
 _NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 _SEVERAL = ("aggregate", "margins")

@@ -13,6 +13,7 @@ from support.streams import Stream
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_scales import MAX_SCALE
 
 LAWS = [GAUSSIAN, LAPLACE]
 
@@ -50,7 +51,7 @@ def test_each_draw_can_have_its_own_scale(law):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_widest_noise_wraps(law):
-    draws = noise.integer_noise(law.curve, noise.MAX_SCALE, 100_000).astype(float)
+    draws = noise.integer_noise(law.curve, MAX_SCALE, 100_000).astype(float)
     assert np.abs(draws).max() <= 2.0**63
     # 3 % are at least 8 standard deviations of this estimate
     expected = 2.0**60 if law is GAUSSIAN else 2.0**60.5
