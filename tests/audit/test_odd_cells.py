@@ -24,6 +24,13 @@ pytestmark = pytest.mark.audit
 
 
 FEW = ["guessed", "categories"]  # kinds of columns that see every cell; the others see some
+KINDS = list(HONEST)
+
+
+def in_turn(name, where):
+    """A fourth of the odd cells: another for each kind of cells and place, so that all are seen."""
+    start = KINDS.index(name) + "xku".index(where)
+    return list(ODD)[start % 4 :: 4]
 
 
 def neighbors(name, odd, where, makers=MAKERS):
@@ -69,7 +76,7 @@ def test_dask(where, name):
         return of_parts([frame.iloc[:4], frame.iloc[4:].infer_objects()])
 
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
-        for odd in ODD:
+        for odd in in_turn(name, where):
             for frame, others in neighbors(name, odd, where, ["guessed"]):
                 check_added(frame, others, name, where, engine=DaskEngine, into=cut)
 
@@ -85,9 +92,10 @@ def test_parquet(where, name, tmp_path):
         return dpf.scan_parquet(path, progress=False)
 
     checked = 0
-    for odd in ODD:
+    for odd in in_turn(name, where):
         for frame, others in neighbors(name, odd, where, ["guessed", "Arrow"]):
-            if types_of(frame) == types_of(others) is not None:
+            written_alone = types_of(frame.iloc[-1:]) is not None
+            if written_alone and types_of(frame) == types_of(others) is not None:
                 check_added(frame, others, name, where, engine=ParquetEngine, into=written)
                 checked += 1
     assert checked or name in UNKNOWN
