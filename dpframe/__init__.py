@@ -21,8 +21,7 @@ from dpframe.files.pandera import schema_of
 from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
-from dpframe.operations.declare import declare
-from dpframe.operations.declares import declares
+from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.discover import discover, preview_discover
 from dpframe.operations.preview import preview

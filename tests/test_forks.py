@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import malloc as heap
+from dpframe.engines import dask as heap
 from dpframe.forks import cached_property
 
 SECONDS = 60  # a child that takes longer is stuck

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.declaration.kept import kept_declaration
+from dpframe.declaration.facts import kept_declaration
 from dpframe.html import budget_html, declaration_html, table_html
 
 HOUR = pd.Timedelta("1h")

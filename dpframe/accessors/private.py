@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 import pandas as pd
 
 from dpframe.accessors.margins import TogetherMethods
-from dpframe.accessors.options import CallOptions, PreviewOptions, caps_of
-from dpframe.accessors.ranging import RangesAccessor
+from dpframe.accessors.ranging import CallOptions, PreviewOptions, RangesAccessor, caps_of
 from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
@@ -20,9 +19,8 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.discover import DiscoverOptions, LookOptions, discover, preview_discover
-from dpframe.operations.options import ReleaseOptions
 from dpframe.operations.preview import preview
-from dpframe.operations.release import release
+from dpframe.operations.release import ReleaseOptions, release
 from dpframe.operations.suggest import (
     PreviewCapsOptions,
     SuggestCapsOptions,

@@ -5,18 +5,37 @@ from typing import Any, Unpack, cast
 
 import pandas as pd
 
-from dpframe.accessors.options import CallOptions, caps_of
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
-from dpframe.operations.options import ReleaseOptions
-from dpframe.operations.release import release
+from dpframe.operations.preview import Wanted
+from dpframe.operations.release import ReleaseOptions, SpendOptions, release
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.quantiles import Quantiles, quantile
 from dpframe.queries.ranging import ranges
+from dpframe.queries.reading import CapOptions
 from dpframe.steps.quantiles import quantiles
+
+
+class PreviewOptions(SpendOptions, total=False):
+    """What to show of a release that is not made; see `dpframe.operations.preview`."""
+
+    compare: bool
+    std_error: Wanted | None
+    half_width: Wanted | None
+    rows: float | None
+
+
+class CallOptions(ReleaseOptions, CapOptions, total=False):
+    """Options of a release, and caps on one unit; see `dpframe.count`."""
+
+
+def caps_of(options: CallOptions) -> CapOptions:
+    """Take the caps out of the options of a call."""
+    return {name: options.pop(name) for name in CapOptions.__annotations__ if name in options}  # type: ignore[misc, return-value]
+
 
 _MEDIAN = 0.5
 

@@ -11,8 +11,7 @@ from dpframe.arguments import visible
 from dpframe.calls import nearest
 from dpframe.certificates.certificate import Certificate, parts_of
 from dpframe.certificates.verify import ATTRIBUTE, certificate_of
-from dpframe.declaration.kept import kept_declaration
-from dpframe.declaration.words import declaration_text
+from dpframe.declaration.facts import declaration_text, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
 from dpframe.provenance import is_private

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.discovered import check_not_selected
+from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weights_of_blocks
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.computed import noted
+from dpframe.certificates.diagnosis import noted
 from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, shown

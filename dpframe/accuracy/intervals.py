@@ -1,16 +1,14 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy.discovered import selected_ends
-from dpframe.accuracy.dispersions import dispersion_interval
 from dpframe.accuracy.outward import Ends, known, rounding, shown_ends
-from dpframe.accuracy.rates import rate_interval
+from dpframe.accuracy.quotients import border
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, parts_of
@@ -19,15 +17,212 @@ from dpframe.certificates.companion_columns import (
     check_no_intervals_beside,
     quantile_intervals,
 )
-from dpframe.certificates.computed import noted
+from dpframe.certificates.diagnosis import noted
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
+from dpframe.certificates.packed import unpack
+from dpframe.certificates.parts import DiscoveryPart
+from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
 from dpframe.certificates.unstacked import spread, stacked
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.law import Groups
+from dpframe.privacy.law import Groups, Law
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.queries.timescale import seconds, times_around
+from dpframe.strategies.dispersion import loadings_at, variances
+from dpframe.strategies.dispersion import ratio as mean_of
+
+
+def check_not_selected(found: DiscoveryPart | None, what: str) -> None:
+    """Refuse what takes errors for unbiased, where groups were published for their counts.
+
+    Raises
+    ------
+    QueryError
+        If they were.
+    """
+    if found is not None:
+        raise QueryError(
+            f"{what} takes noisy counts that are right on average, and these are not: a group was "
+            f"published because its count reached {found.threshold}. Release counts of the groups "
+            "found, .dp.count(by=..., keys=found.index) or .dp.units, and use those."
+        )
+
+
+def selected_ends(
+    noisy: np.ndarray, law: Law, scale: float, least: int, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of intervals for the numbers of units n that noisy ones stand for.
+
+    All n >= 1 are in it for which neither ``P(n + Y >= y | n + Y >= T)`` nor
+    ``P(n + Y <= y | n + Y >= T)`` is at most ``(1 - level) / 2``, and all from there to y: next to
+    T, y may be rare for each n.
+
+    Parameters
+    ----------
+    noisy
+        Noisy numbers y, each T or more.
+    law, scale
+        The noise Y.
+    least
+        The threshold T.
+    level
+        Confidence level.
+
+    Returns
+    -------
+    low, high : numpy.ndarray
+        int64.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import LAPLACE
+    >>> selected_ends(np.array([15, 17, 40]), LAPLACE, 1.0, 15, 0.95)
+    (array([ 1,  1, 37]), array([17, 20, 43]))
+    """
+    y, places = np.unique(noisy, return_inverse=True)
+    most = y + law.half_width(scale, level)  # without selection; fewer with it
+    tail = (1 - level) / 2
+
+    def too_small(n: np.ndarray) -> np.ndarray:
+        return law.at_least(scale, y - n) <= tail * law.at_least(scale, least - n)
+
+    def too_large(n: np.ndarray) -> np.ndarray:
+        return law.at_least(scale, y + 1 - n) >= (1 - tail) * law.at_least(scale, least - n)
+
+    low = _first(lambda n: ~too_small(n), np.ones_like(y), y)
+    above = _first(too_large, np.ones_like(y), most + 1)
+    return low[places], np.maximum(above - 1, y)[places]
+
+
+def _first(
+    holds: Callable[[np.ndarray], np.ndarray], start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Find the first integers at which something holds, as it does for all from there to an end."""
+    while (start < end).any():
+        middle = (start + end) // 2
+        held = holds(middle)
+        start, end = np.where(held, start, np.minimum(middle + 1, end)), np.where(held, middle, end)
+    return end
+
+
+_NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as linear
+
+
+def rate_interval(
+    ratio: RatioPart,
+    rows: int,
+    mechanism: MechanismPart,
+    groups: Groups,
+    level: float,
+    *,
+    sampling: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of rates: all rates r that a test does not reject.
+
+    With A the noisy number of rows that count and N that of all, a rate is rejected where `|A - r
+    N| > q_r`, with q_r the half-width of the noise of `A - r N` (Fieller 1954). Where every rate
+    from 0 to 1 is rejected, the interval is all of them. It always
+    holds the rate released.
+
+    Parameters
+    ----------
+    ratio
+        What the rates were read off: `A - N / 2` and N, with their noise.
+    rows
+        Number of rates.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    sampling
+        Whether the rows are a sample, for whose error `z^2 N r (1 - r)` is added to `q_r^2`, with z
+        the normal quantile.
+    """
+    centered = np.broadcast_to(unpack(ratio.centered), rows).astype(np.float64)
+    total = np.broadcast_to(unpack(ratio.rows), rows).astype(np.float64)
+    widths = _half_widths(ratio, mechanism, groups, level)
+    sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0) if sampling else 0.0
+
+    def holds(rate: np.ndarray) -> np.ndarray:
+        noise = np.interp(rate, _NODES, widths)
+        width = np.sqrt(noise**2 + sampled * rate * (1 - rate))
+        near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
+        return near
+
+    ends = np.zeros(rows), np.ones(rows)
+    low_kept, high_kept = (holds(end) for end in ends)
+    met = np.divide(centered, total, out=np.full(rows, -1.0), where=total != 0) + 0.5
+    # the quotient itself is never rejected; elsewhere an end may not be, or every rate is
+    inside = (met >= 0) & (met <= 1)
+    kept = np.where(inside, met, np.where(low_kept, 0.0, 1.0))
+    all_rejected = ~(inside | low_kept | high_kept)
+    low = np.where(low_kept | all_rejected, 0.0, border(holds, ends[0], kept))
+    high = np.where(high_kept | all_rejected, 1.0, border(holds, ends[1], kept))
+    released = mean_of(centered, total, _loadings(ratio), (0, 1)).values
+    return np.minimum(low, released), np.maximum(high, released)
+
+
+def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return what the noise of the blocks does to A - N / 2 and to N."""
+    return (
+        {block: unpack(part) for block, part in ratio.of_centered.items()},
+        {block: unpack(part) for block, part in ratio.of_rows.items()},
+    )
+
+
+def _half_widths(
+    ratio: RatioPart, mechanism: MechanismPart, groups: Groups, level: float
+) -> np.ndarray:
+    """Half-widths of the noise of A - r N, at the nodes r."""
+    of_centered, of_rows = _loadings(ratio)
+    loadings = {
+        block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
+        for block in {**of_centered, **of_rows}
+    }
+    width = mechanism.distribution.integer_sum_half_width(
+        loadings, mechanism.scales, level, groups=groups
+    )
+    return np.broadcast_to(width, _NODES.shape)
+
+
+def dispersion_interval(
+    moments: MomentsPart, mechanism: MechanismPart, groups: Groups, level: float, *, root: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of variances, or the roots of these ends.
+
+    They are those of the first-order error, kept between 0 and the largest variance there can be.
+
+    Parameters
+    ----------
+    moments
+        What the variances were read off.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    root
+        Whether standard deviations are asked for.
+    """
+    numbers = moments.numbers
+    count, mean, value = variances(numbers)
+    of = numbers.of_rows, numbers.of_first, numbers.of_rest
+    loadings = {
+        str(block): np.asarray(part) / count
+        for block, part in loadings_at(mean, mean**2 - value, of).items()
+    }
+    width = mechanism.distribution.integer_sum_half_width(
+        loadings, mechanism.scales, level, groups=groups
+    )
+    ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
+    low, high = (np.sqrt(end) if root else end * moments.half_width for end in ends)
+    return low * moments.half_width, high * moments.half_width
+
 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.structure import StructurePart
+from dpframe.certificates.ratio_parts import StructurePart
 from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.errors import QueryError
 

@@ -16,7 +16,7 @@ from dpframe.accuracy.distribution import (
 from dpframe.certificates.certificate import UNSEALED, Certificate, Certified
 from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.noise_parts import ColumnPart, TimesPart
-from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import Moment, microseconds

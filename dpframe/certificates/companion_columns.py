@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import pandas as pd
 
 from dpframe.certificates.certificate import Certificate, Certified, first_of, parts_of
-from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 
 DENOISED = "_denoised"

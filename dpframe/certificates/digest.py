@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.columns.remembered import Remembered
+from dpframe.columns.lookup import Remembered
 from dpframe.forks import cached_property
 
 _SHORT = 16

@@ -4,18 +4,211 @@ A record is a frozen dataclass that derives from `Part`. Its docstring describes
 readers of the code and in the JSON Schema.
 """
 
+import dataclasses
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+from itertools import islice
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from dpframe.certificates.excess import ExcessError, check_excess, is_large
-from dpframe.certificates.pieces import FieldPath, check_pieces
 from dpframe.errors import UnreadableCertificateError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+
+FieldPath: TypeAlias = tuple[str | int, ...]
+Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
+"""Takes the type of a piece, the piece, its place, and the number of its first item."""
+
+_Item = TypeVar("_Item")
+
+_AT_ONCE = 20  # items, each of which is small or was checked
+
+
+def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> None:
+    """Check what is large within a value: long lists and objects, their items first.
+
+    Parameters
+    ----------
+    hint
+        The type of the value.
+    found
+        The value, as plain JSON.
+    check
+        Raises an error where a piece is not of a type.
+    place
+        Where the value is.
+
+    Raises
+    ------
+    ExcessError
+        If something large is of no type that is large.
+    """
+    if not is_large(found):
+        return
+    forms = _forms(hint)
+    if not isinstance(found, dict):
+        if len(found) > _most_items(hint):
+            raise ExcessError(f"{'.'.join(map(str, place))}: it holds {len(found):,} items")
+        (inner, *_) = _items_of(forms, tuple)
+        for start, some in enumerate(_batches(found)):
+            for at, item in enumerate(some, start * _AT_ONCE):
+                check_pieces(inner, item, check, (*place, at))
+            check(hint, some, place, start * _AT_ONCE)
+        return
+    record = next((form for form in forms if _hints(form).keys() == found.keys()), None)
+    if record is not None:
+        for name, inner in _hints(record).items():
+            check_pieces(inner, found[name], check, (*place, name))
+        return
+    _check_names(forms, found, place)
+    (_, inner) = _items_of(forms, Mapping)
+    for some in _batches(found.items()):
+        for name, item in some:
+            check_pieces(inner, item, check, (*place, name))
+        check(hint, dict(some), place, 0)
+
+
+def _most_items(hint: Any) -> float:
+    """Return how many items a list may have by what stands beside its type."""
+    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
+    return min(limits, default=math.inf)
+
+
+def _forms(hint: Any) -> list[Any]:
+    """Return the types that a value may have, without what else is said of them."""
+    if get_origin(hint) is Annotated:
+        return _forms(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return [form for one in get_args(hint) for form in _forms(one)]
+    return [hint]
+
+
+@lru_cache
+def _hints(form: Any) -> Mapping[str, Any]:
+    """Return the types of the fields of a record."""
+    if not dataclasses.is_dataclass(form):
+        return {}
+    hints = get_type_hints(form, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(form)}
+
+
+def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPath) -> None:
+    """Say which field is missing, or is none, where there is one type of record."""
+    records = [hints for form in forms if (hints := _hints(form))]
+    if len(records) == 1:
+        (fields,) = records
+        wrong = [name for name in fields if name not in found] or [
+            name for name in found if name not in fields
+        ]
+        where = ".".join(map(str, (*place, wrong[0])))
+        raise ExcessError(f"{where:.100}: {'Field required' if wrong[0] in fields else 'no field'}")
+
+
+def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
+    """Return the types of items of a list, or of an object."""
+    for form in forms:
+        if get_origin(form) is kind:
+            return get_args(form)
+    raise ExcessError("something in it holds more than it may")
+
+
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
+
+
+_MOST_VALUES = 2_000_000
+_DEEPEST = 50  # certificates have ten levels
+_LONGEST = 1 << 22  # characters of a text, but for numbers of rows
+_NUMBERS = "float64"  # field of `Packed`
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_MANY = f"it holds more than {_MOST_VALUES:,} values"
+_LARGE = 400  # values; a certificate of one column has a third of it
+
+
+class ExcessError(ValueError):
+    """JSON holds more than it may."""
+
+
+def check_excess(found: object) -> None:
+    """Refuse plain JSON with more in it than certificates hold, however it is made.
+
+    Raises
+    ------
+    ExcessError
+        If it has too many values or levels, or too long a text.
+    """
+    count, level = 0, [found]
+    for _ in range(_DEEPEST):
+        count += len(level)
+        if count > _MOST_VALUES:
+            raise ExcessError(_MANY)
+        if _is_long(level):
+            raise ExcessError(f"a text in it has more than {_LONGEST:,} characters")
+        level = list(islice(_below(level), _MOST_VALUES + 1))
+    if level:
+        raise ExcessError("it is nested too deeply")
+
+
+def check_json(text: bytes) -> None:
+    """Refuse JSON that would take much memory, before it is parsed.
+
+    Raises
+    ------
+    ExcessError
+        If it has too many values.
+    """
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:  # in texts, too
+        raise ExcessError(_MANY)
+
+
+def is_large(found: object) -> bool:
+    """Whether plain JSON holds so much that its faults would be very many."""
+    count, level = 0, [found]
+    while level:
+        count += len(level)
+        if count > _LARGE or _is_long(level):
+            return True
+        level = list(islice(_below(level), _LARGE + 1))
+    return False
+
+
+def _is_long(level: Iterable[object]) -> bool:
+    return any(type(value) is str and len(value) > _LONGEST for value in level)
+
+
+def _below(level: Iterable[object]) -> Iterator[object]:
+    """Go through what values hold, but for numbers of rows: these are read at once."""
+    for value in level:
+        if type(value) in _SCALARS:
+            continue
+        if isinstance(value, list | tuple):
+            yield from value
+        elif isinstance(value, dict) and not (
+            value.keys() == {_NUMBERS} and isinstance(value[_NUMBERS], str)
+        ):
+            yield from value
+            yield from value.values()
+
 
 P = TypeVar("P", bound="Part")
 CoreSchema = dict[str, Any]

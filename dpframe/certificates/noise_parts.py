@@ -12,8 +12,7 @@ import numpy as np
 
 from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Part, Text, require
 from dpframe.certificates.packed import BlockName, Packed, unpack
-from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
-from dpframe.certificates.structure import StructurePart
+from dpframe.certificates.ratio_parts import MomentsPart, RatioPart, StructurePart
 from dpframe.errors import QueryError
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS, law_named

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.added_steps import IntervalsStep, PercentStep
 from dpframe.certificates.json_records import (
     Digest,
     Limits,
@@ -20,8 +19,96 @@ from dpframe.certificates.json_records import (
 )
 from dpframe.certificates.noise_parts import Decimals
 from dpframe.certificates.packed import Packed, places_of
-from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.denoise.methods import METHODS
+
+_Part: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class QuantilesStep(Part):
+    """Quantiles were read off the numbers of rows in bins, which they replace.
+
+    A value is where the number of rows below, made non-negative and increasing by least squares,
+    crosses its part of all rows; straight inside a bin. Its interval holds all values that a test
+    of the noise does not reject.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    column
+        The column whose bins these were.
+    quantiles
+        The quantiles, in the order of the rows of a group.
+    level
+        Confidence level of the intervals.
+    simultaneous
+        Whether it is that of all intervals of the table at once.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["quantiles"]
+    column: str
+    quantiles: Annotated[tuple[_Part, ...], Limits(min_length=1)]
+    level: _Part
+    simultaneous: bool
+    of: Digest
+
+
+_Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class IntervalsStep(Part):
+    """The ends of intervals were put beside all released columns, `<column>_low` and `_high`.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    level
+        Confidence level.
+    simultaneous
+        Whether it is that of all intervals of the release at once.
+    sampling
+        Whether intervals of rates are about more rows, of which these are a sample.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["with_intervals"]
+    level: _Level
+    simultaneous: bool
+    sampling: bool
+    of: Digest
+
+
+@dataclass(frozen=True)
+class PercentStep(Part):
+    """Percentages of the total of a column were put beside it, `<column>_percent`, with intervals.
+
+    Parameters
+    ----------
+    step
+        What kind of step it was.
+    column
+        The column, a count or a sum.
+    by
+        Levels of the index: the total is that of the rows with the same keys there; null: of all
+        rows.
+    level
+        Confidence level of `<column>_percent_low` and `<column>_percent_high`.
+    of
+        Digest of the table before the step.
+    """
+
+    step: Literal["with_percent"]
+    column: str
+    by: Annotated[tuple[str, ...], Limits(min_length=1)] | None
+    level: _Level
+    of: Digest
+
 
 Setting: TypeAlias = str | bool | int | float | None
 Suggested: TypeAlias = int | tuple[float, float]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dpframe.certificates.added_steps import IntervalsStep, PercentStep
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
 from dpframe.certificates.parts import (
     CapsPart,
@@ -13,10 +12,12 @@ from dpframe.certificates.parts import (
     SelectionPart,
     UnitPart,
 )
-from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.certificates.steps import (
     ConcatStep,
     DenoiseStep,
+    IntervalsStep,
+    PercentStep,
+    QuantilesStep,
     RenameStep,
     RoundStep,
     SelectStep,

@@ -17,8 +17,8 @@ import pandas as pd
 
 from dpframe.arguments import nests_deeply
 from dpframe.columns import times, values
-from dpframe.columns.contained import contained
 from dpframe.columns.identity import KNOWN, known_base
+from dpframe.columns.values import contained
 from dpframe.errors import STOPS
 
 try:

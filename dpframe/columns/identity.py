@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import nests_deeply
-from dpframe.columns.contained import contained
-from dpframe.columns.values import complex_parts, is_absent
+from dpframe.columns.values import complex_parts, contained, is_absent
 
 _OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
 """Identities of the types whose objects are their own keys: some types cannot be hashed."""

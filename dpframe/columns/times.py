@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.columns.contained import contained
-from dpframe.columns.values import coded, dense, holds_objects, objects, spread
+from dpframe.columns.values import coded, contained, dense, holds_objects, objects, spread
 from dpframe.errors import STOPS
 from dpframe.queries.grid import Ticks
 

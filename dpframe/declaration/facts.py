@@ -1,19 +1,50 @@
 """What is public about a frame: bounds, keys, privacy unit, caps and neighboring relation."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
-from dpframe.declaration.words import declaration_text
 from dpframe.errors import DeclarationError, shown
-from dpframe.html import declaration_html
+from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
 from dpframe.queries.timescale import Moment
+
+_MOST_COLUMNS = 50
+
+
+def declaration_text(declaration: Any, most: int = _MOST_COLUMNS) -> str:
+    """Return what is declared about a frame as lines of text.
+
+    Parameters
+    ----------
+    declaration
+        A `dpframe.declaration.facts.Declaration`.
+    most
+        How many columns are shown.
+    """
+    facts = [
+        (name, ", ".join(value) if isinstance(value, list) else str(value))
+        for name, value in declared_facts(declaration)
+    ]
+    columns = [list(map(str, row)) for row in declared_columns(declaration)]
+    rows = [list(FACTS), *columns[:most]] if columns else []
+    left_out = [f"and {len(columns) - most:,} more"] if len(columns) > most else []
+    lines = [*_aligned(facts), *_aligned(rows), *left_out]
+    return "\n".join(f"  {visible(line)}" for line in lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Put the cells of a table under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,3 +186,34 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
             f"for instance {name}={{'column': ...}}."
         )
     return given.items()
+
+
+_ATTRIBUTE = "_dpframe_declaration"
+
+
+_WARNINGS = "_dpframe_warnings"
+
+
+def keep_declaration(frame: object, declaration: Declaration) -> None:
+    """Keep a declaration on the frame object itself.
+
+    It survives edits in place, and is not carried to copies, filters and merges: a derived frame
+    may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
+    """
+    object.__setattr__(frame, _ATTRIBUTE, declaration)
+
+
+def kept_declaration(frame: object) -> Declaration | None:
+    """Return the declaration kept on a frame object, if any."""
+    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return declaration if isinstance(declaration, Declaration) else None
+
+
+def kept_warnings(frame: object) -> set[str]:
+    """Return the set of what was warned of about a frame object, to be added to."""
+    known = getattr(frame, "__dict__", {}).get(_WARNINGS)
+    if isinstance(known, set):
+        return known
+    found: set[str] = set()
+    object.__setattr__(frame, _WARNINGS, found)
+    return found

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
-from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kept import kept_warnings
+from dpframe.declaration.facts import Declaration, kept_warnings
 from dpframe.errors import DPFrameWarning
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.exact import exact

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.types import public_type
+from dpframe.columns.values import public_type
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts

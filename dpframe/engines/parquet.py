@@ -19,7 +19,7 @@ from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.types import arrow_type
+from dpframe.columns.values import arrow_type
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together
 from dpframe.engines.labels import LabelCounts, label_counts

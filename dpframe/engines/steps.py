@@ -14,8 +14,7 @@ from dpframe.columns import values
 from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import FrameReader, RowBlock
 from dpframe.engines.capping import binding
-from dpframe.engines.picking import keep_few
-from dpframe.engines.sums import Prepared, sums_of
+from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid

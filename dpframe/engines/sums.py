@@ -1,16 +1,139 @@
 """The totals of one task, added up block by block."""
 
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+
 import numpy as np
+import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import FrameReader, RowBlock, ends, squared
 from dpframe.engines.capping import larger_where
-from dpframe.engines.flags import Flags
-from dpframe.engines.margins import Spread
-from dpframe.engines.picking import keep_few
 from dpframe.forks import cached_property
-from dpframe.queries.tasks import Task, Term
+from dpframe.privacy import noise
+from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
+
+_PART = 1 << 13  # rows; their cells in a few tables stay in the processor's cache
+
+
+class Spread:
+    """Adds rows to one cell of every table.
+
+    Parameters
+    ----------
+    cells
+        The tables, as margins.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self._axes = cells.axes
+        self._margins = cells.margins
+        sizes = (cells.of_margin(margin).size for margin in cells.margins)
+        self._starts = list(accumulate(sizes, initial=0))[:-1]
+
+    def add(
+        self,
+        totals: np.ndarray,
+        block: RowBlock,
+        inside: np.ndarray,
+        amounts: Mapping[int, np.ndarray | int],
+    ) -> None:
+        """Add up a block, in place.
+
+        Parameters
+        ----------
+        totals
+            int64, one row per term; the cells of a table come after those of the one before.
+        block
+            The rows.
+        inside
+            Mask of the rows that count: these have a place on every axis.
+        amounts
+            What the rows add to terms, by position; one number if all add the same.
+        """
+        rows = np.flatnonzero(inside)
+        everyone = len(rows) == len(inside)
+        places = [block.position(axis) for axis in self._axes]
+        for start in range(0, len(rows), _PART):
+            part = slice(start, start + _PART) if everyone else rows[start : start + _PART]
+            self._add(
+                totals,
+                len(inside[part]),
+                [place[part] for place in places],
+                {at: one if isinstance(one, int) else one[part] for at, one in amounts.items()},
+            )
+
+    def _add(
+        self,
+        totals: np.ndarray,
+        length: int,
+        places: Sequence[np.ndarray],
+        amounts: Mapping[int, np.ndarray | int],
+    ) -> None:
+        for start, cells in zip(self._starts, self._cells(length, places), strict=True):
+            for at, amount in amounts.items():
+                np.add.at(totals[at, start:], cells, amount)
+
+    def _cells(self, length: int, places: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """Yield the cells of rows in every table, row-major; what tables begin with is shared."""
+        before: tuple[int, ...] = ()
+        cells = [np.zeros(length, np.int64)]
+        for margin in self._margins:
+            shared = sum(accumulate(map(operator.eq, before, margin), operator.and_))
+            del cells[shared + 1 :]
+            for at in margin[shared:]:
+                cells.append(cells[-1] * len(self._axes[at]))
+                cells[-1] += places[at]
+            before = margin
+            yield cells[-1]
+
+
+_WIDE = 16  # columns whose rows lie together are best counted at once, if there are as many
+_BYTE = 255  # as many rows can be counted in one byte
+
+
+class Flags:
+    """Sums of boolean columns in a single cell: the True of all of them are counted at once."""
+
+    def __init__(self, frame: pd.DataFrame, places: Iterable[int]) -> None:
+        self._frame = frame
+        self._columns = np.unique(np.fromiter(places, np.int64))
+        starts = np.flatnonzero(np.diff(self._columns, prepend=-2) != 1)
+        self._runs = np.split(np.arange(len(self._columns)), starts[1:])  # of adjacent columns
+        self._true = np.zeros(len(self._columns), np.int64)
+        self._rows = 0
+
+    def add(self, rows: slice, kept: np.ndarray) -> None:
+        """Count in those rows of a block that are kept."""
+        count = int(np.count_nonzero(kept))
+        self._rows += count
+        chosen = None if count == len(kept) else kept
+        for run in self._runs if len(self._columns) else []:
+            first, last = self._columns[run[[0, -1]]]
+            table = self._frame.iloc[rows, first : last + 1].to_numpy()
+            self._true[run] += _count_true(table, chosen)
+
+    def total(self, place: int, low: np.int64, high: np.int64) -> int:
+        """Return the sum of a column, of grid integers for False and True, modulo 2**64."""
+        true = self._true[np.searchsorted(self._columns, place)]
+        return int(low * np.int64(self._rows) + (high - low) * true)
+
+
+def _count_true(table: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+    """Count the True per column of a table, in all rows or in those kept."""
+    if table.strides[0] == table.itemsize or table.shape[1] < _WIDE:
+        chosen = table.T if kept is None else (column & kept for column in table.T)
+        return np.array([np.count_nonzero(column) for column in chosen], np.int64)
+    counts = np.zeros(table.shape[1], np.int64)
+    for start in range(0, len(table), _BYTE):
+        rows = slice(start, start + _BYTE)
+        true = table[rows].view(np.uint8) != 0  # any other byte is True, and to be counted once
+        if kept is not None:
+            true &= kept[rows, None]
+        counts += np.add.reduce(true.view(np.uint8), axis=0, dtype=np.uint8)
+    return counts
 
 
 class Prepared:
@@ -193,3 +316,31 @@ def _flagged(source: FrameReader, task: Task) -> dict[int, Term]:
         if term.grid is not None and term.grid.ticks is None
         if isinstance(dtypes[source.place(term.column)], np.dtypes.BoolDType)
     }
+
+
+def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
+    """Set ones to zero, in place, until every row has at most so many over all columns.
+
+    Which ones stay is a uniformly random choice in every row.
+
+    Parameters
+    ----------
+    columns
+        Integers 0 and 1, one array per column.
+    most
+        How many ones a row may have.
+    """
+    total = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        total += column
+    over = np.flatnonzero(total > most)
+    if not len(over):
+        return
+    ones = np.stack([column[over] for column in columns], axis=1)
+    # zeros come last; 63 random bits order the ones, and a tie only makes the choice less random
+    order = noise.random_words(ones.size).reshape(ones.shape) >> np.uint64(1)
+    order = order | (ones == 0).astype(np.uint64) << np.uint64(63)
+    dropped = np.argpartition(order, most, axis=1)[:, most:]
+    np.put_along_axis(ones, dropped, 0, axis=1)
+    for place, column in enumerate(columns):
+        column[over] = ones[:, place]

@@ -18,11 +18,59 @@ import pandas as pd
 from dpframe.columns import values
 from dpframe.columns.identity import key_of, own_keys
 from dpframe.columns.lookup import is_arrow_text, native, native_dtype
-from dpframe.engines.capping import index_dtype, kept_rows, ordered
-from dpframe.engines.sizing import unit_sizes
+from dpframe.engines.capping import (
+    in_order,
+    index_dtype,
+    kept_rows,
+    larger_where,
+    ordered,
+    pair_bounds,
+)
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.tasks import Sizes
+from dpframe.queries.tasks import SizeKind, Sizes
+
+
+def unit_sizes(
+    units: np.ndarray, unit_count: int, groups: np.ndarray, group_count: int, kind: SizeKind
+) -> np.ndarray:
+    """Count what every unit has, without any cap.
+
+    Parameters
+    ----------
+    units
+        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` do not count.
+    groups
+        Groups of the rows, below `group_count`; rows of group `group_count` do not count.
+    kind
+        What is counted.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, one number for each unit; 0 for one without rows.
+
+    Examples
+    --------
+    >>> rows = np.array([0, 0, 0, 1, 2]), 3, np.array([0, 0, 1, 1, 2]), 2
+    >>> [unit_sizes(*rows, kind).tolist() for kind in ("rows", "groups", "rows_per_group")]
+    [[3, 1, 0], [2, 1, 0], [2, 1, 0]]
+    """
+    counted = (units != unit_count) & (groups != group_count)
+    if kind == "rows" or group_count == 1:
+        rows = np.bincount(units[counted], minlength=unit_count)
+        return np.minimum(rows, 1) if kind == "groups" else rows
+    units = larger_where(~counted, units, unit_count)
+    _, bounds, along = in_order(units, unit_count, groups, group_count)
+    pairs, ends, _ = pair_bounds(bounds, along)
+    if kind == "groups":
+        return np.diff(ends).astype(np.int64)
+    found = np.zeros(unit_count, np.int64)
+    there = np.diff(bounds) > 0
+    if there.any():
+        found[there] = np.maximum.reduceat(np.diff(pairs), ends[:-1][there])
+    return found
+
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often

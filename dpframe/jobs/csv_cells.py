@@ -5,13 +5,15 @@ would change how the cells of all others are read. Here the type of a column is 
 that is not of it is missing.
 """
 
+import codecs
 import csv
 import gzip
 import io
 import math
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
@@ -19,7 +21,93 @@ from typing import IO, Any, TextIO, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.jobs.csv_encoding import UTF8, Encoding
+_FIRST = range(128, 256)  # of the bytes of a character
+# ASCII as other encodings do not read it: escapes, shifts, two bytes a character
+_SAMPLES = (b"\\u0041", b"xn--4ca", b"\x1b$B,,\x1b(B", bytes(range(128)))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding that has ASCII as it is, and needs nothing of other cells to decode one.
+
+    Parameters
+    ----------
+    name
+        As Python calls it.
+    opened
+        How the file is opened, to be taken apart.
+    """
+
+    name: str
+    opened: str
+
+    @classmethod
+    def of(cls, name: str) -> "Encoding":
+        """Find an encoding.
+
+        Raises
+        ------
+        LookupError
+            If there is none of this name, or it is none of texts, or has no such properties.
+        """
+        try:
+            found = codecs.lookup(name).name
+            plain = all(sample.decode(found) == sample.decode("ascii") for sample in _SAMPLES)
+        except ValueError:
+            plain = False
+        if not plain:
+            raise LookupError(name)
+        # UTF-8 can be taken apart as it is; others byte by byte
+        return UTF8 if found.startswith("utf-8") else cls(found, "latin-1")
+
+    def text(self, cell: str) -> str | bytes:
+        r"""Decode a cell of the file as it was opened.
+
+        Examples
+        --------
+        >>> cyrillic = Encoding.of("cp1251")
+        >>> cyrillic.text("\xc4\xe0"), cyrillic.text("\x98")
+        ('Да', b'\x98')
+        """
+        if cell.isascii():
+            return cell
+        data = cell.encode(self.opened, "surrogateescape")
+        try:
+            found = data.decode(self.name)
+            # some encodings read two sequences of bytes as one text: one of them stays bytes
+            return found if self == UTF8 or found.encode(self.name) == data else data
+        except ValueError:
+            return data
+
+    def texts(self, cells: list[str]) -> Iterable[str | bytes]:
+        """Decode cells."""
+        return cells if "".join(cells).isascii() else map(self.text, cells)
+
+    def separator(self, character: str) -> str:
+        """Return what stands between cells of the file as it is opened.
+
+        Raises
+        ------
+        ValueError
+            If it can be part of another character, or has several bytes.
+        """
+        if self == UTF8:
+            return character
+        data = character.encode(self.name)
+        if len(data) > 1 or any(self._is_one(bytes([first]) + data) for first in _FIRST):
+            raise ValueError(character)
+        return data.decode(self.opened)
+
+    def _is_one(self, data: bytes) -> bool:
+        try:
+            return len(data.decode(self.name)) == 1
+        except ValueError:
+            return False
+
+
+UTF8 = Encoding("utf-8", "utf-8")
+"""What files are in where nothing else is said."""
+
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _INT64 = range(-(2**63), 2**63)

@@ -11,15 +11,14 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
-from dpframe.columns.types import arrow_type
+from dpframe.columns.values import arrow_type
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
-from dpframe.jobs.csv_cells import KINDS, cells_as, csv_rows, files_in
-from dpframe.jobs.csv_encoding import UTF8, Encoding
-from dpframe.jobs.csv_types import kind_from_plan
+from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_text import Section
+from dpframe.jobs.type_check import kind_from_plan
 from dpframe.queries.kinds import Query
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")

@@ -9,11 +9,17 @@ from typing import Any, TypeVar
 from dpframe.errors import DPFrameError
 from dpframe.forks import cached_property
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.places import place_of
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.jobs.plan_values import amount_at, edges_at, groups_at, pairs_at
-from dpframe.jobs.schemas import schema_at
-from dpframe.jobs.tables import called_alike, table_names
+from dpframe.jobs.plan_values import (
+    amount_at,
+    called_alike,
+    edges_at,
+    groups_at,
+    pairs_at,
+    place_of,
+    schema_at,
+    table_names,
+)
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import constructors

@@ -11,8 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kept import kept_declaration
+from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.errors import (
@@ -28,9 +27,9 @@ from dpframe.errors import (
 from dpframe.jobs.data import Stored
 from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.plan_values import by_table
 from dpframe.jobs.pointing import key_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
-from dpframe.jobs.tables import by_table
 from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, rehearsed

@@ -4,7 +4,7 @@ A connection is opened for every reading and every spend, and closed after it, u
 the file. So none is ever carried over a fork, which SQLite does not survive, and a file that was
 moved away is noticed; between uses the file is complete, without a journal beside it.
 
-What SQLite writes beside a file is found by name, and a file may have several names. Spends are
+What SQLite writes beside a file is found by name, and a file may have several locks. Spends are
 kept in the file itself (no write-ahead log), a journal left by a crash is used only where the file
 is broken without it, and files with a second name are refused.
 """
@@ -20,7 +20,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from dpframe.errors import LedgerAlteredError, LedgerError
-from dpframe.ledger import failures, locks, names
+from dpframe.ledger import failures, locks
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, other_format
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class LedgerFile:
             )
             os.link(draft, self.path)  # fails where another process was quicker
             os.unlink(draft)
-            names.flush_folder(self.path.parent)
+            locks.flush_folder(self.path.parent)
         except FileExistsError:
             raise LedgerError(self._taken()) from None
         except OSError as error:
@@ -252,7 +252,7 @@ class LedgerFile:
         place = Path(os.path.realpath(self.path))  # SQLite, too, looks for journals there
 
         def checked(handle: int) -> T:
-            names.check_names(self.path, place, handle)
+            locks.check_names(self.path, place, handle)
             self._check_journal(place)
             done = self._transaction(place, kind, act)
             self.left = _mark(handle)
@@ -279,7 +279,7 @@ class LedgerFile:
             )
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
-            names.flush_folder(place.parent)
+            locks.flush_folder(place.parent)
 
     def _is_whole(self, place: Path) -> bool:
         def read(connection: sqlite3.Connection) -> bool:

@@ -24,13 +24,12 @@ from dpframe.errors import (
     a_type,
 )
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.events import dp_event
+from dpframe.ledger.events import dp_event, refuse_outdated, refuse_recorded, refuse_repeated
 from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
-from dpframe.ledger.refused import refuse_outdated, refuse_recorded, refuse_repeated
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 

@@ -1,6 +1,7 @@
 """What surrounds a charge: what is recorded of it, and what an error after it may say."""
 
 import getpass
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -14,12 +15,37 @@ from dpframe.engines import Frame
 from dpframe.errors import STOPS, DeclarationError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.log import log_charge, log_release
+from dpframe.ledger.status import describe
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.record import ledger_of
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.amounts import Spend
+
+_LOGGER = logging.getLogger("dpframe")
+
+
+def log_charge(entry: Entry, ledger: Ledger) -> None:
+    """Log what a ledger was charged with, and what is left."""
+    _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
+
+
+def log_release(entry: Entry) -> None:
+    """Log that a release was made."""
+    _log(entry, lambda loss: ("released", f"cost: {loss}"))
+
+
+def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
+    """Log a sentence; whatever listens and fails, the release was charged and goes on."""
+    try:
+        if _LOGGER.isEnabledFor(logging.INFO):
+            done, more = words(describe(entry.loss))
+            name = "" if entry.name is None else f"{entry.name!r}, "
+            sentence = visible(f"{done}: {name}{entry.what}; {entry.mechanism}; {more}")
+            _LOGGER.info("%s", sentence, extra={"release_id": entry.release_id})
+    except Exception:  # noqa: S110  # of a filter or a handler that is not ours
+        pass
+
 
 Made = TypeVar("Made")
 """What is made after a charge."""

@@ -6,28 +6,161 @@ frame is wanted.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import Diagnosis
-from dpframe.columns.describing import in_short
+from dpframe.columns import values
 from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.values import COMPLEX, contained
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.asked import SINGLE, checked
-from dpframe.engines.declared import declaration_of
+from dpframe.engines.declared import SINGLE, checked, declaration_of
 from dpframe.engines.steps import Followed, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError, shown
-from dpframe.operations.diagnose_keys import key_hint, not_found
-from dpframe.operations.diagnose_where import where_hint
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import constructors
 from dpframe.queries.kinds import Query
-from dpframe.queries.tasks import Cells
+from dpframe.queries.tasks import Axis, BinAxis, Cells
+from dpframe.queries.where import Condition
+from dpframe.steps.matching import compared, may_match
+
+_MOST_TEXT = 40
+
+_KINDS: tuple[tuple[tuple[type, ...], str, str], ...] = (  # types, in words, what they can equal
+    ((bool, np.bool_), "booleans", "number"),
+    ((int, np.integer), "integers", "number"),
+    ((float, np.floating, Decimal, Fraction, *COMPLEX), "numbers", "number"),
+    ((str,), "texts", "text"),
+    ((datetime, np.datetime64), "points in time", "time"),
+    ((date,), "dates", "date"),
+    ((timedelta, np.timedelta64), "durations", "duration"),
+    ((pd.Period,), "periods", "period"),
+)
+
+
+def kinds_of(items: Sequence[object]) -> tuple[str, set[str]]:
+    """Say of what kinds some objects are, and return the classes that can be equal."""
+    kinds = dict.fromkeys(map(_kind, items))
+    return " and ".join(words for words, _ in kinds), {found for _, found in kinds}
+
+
+def _kind(item: object) -> tuple[str, str]:
+    kind = type(item)  # an object may lie about its class
+    for types, words, found in _KINDS:
+        if issubclass(kind, types):
+            zoned = found == "time" and getattr(item, "tzinfo", None) is not None
+            return (f"{words} with a time zone", "zoned time") if zoned else (words, found)
+    return f"objects of type {kind.__name__}", kind.__name__
+
+
+def in_short(value: object) -> str:
+    """Show a private value on one line."""
+    text: str = contained(repr, value, otherwise="?")
+    return visible(text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "...")
+
+
+def where_hint(
+    condition: Condition | None,
+    before: np.ndarray,
+    after: np.ndarray,
+    column: Callable[[Hashable], pd.Series],
+) -> str:
+    """Say why no row is left by a condition, where some were.
+
+    Parameters
+    ----------
+    condition
+        The condition.
+    before, after
+        Masks of the rows that were left before it, and after it.
+    column
+        Returns the values of a column.
+    """
+    if condition is None or after.any() or not before.any():
+        return ""
+    rows = np.flatnonzero(before)[:_SAMPLE]
+    for label, constant in compared(condition):
+        sample = values.dense(column(label)).iloc[rows]
+        held = sample[~values.missing(sample)]
+        if len(held) and not may_match(held, constant):
+            kind = "a text" if isinstance(constant, str) else "a number"
+            written = f"{constant:.6g}" if kind == "a number" else in_short(constant)
+            return (
+                f"no row satisfies it: {written} is {kind}, the column {label} holds "
+                f"{kinds_of(values.objects(held).tolist())[0]}, and these are not compared"
+            )
+    return "no row satisfies it"
+
+
+_MOST_OFTEN = 3
+_SAMPLE = 1000  # values of a column that say of what kind they are
+
+
+def not_found(kind: str, axis: Axis) -> str:
+    """Say what keys are that are not declared."""
+    binned = isinstance(axis, BinAxis)
+    match kind:
+        case "missing key":
+            return "missing"
+        case "moved key":
+            return "below or above all bins" if binned else "missing, or not a declared key"
+    return "in no bin" if binned else "not a declared key"
+
+
+def key_hint(found: Followed, step: Step) -> str:
+    """Say which keys are not declared, and as what they count if they do."""
+    if step.kind == "missing key" or step.axis is None:
+        return ""
+    seen = _seen_instead(found, step, step.axis) if step.rows.any() else ""
+    if step.kind != "moved key":
+        return seen
+    counted = f"counted {_instead(step.axis)}"
+    return f"{counted}; {seen}" if seen else counted
+
+
+def _instead(axis: Axis) -> str:
+    """Say where rows count that have none of the keys, or are in no bin."""
+    if isinstance(axis, BinAxis):
+        return "in the first bin or the last"
+    (key,) = axis.keys[-1:].tolist()  # 1998, not np.int64(1998)
+    return f"as {in_short(key)}"
+
+
+def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
+    """Say which keys are not declared, or why no row can have one that is."""
+    if not found.matched(axis):
+        kinds = kinds_of(_sample(found, step)), kinds_of(_keys(axis))
+        (held, classes), (wanted, known) = kinds
+        if not classes & known:
+            what = "bins are of" if isinstance(axis, BinAxis) else "keys are"
+            return f"{what} {wanted}, the column holds {held}: no row can match"
+    often = found.most_often(axis.column, step.rows, _MOST_OFTEN)
+    listed = ", ".join(f"{in_short(value)} ({rows:,})" for value, rows in often)
+    return f"most often {listed}" if listed else ""
+
+
+def _sample(found: Followed, step: Step) -> list[object]:
+    """Take some values of the rows that a step leaves out, or moves."""
+    rows = np.flatnonzero(step.rows)[:_SAMPLE]
+    column = found.column(step.axis.column) if step.axis is not None else pd.Series()
+    sample: list[object] = values.objects(values.dense(column).iloc[rows]).tolist()
+    return sample
+
+
+def _keys(axis: Axis) -> list[object]:
+    keys = axis.keys.left if isinstance(axis, BinAxis) else axis.keys
+    listed: list[object] = keys[:_SAMPLE].astype(object).tolist()
+    return listed
+
 
 _Result = TypeVar("_Result")
 

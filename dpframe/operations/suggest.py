@@ -11,8 +11,7 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.engines import Frame
-from dpframe.engines.asked import SINGLE, checked
-from dpframe.engines.declared import declaration_of
+from dpframe.engines.declared import SINGLE, checked, declaration_of
 from dpframe.errors import QueryError
 from dpframe.operations.charging import after_charge
 from dpframe.operations.release import checked_plan, release

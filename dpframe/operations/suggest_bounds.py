@@ -10,13 +10,11 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.engines import Frame, engine_for
-from dpframe.engines.asked import SINGLE
-from dpframe.engines.declared import declaration_of
-from dpframe.engines.matching import check_keys_match
+from dpframe.engines.declared import SINGLE, check_keys_match, declaration_of
 from dpframe.operations.charging import after_charge
 from dpframe.operations.release import checked_plan, release
 from dpframe.plan.cells import cells_of
-from dpframe.plan.suggestion_bounds import BoundsWanted, OfValues, plan_bounds
+from dpframe.plan.suggestion import BoundsWanted, OfValues, plan_bounds
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow

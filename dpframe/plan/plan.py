@@ -21,12 +21,10 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, shown
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrated
-from dpframe.plan.joint import join
-from dpframe.plan.measurement import Measurement, TablePlan
+from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
-from dpframe.privacy.calibration import gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.classical import classical_mu
+from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.exact import below, exact
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE

@@ -21,7 +21,7 @@ from dpframe.certificates.parts import (
     QueryPart,
     UnitPart,
 )
-from dpframe.certificates.structure import StructurePart
+from dpframe.certificates.ratio_parts import StructurePart
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Ledger

@@ -13,8 +13,7 @@ from dpframe.certificates.verify import certificate_of, verify
 from dpframe.errors import QueryError, shown
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, listed_axes, pyplot
-from dpframe.plotting.positions import text
-from dpframe.plotting.scales import Scale
+from dpframe.plotting.positions import Scale, text
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""

@@ -53,8 +53,15 @@ from dpframe.privacy.noise import (
     whole_part,
     wrapped,
 )
-from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, halves, round_halves
-from dpframe.privacy.noise_scales import check_scale, check_size
+from dpframe.privacy.noise_floats import (
+    KNOWN_BITS,
+    LOW_BITS,
+    WORD,
+    check_scale,
+    check_size,
+    halves,
+    round_halves,
+)
 from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
 
 _BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache

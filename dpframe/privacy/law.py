@@ -16,7 +16,7 @@ import numpy as np
 from dpframe.errors import CalibrationError, shown
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.noise import integer_noise
-from dpframe.privacy.noise_scales import check_scale
+from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_tables import Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 

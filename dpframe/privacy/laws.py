@@ -17,7 +17,7 @@ from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Allowance, Groups, Law
-from dpframe.privacy.noise_scales import check_scale
+from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)

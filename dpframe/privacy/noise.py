@@ -50,6 +50,9 @@ The time it takes depends on the noise that is drawn, never on the data it is ad
 """
 
 import math
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,14 +63,39 @@ from dpframe.privacy.noise_floats import (
     NARROW,
     WORD,
     Points,
+    check_scale,
+    check_size,
     halves,
     in_strips,
     round_halves,
     round_whole,
 )
-from dpframe.privacy.noise_scales import check_scale, check_size
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
-from dpframe.privacy.scratch import BLOCK, ROWS, lend
+
+BLOCK = 1 << 16
+"""Draws of a block: many enough for few calls, few enough for the processor's cache."""
+
+ROWS = 4
+"""Of a room: as many arrays of 64-bit numbers are needed at once."""
+
+_MOST = 4  # rooms of two megabytes that are kept
+_shelf: deque[np.ndarray] = deque(maxlen=_MOST)
+
+
+@contextmanager
+def lend(size: int) -> Iterator[np.ndarray]:
+    """Lend rows of so many floats, at most `BLOCK`; clear them afterwards."""
+    try:
+        room = _shelf.pop()
+    except IndexError:
+        room = np.empty((ROWS, BLOCK))
+        room[:] = 0
+    try:
+        yield room[:, :size]
+    finally:
+        room[:, :size] = 0
+        _shelf.append(room)
+
 
 try:
     # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork

@@ -1,12 +1,13 @@
 """Several outputs by the same groups, checked to fit together."""
 
-from collections.abc import Hashable
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import nearest, no_such_keyword, with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS
+from dpframe.queries.constructors import read_options
 from dpframe.queries.kinds import (
     Aggregate,
     By,
@@ -20,10 +21,43 @@ from dpframe.queries.kinds import (
     UnitCount,
     Variance,
 )
-from dpframe.queries.options import read_options
 from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
-from dpframe.queries.views import View
+
+_Key = TypeVar("_Key")
+_Value_co = TypeVar("_Value_co", covariant=True)
+
+
+class View(Mapping[_Key, _Value_co]):
+    """A mapping that cannot be written to; `types.MappingProxyType` cannot be pickled.
+
+    Parameters
+    ----------
+    of
+        What is in it.
+
+    Examples
+    --------
+    >>> import copy
+    >>> copy.deepcopy(View({"a": 1}))
+    {'a': 1}
+    """
+
+    def __init__(self, of: Mapping[_Key, _Value_co]) -> None:
+        self._of = dict(of)
+
+    def __getitem__(self, key: _Key) -> _Value_co:
+        return self._of[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __repr__(self) -> str:
+        return repr(self._of)
+
 
 AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 """A query that can be one output of several."""

@@ -10,12 +10,11 @@ from dpframe.arguments import is_label, is_unicode
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, shown
 from dpframe.privacy.exact import as_number
-from dpframe.queries.aggregate import check_part
+from dpframe.queries.aggregate import View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import Columns, Count, Keys, Mean, Rate, Sum
 from dpframe.queries.margins import Margins
 from dpframe.queries.reading import condition_of, kept, labels_of, limits_of
-from dpframe.queries.views import View
 
 MarginPart: TypeAlias = Count | Rate | Sum | Mean
 """What can be asked of the rows of several tables that agree."""

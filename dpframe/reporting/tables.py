@@ -10,13 +10,170 @@ from dpframe.accuracy.intervals import interval
 from dpframe.accuracy.quotients import percent
 from dpframe.certificates import words
 from dpframe.certificates.certificate import Certificate, Certified, Concatenation, parts_of
+from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
+from dpframe.certificates.parts import GroupingPart
+from dpframe.certificates.steps import (
+    IntervalsStep,
+    PercentStep,
+    QuantilesStep,
+    RenameStep,
+    StepPart,
+)
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
+from dpframe.html import bounds_text
 from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
-from dpframe.reporting.companions import Beside, published_beside
-from dpframe.reporting.facts import facts_of
+
+
+def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
+    """Say what was declared, and what it leaves out of the numbers."""
+    query, caps = certificate.query, certificate.privacy_unit.caps
+    named, inner = _split(certificate)
+    groups = [
+        f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
+        f"{_about_rest(grouping.rest)}"
+        for grouping in named
+    ]
+    if inner is not None:
+        groups.append(_about_inner(certificate, inner))
+    limits = [
+        (caps.max_rows, "row", " in all"),
+        (caps.max_groups, "group", ""),
+        (caps.max_rows_per_group, "row", " in each group"),
+    ]
+    capped = [
+        f"{most:,} {what}{'' if most == 1 else 's'}{where}"
+        for most, what, where in limits
+        if most is not None
+    ]
+    facts = [("question", [query.words]), ("groups", groups)]
+    if query.where is not None:
+        facts.append(("rows looked at", [f"those with {query.where}"]))
+    if certificate.privacy_unit.column is not None:
+        cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
+        facts.append(("rows of one unit", [cut]))
+    clipped = [
+        f"{part.column}: what lies outside of {bounds_text(part.bounds)} counts as the nearer end"
+        for part in certificate.columns
+        if part.bounds is not None
+    ]
+    facts.append(("clipped values", list(dict.fromkeys(clipped))))
+    if certificate.discovery is not None:
+        facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
+    left_out = [
+        f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
+    ]
+    if inner is not None:
+        selects = certificate.mechanism.selects
+        binned = certificate.columns[0].column if selects else inner.column
+        left_out.append(f"{binned} is missing")
+    if certificate.privacy_unit.column is not None:
+        left_out.append(f"{certificate.privacy_unit.column} is missing")
+    facts.append(("rows left out where", left_out))
+    afterwards = [words.about_step(step) for step in certificate.steps]
+    facts.append(("computed afterwards", afterwards))
+    return [(name, lines) for name, lines in facts if lines]
+
+
+def _split(
+    certificate: Certificate,
+) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
+    """Tell groups from what is inside of each: bins of ranges, or quantiles that were selected."""
+    by, structure = certificate.query.by, certificate.mechanism.structure
+    in_bins = structure is not None and structure.kind == "tree"
+    if certificate.mechanism.selects or in_bins:
+        return by[:-1], by[-1]
+    return by, None
+
+
+def _about_inner(certificate: Certificate, inner: GroupingPart) -> str:
+    """Say what is inside of each group."""
+    if certificate.mechanism.selects:
+        return f"{inner.column}: {inner.groups:,} in each group, as asked for"
+    return f"{inner.column}: {inner.groups:,} bins; what lies beyond is in the first and the last"
+
+
+def _about_rest(rest: str | None) -> str:
+    """Say which group holds the rows that are none of the others."""
+    return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
+
+
+_WITH_ENDS = IntervalsStep | QuantilesStep
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Where intervals and percentages of released columns are, by the place of the column.
+
+    Parameters
+    ----------
+    ends
+        Places of both ends of its intervals.
+    level
+        Of which level they are.
+    percent
+        Places of percentages and their ends, of what they are, and of which level the ends.
+    """
+
+    ends: Mapping[int, list[int]]
+    level: str
+    percent: Mapping[int, tuple[list[int], tuple[str, str]]]
+
+    @property
+    def places(self) -> set[int]:
+        """The places of all of these columns."""
+        pairs = [*self.ends.values(), *(places for places, _ in self.percent.values())]
+        return {place for places in pairs for place in places}
+
+
+def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside:
+    """Find the intervals and percentages of a table that have both ends.
+
+    Parameters
+    ----------
+    released
+        The table, in rows.
+    certificate
+        That of its release.
+    """
+    ends, percent = {}, {}
+    steps = _percent_steps(certificate.steps)
+    for at in range(len(certificate.columns)):
+        there = {suffix: later for later, suffix in followers(released, certificate, at).items()}
+        if {*ENDS} <= there.keys():
+            ends[at] = [there[end] for end in ENDS]
+        wanted = [f"{PERCENT}{end}" for end in ("", *ENDS)]
+        step = steps.get(str(released.columns[at]))
+        if there.keys() >= {*wanted} and step is not None:
+            within = "" if step.by is None else f" by {', '.join(step.by)}"
+            said = f"of the total{within}", f"{100 * step.level:g} %"
+            percent[at] = [there[suffix] for suffix in wanted], said
+    found = next((step for step in certificate.steps if isinstance(step, _WITH_ENDS)), None)
+    if found is None:
+        return Beside({}, "", percent)
+    at_once = ", all at once," if found.simultaneous else ""
+    return Beside(ends, f"{100 * found.level:g} %{at_once}", percent)
+
+
+def _percent_steps(steps: tuple[StepPart, ...]) -> dict[str, PercentStep]:
+    """Return the steps that added percentages, by what their columns are called now."""
+    found: dict[str, PercentStep] = {}
+    for step in steps:
+        if isinstance(step, PercentStep):
+            found[step.column] = step
+        if isinstance(step, RenameStep):
+            found = {
+                step.columns.get(name, name): _renamed(one, step) for name, one in found.items()
+            }
+    return found
+
+
+def _renamed(step: PercentStep, names: RenameStep) -> PercentStep:
+    by = None if step.by is None else tuple(names.levels.get(name, name) for name in step.by)
+    return replace(step, by=by)
+
 
 _MOST_NAMES = 5
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy.discovered import check_not_selected
+from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import UNSEALED, Certificate
@@ -25,9 +25,8 @@ from dpframe.certificates.steps import DenoiseStep, GraphPart, Setting, Suggesti
 from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.base import Denoised
-from dpframe.denoise.choice import Choice, choose
 from dpframe.denoise.means import NoisyRatio, shrunken_means
-from dpframe.denoise.methods import DenoiserName, Facts, denoise_array
+from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, described, label_of

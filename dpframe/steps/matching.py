@@ -13,8 +13,7 @@ from dpframe.arguments import is_label
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import missing, numbers, texts
 from dpframe.errors import QueryError, shown
-from dpframe.queries.comparisons import comparisons
-from dpframe.queries.where import Compare, Condition, Constant, Membership, Name
+from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, comparisons
 
 _ONE_AND_MANY = {
     "boolean": ("a boolean", "booleans"),

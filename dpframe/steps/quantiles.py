@@ -12,8 +12,8 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import ENDS
-from dpframe.certificates.computed import noted
-from dpframe.certificates.quantile_parts import QuantilesStep
+from dpframe.certificates.diagnosis import noted
+from dpframe.certificates.steps import QuantilesStep
 from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, shown

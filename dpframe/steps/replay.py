@@ -7,13 +7,14 @@ import pandas as pd
 
 from dpframe.accuracy.ranges import with_quantiles
 from dpframe.calls import with_keywords
-from dpframe.certificates.added_steps import IntervalsStep, PercentStep
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.quantile_parts import QuantilesStep
 from dpframe.certificates.steps import (
     ConcatStep,
     DenoiseStep,
     HeadStep,
+    IntervalsStep,
+    PercentStep,
+    QuantilesStep,
     RenameStep,
     RoundStep,
     SelectStep,

@@ -11,7 +11,6 @@ from dpframe.accuracy.intervals import interval
 from dpframe.accuracy.quotients import column_of_shares, levels_of, percent
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
-from dpframe.certificates.added_steps import IntervalsStep, PercentStep
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.companion_columns import (
     ENDS,
@@ -19,6 +18,7 @@ from dpframe.certificates.companion_columns import (
     check_no_intervals_beside,
     put_beside,
 )
+from dpframe.certificates.steps import IntervalsStep, PercentStep
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError

@@ -11,12 +11,45 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.domain import Domain
-from dpframe.strategies.layers import Layers
+from dpframe.strategies.structure import Structure
+
+
+class Layers(Protocol):
+    """Integers that are measured of many cells at once, with noise scales in fixed proportions.
+
+    A block measures the same integers of its totals as all others. Tables are what is released: one
+    of all cells, or several margins.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        """What rows of different cells share, exactly, at scale 1 of a block."""
+
+    @property
+    def profile(self) -> np.ndarray:
+        """The noise scale of every measured integer at scale 1 of a block, rounded up."""
+
+    def encode(self, totals: np.ndarray) -> np.ndarray:
+        """Return the integers that are measured of totals, one per cell, mod 2**64."""
+
+    def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
+        """Return estimates of the totals of every table, one float per cell of it."""
+
+    def deviations(self, scale: float) -> list[float]:
+        """Return the standard deviation of a cell of every table, or the largest there is."""
+
+    def compared(self, scale: float) -> list[float]:
+        """Return the error of every table by which plans are compared."""
+
+    def described(self, table: int, scale: float) -> Structure:
+        """Say what the covariance of the cells of a table is."""
+
 
 Total: TypeAlias = Literal["rows", "value", "mean", "variance", "deviation"]
 """What is read off a source: how many rows, the sum of their values, their mean, and so on."""

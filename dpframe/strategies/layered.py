@@ -13,8 +13,7 @@ from dpframe.forks import cached_property
 from dpframe.privacy.kernel import shared_movement
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale
-from dpframe.strategies.base import Estimate, Need, Prediction, Workload
-from dpframe.strategies.layers import Layers
+from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import LinearDesign
 from dpframe.strategies.readings import AnyReading, Reading
 

@@ -19,10 +19,8 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
-from dpframe.strategies.base import Estimate, Need, Prediction, Source, Workload
-from dpframe.strategies.dispersion import WORST, dispersion, loadings_at
-from dpframe.strategies.layers import Layers
-from dpframe.strategies.ratio import ratio
+from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Source, Workload
+from dpframe.strategies.dispersion import WORST, dispersion, loadings_at, ratio
 from dpframe.strategies.readings import KNOWN, ROUNDED, AnyReading, Dispersion, Reading
 
 EVERYONE = 0

@@ -29,8 +29,7 @@ from checks import Checks
 import dpframe
 from dpframe.denoise.shrinkage import james_stein
 from dpframe.denoise.thresholding import soft_threshold
-from dpframe.privacy.calibration import gaussian_sigma
-from dpframe.privacy.classical import classical_sigma
+from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import integer_noise
 

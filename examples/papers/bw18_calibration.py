@@ -13,8 +13,7 @@ from bw18_common import Settings, claim, draw_lines, just_below_one, plt, show
 from checks import Checks
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.calibration import gaussian_sigma
-from dpframe.privacy.classical import classical_sigma, least_sigma
+from dpframe.privacy.calibration import classical_sigma, gaussian_sigma, least_sigma
 from dpframe.privacy.curve import gaussian_delta
 
 DELTA = 1e-6  # of the panels over epsilon

@@ -30,13 +30,11 @@ from city import City, manhattan, synthetic_city
 from matplotlib.collections import LineCollection
 from matplotlib.colors import SymLogNorm
 
-from dpframe.denoise.choice import choose
-from dpframe.denoise.methods import Facts, denoise_array
-from dpframe.privacy.calibration import gaussian_sigma
-from dpframe.privacy.classical import classical_sigma
+from dpframe.denoise.methods import Facts, choose, denoise_array
+from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise import integer_noise
-from dpframe.steps.graphs import edges_of
+from dpframe.steps.denoise_checks import edges_of
 
 DELTA = 1e-6
 RIDES = 5

@@ -17,8 +17,7 @@ import numpy as np
 from checks import Checks
 from scipy.special import ndtr
 
-from dpframe.privacy.calibration import gaussian_sigma
-from dpframe.privacy.classical import least_sigma
+from dpframe.privacy.calibration import gaussian_sigma, least_sigma
 from dpframe.privacy.curve import gaussian_delta
 
 ROUNDS = 400_000

@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.accuracy import intervals
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.operations.options import ReleaseOptions
+from dpframe.operations.release import ReleaseOptions
 
 EXACT = {"epsilon": 1e6}
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpframe.accuracy.bisect import border
+from dpframe.accuracy.quotients import border
 
 
 def test_the_border_is_the_last_place_rejected_from_either_side():

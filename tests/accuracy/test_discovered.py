@@ -8,7 +8,7 @@ import pytest
 from support.histograms import tails
 
 import dpframe as dpf
-from dpframe.accuracy.discovered import selected_ends
+from dpframe.accuracy.intervals import selected_ends
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

@@ -6,13 +6,13 @@ import pytest
 from scipy import special
 
 import dpframe as dpf
-from dpframe.accuracy.rates import rate_interval
+from dpframe.accuracy.intervals import rate_interval
 from dpframe.certificates.noise_parts import MechanismPart
 from dpframe.certificates.packed import pack
 from dpframe.certificates.ratio_parts import RatioPart
 from dpframe.errors import QueryError
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.ratio import ratio
+from dpframe.strategies.dispersion import ratio
 
 GRID = np.linspace(0, 1, 4001)
 SPAN = np.arange(-40, 130, 3)

@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpframe.denoise.choice import choose
-from dpframe.denoise.methods import Facts, denoise_array
+from dpframe.denoise.methods import Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAWS
-from dpframe.steps.graphs import edges_of
+from dpframe.steps.denoise_checks import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -124,7 +123,7 @@ def maps_section(table: pd.DataFrame, repeats: int) -> list[str]:
         "not negative. The same for any array, with `edges=` for neighbors:",
         "",
         "```python",
-        "from dpframe.denoise.choice import choose",
+        "from dpframe.denoise.methods import choose",
         "from dpframe.denoise.methods import Facts",
         "from dpframe.privacy.laws import GAUSSIAN",
         "",

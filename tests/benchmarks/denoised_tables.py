@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from real_tables import Means, counts, other_means, tuned_means
 
-from dpframe.denoise.choice import choose
 from dpframe.denoise.means import NoisyRatio, shrunken_means
-from dpframe.denoise.methods import Facts
+from dpframe.denoise.methods import Facts, choose
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

@@ -12,7 +12,7 @@ import dpframe as dpf
 import dpframe.certificates.digest as digesting
 from dpframe.certificates.changes import content_of
 from dpframe.certificates.digest import _words, digest, fingerprint, pieces_of
-from dpframe.columns.remembered import Remembered
+from dpframe.columns.lookup import Remembered
 from dpframe.errors import CertificateError
 
 DAY = datetime(2020, 1, 1)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from support.hostile import HOSTILE, KINDS, OBJECTS
 
-from dpframe.columns.labels import coded_labels, no_labels
 from dpframe.columns.values import is_dictionary, objects
+from dpframe.engines.labels import coded_labels, no_labels
 from dpframe.queries.tasks import LabelAxis
 
 LABELS = ["string", "int64", "bool", "date", "datetime"]

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpframe.columns import searching
-from dpframe.columns.lookup import finder
-from dpframe.columns.remembered import Remembered
+from dpframe.columns import lookup
+from dpframe.columns.lookup import Remembered, finder
 from dpframe.queries.tasks import KeyAxis
 
 KEYS = pd.Index(["a", "b", "c"], name="k")
@@ -16,7 +15,7 @@ KEYS = pd.Index(["a", "b", "c"], name="k")
 
 @pytest.fixture(autouse=True)
 def _none_known(monkeypatch):
-    monkeypatch.setattr(searching, "_KNOWN", Remembered(searching._FEW_LISTS))
+    monkeypatch.setattr(lookup, "_KNOWN", Remembered(lookup._FEW_LISTS))
 
 
 def found(column, keys=KEYS):
@@ -41,7 +40,7 @@ def test_no_column_is_read_with_what_was_made_for_another():
 
 def test_a_search_is_prepared_once_per_list_of_keys_and_dtype(monkeypatch):
     boxed = []
-    monkeypatch.setattr(searching, "_standard", lambda key: boxed.append(key) or pd.Timestamp(key))
+    monkeypatch.setattr(lookup, "_standard", lambda key: boxed.append(key) or pd.Timestamp(key))
     days = pd.Index(np.array(["2020-01-01", "2020-01-02"], "M8[D]").astype(object), name="k")
     keys = pd.Index([np.datetime64(day) for day in days], dtype=object)
     column = pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01"]))
@@ -57,22 +56,22 @@ def test_what_is_kept_goes_with_the_keys_and_the_categories():
     keys = KEYS.copy(deep=True)
     column = pd.Series(pd.Categorical(["c", "x", "a"], ["x", "c", "a"]))
     assert found(column, keys) == [2, 3, 0]
-    tables = searching.axis_keys(keys).tables
-    assert (len(searching._KNOWN), len(tables)) == (1, 1)
+    tables = lookup.axis_keys(keys).tables
+    assert (len(lookup._KNOWN), len(tables)) == (1, 1)
     del column
     gc.collect()
-    assert (len(searching._KNOWN), len(tables)) == (1, 0)
+    assert (len(lookup._KNOWN), len(tables)) == (1, 0)
     del keys
     gc.collect()
-    assert len(searching._KNOWN) == 0
+    assert len(lookup._KNOWN) == 0
 
 
 def test_only_the_last_few_are_kept():
-    lists = [pd.Index([place]) for place in range(searching._FEW_LISTS + 3)]
-    made = [searching.axis_keys(keys) for keys in lists]
-    assert len(searching._KNOWN) == searching._FEW_LISTS
-    assert searching.axis_keys(lists[-1]) is made[-1]
-    assert searching.axis_keys(lists[0]) is not made[0]
+    lists = [pd.Index([place]) for place in range(lookup._FEW_LISTS + 3)]
+    made = [lookup.axis_keys(keys) for keys in lists]
+    assert len(lookup._KNOWN) == lookup._FEW_LISTS
+    assert lookup.axis_keys(lists[-1]) is made[-1]
+    assert lookup.axis_keys(lists[0]) is not made[0]
 
 
 def test_a_new_object_in_the_place_of_an_old_one_is_not_taken_for_it():

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.denoise import choice
+from dpframe.denoise import methods
 from dpframe.denoise.base import check_edges, check_sigma, check_values
-from dpframe.denoise.choice import choose
-from dpframe.denoise.methods import METHODS, Facts, denoise_array
+from dpframe.denoise.methods import METHODS, Facts, choose, denoise_array
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -42,7 +41,7 @@ def test_the_choice_is_nearly_the_best(truth, edges):
 
 
 def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
-    monkeypatch.setattr(choice, "_TEMPERATURE", 1e3)
+    monkeypatch.setattr(methods, "_TEMPERATURE", 1e3)
     found = choose(TRUTHS["flat"] + NOISE, Facts(GAUSSIAN, SIGMA, edges=PATH))
     assert len(found.methods) > 1
     assert found.name == "average"

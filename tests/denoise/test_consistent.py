@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
+from dpframe.denoise.consistent import (
+    can_be_consistent,
+    consistent_tables,
+    nearest_table,
+    whole_tables,
+)
 from dpframe.denoise.projection import simplex
-from dpframe.denoise.transport import nearest_table
 from dpframe.errors import QueryError
 
 SIZES = (4, 2, 7, 1)

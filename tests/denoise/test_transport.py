@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from dpframe.denoise import transport
-from dpframe.denoise.transport import nearest_table, rounded_table
+from dpframe.denoise import consistent
+from dpframe.denoise.consistent import nearest_table, rounded_table
 
 SHAPES = [(1, 1), (1, 4), (5, 1), (2, 3), (4, 3), (3, 7), (9, 8)]
 
@@ -164,8 +164,8 @@ def test_cells_go_further_where_sums_do_not_allow_rounding(seed, shift):
 @pytest.mark.parametrize("guess", ["good", "not allowed", "allowed"])
 def test_large_tables_are_rounded_as_by_one_program(monkeypatch, shape, skew, guess):
     """Where the first guess is poor, prices tell so."""
-    monkeypatch.setattr(transport, "FEW", 20)
-    monkeypatch.setattr(transport, "OPEN", 1)
+    monkeypatch.setattr(consistent, "FEW", 20)
+    monkeypatch.setattr(consistent, "OPEN", 1)
     rng = np.random.default_rng(skew)
     table = rng.exponential(2.0, shape) ** skew
     rounded = np.floor(table + rng.random(shape))
@@ -179,7 +179,7 @@ def test_large_tables_are_rounded_as_by_one_program(monkeypatch, shape, skew, gu
     floors = np.floor(table)
     if guess != "good":
         up = rounded - floors if guess == "allowed" else np.ones(shape)
-        monkeypatch.setattr(transport, "_leaning", lambda *_: up - table % 1 / 8 - 0.25)
+        monkeypatch.setattr(consistent, "_leaning", lambda *_: up - table % 1 / 8 - 0.25)
     prices = np.square(floors + 1 - table) - np.square(floors - table)
     missing = np.append(rows - floors.sum(axis=1), columns - floors.sum(axis=0))
     best = optimize.linprog(prices.ravel(), A_eq=sums, b_eq=missing, bounds=(0, 1))
@@ -192,13 +192,13 @@ def test_large_tables_are_rounded_as_by_one_program(monkeypatch, shape, skew, gu
 
 
 def test_of_large_tables_few_cells_are_left_to_the_program(monkeypatch):
-    sizes, cheapest_moves = [], transport._cheapest
+    sizes, cheapest_moves = [], consistent._cheapest
 
     def spied(steps, *sums):
         sizes.append(steps.row.size)
         return cheapest_moves(steps, *sums)
 
-    monkeypatch.setattr(transport, "_cheapest", spied)
+    monkeypatch.setattr(consistent, "_cheapest", spied)
     table = np.random.default_rng(1).exponential(3.0, (90, 110))
     rounded = np.floor(table + 0.5)
     rounded_table(table, rounded.sum(axis=1), rounded.sum(axis=0))

@@ -4,8 +4,8 @@ from unittest import mock
 
 import pytest
 
-from dpframe.engines import malloc as heap
-from dpframe.engines.malloc import kept_memory
+from dpframe.engines import dask as heap
+from dpframe.engines.dask import kept_memory
 
 TRIM, MMAP = -1, -3
 

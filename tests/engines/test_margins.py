@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe.engines import engine_for, margins
+from dpframe.engines import engine_for, sums
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of
 from dpframe.privacy.neighbors import Caps
@@ -74,7 +74,7 @@ def test_rows_are_in_a_cell_of_every_table_or_in_none(sets, rows, where, threads
     frame = frame_of(rows, rows)
     condition = None if where is None else Condition.parse(where)
     task = Task(Cells(AXES, margins=tuple(sets)), TERMS, condition)
-    with mock.patch.object(engine, "_BLOCK", 17), mock.patch.object(margins, "_PART", 5):
+    with mock.patch.object(engine, "_BLOCK", 17), mock.patch.object(sums, "_PART", 5):
         found = totals_of([frame[:7], frame[7:]], [task], threads)[0]
     assert found.dtype == np.int64 and found.shape == (len(TERMS), task.cells.size)
     np.testing.assert_array_equal(found, by_pandas(frame, sets, where))

@@ -10,7 +10,7 @@ from support.hostile import KINDS, objects
 
 import dpframe as dpf
 from dpframe.columns.lookup import finder
-from dpframe.columns.types import public_type
+from dpframe.columns.values import public_type
 from dpframe.declaration.checks import check_keys
 from dpframe.engines import engine_for
 from dpframe.errors import QueryError

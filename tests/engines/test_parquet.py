@@ -14,7 +14,7 @@ import pytest
 from support.hostile import ARROW
 
 import dpframe as dpf
-from dpframe.declaration.kept import keep_declaration
+from dpframe.declaration.facts import keep_declaration
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
-from dpframe.engines.picking import keep_few
+from dpframe.engines.sums import keep_few
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.engines import units as grouping
-from dpframe.engines.sizing import unit_sizes
-from dpframe.engines.units import Units
+from dpframe.engines.units import Units, unit_sizes
 from dpframe.queries.sizes import candidate_caps
 from dpframe.queries.tasks import Cells, KeyAxis, Sizes
 

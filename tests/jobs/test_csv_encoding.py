@@ -9,8 +9,7 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.csv_cells import cells_as
-from dpframe.jobs.csv_encoding import UTF8, Encoding
+from dpframe.jobs.csv_cells import UTF8, Encoding, cells_as
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
 

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from support.planning import PLAN
 
-from dpframe.jobs.plan_lines import holds, line_of, too_much
+from dpframe.jobs.plan_text import holds, line_of, too_much
 
 TOML = '''\
 # a comment = "not a key"

@@ -13,7 +13,7 @@ from support.charging import PURE, entry, in_processes, pure
 from support.interrupting import Traced, places
 
 from dpframe.errors import BudgetExceededError, LedgerError
-from dpframe.ledger import locks, names
+from dpframe.ledger import locks
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
@@ -179,7 +179,7 @@ def test_a_file_mounted_without_its_folder_is_refused(path, mounted):
 @forking
 @pytest.mark.skipif(sys.platform != "linux", reason="single files are mounted on Linux")
 def test_the_lock_holds_under_names_that_nothing_tells(path, mounted, monkeypatch):
-    monkeypatch.setattr(names, "check_names", lambda *_: None)
+    monkeypatch.setattr(locks, "check_names", lambda *_: None)
     other = path.with_name("other.ledger")
     os.link(path, other)
     acts = [spending(name) for name in (path, other, mounted)]

@@ -8,7 +8,7 @@ import pytest
 from support.designing import EVERYONE, columns, counting, workload
 
 from dpframe.errors import CalibrationError
-from dpframe.plan.allocation import relative_variance, scale_designs
+from dpframe.plan.calibrated import relative_variance, scale_designs
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import Output, Prediction, correlated, independently, spread

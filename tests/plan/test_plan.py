@@ -20,7 +20,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.curve import gaussian_delta
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.noise_scales import MAX_SCALE
+from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.noise import deviations_of
 

@@ -9,7 +9,7 @@ import pytest
 from support.pictures import drawn, entries, heights, labels, segments, steps
 
 from dpframe.errors import QueryError
-from dpframe.plotting.scales import Scale
+from dpframe.plotting.positions import Scale
 
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first

@@ -13,11 +13,12 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend
-from dpframe.privacy.calibration import gaussian_mu, gaussian_sigma
-from dpframe.privacy.classical import (
+from dpframe.privacy.calibration import (
     TIGHT,
     classical_mu,
     classical_sigma,
+    gaussian_mu,
+    gaussian_sigma,
     least_sigma,
     sigma_without_epsilon,
 )

@@ -13,7 +13,7 @@ from support.streams import Stream
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.noise_scales import MAX_SCALE
+from dpframe.privacy.noise_floats import MAX_SCALE
 
 LAWS = [GAUSSIAN, LAPLACE]
 

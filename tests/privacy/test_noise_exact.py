@@ -8,9 +8,9 @@ import pytest
 
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise import ROWS
 from dpframe.privacy.noise_floats import NARROW
 from dpframe.privacy.noise_tables import MARGIN, strip_table
-from dpframe.privacy.scratch import ROWS
 
 LAWS = [GAUSSIAN, LAPLACE]
 

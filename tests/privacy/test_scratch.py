@@ -10,7 +10,7 @@ import pytest
 from support.streams import Stream
 
 from dpframe.privacy import noise
-from dpframe.privacy import scratch as noise_room
+from dpframe.privacy import noise as noise_room
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 LAWS = [GAUSSIAN, LAPLACE]

@@ -16,8 +16,7 @@ import pytest
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
-from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kept import keep_declaration
+from dpframe.declaration.facts import Declaration, keep_declaration
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.declared import declaration_of

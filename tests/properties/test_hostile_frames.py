@@ -23,8 +23,7 @@ from support.neighbors import allowed, cost_of
 
 import dpframe as dpf
 from dpframe.declaration.checks import check_bounds, check_keys
-from dpframe.declaration.facts import Column, Declaration
-from dpframe.declaration.kept import keep_declaration
+from dpframe.declaration.facts import Column, Declaration, keep_declaration
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpframe.columns.filters import keep
-from dpframe.queries.presence import met, present
+from dpframe.plan.columns import met, present
 from dpframe.queries.where import Condition
 
 FRAME = pd.DataFrame(

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from dpframe.errors import QueryError
-from dpframe.steps.graphs import edges_of, is_ordered
+from dpframe.steps.denoise_checks import edges_of, is_ordered
 
 DAYS = pd.Index(["mon", "tue", "wed", "thu"], name="day")
 TABLE = pd.MultiIndex.from_product([["B", "A"], [3, 1, 2]], names=["zone", "hour"])

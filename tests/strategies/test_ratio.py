@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.strategies.ratio import ratio
+from dpframe.strategies.dispersion import ratio
 
 
 @pytest.mark.parametrize(("rows", "mean"), [(-4, 13), (0, 13), (1, 13), (2, 11.5), (3, 11)])

@@ -10,7 +10,7 @@ from support.games import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.plan import allocation, calibrated, plan, tables
+from dpframe.plan import calibrated, plan, tables
 from dpframe.privacy import noise, noise_tables, reach, sensitivity
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -137,7 +137,7 @@ def true_values_without_limit(patch):
 
 
 def the_whole_amount_for_each_table(patch):
-    scale_designs = allocation.scale_designs
+    scale_designs = calibrated.scale_designs
 
     def generous(designs, law, allowed):
         return [scales for one in designs for scales in scale_designs([one], law, allowed)]
