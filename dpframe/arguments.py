@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from dpframe.errors import DeclarationError, QueryError, a_type, is_data, shown
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
@@ -70,7 +70,7 @@ def check_flag(name: str, given: object) -> None:
         If it is not.
     """
     if not isinstance(given, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
+        raise QueryError(f"{name} must be True or False, got {name}={quote(given)}.")
 
 
 def check_place(path: object, what: str) -> Path:
@@ -83,7 +83,7 @@ def check_place(path: object, what: str) -> Path:
     """
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of {what}, got {shown(path)}.")
+        raise QueryError(f"path must be the path of {what}, got {quote(path)}.")
     place = Path(text)
     if not place.parent.is_dir():
         raise QueryError(
@@ -128,7 +128,7 @@ def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | No
     if given is None:
         return None
     if not isinstance(given, str) or not given.strip():
-        raise DeclarationError(f"{argument} must be a text that is not empty, got {shown(given)}.")
+        raise DeclarationError(f"{argument} must be a text that is not empty, got {quote(given)}.")
     if len(given) > most:
         raise DeclarationError(
             f"{argument} must have at most {most:,} characters, got {len(given):,}."

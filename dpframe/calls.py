@@ -18,7 +18,7 @@ from dpframe.errors import (
     QueryError,
     is_column,
     is_data,
-    shown,
+    quote,
 )
 from dpframe.provenance import origin_of, parts_of
 
@@ -104,7 +104,7 @@ def with_keywords(function: _Function) -> _Function:
         ...
     dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
     """
-    return _checked(function, {})
+    return _check_calls(function, {})
 
 
 def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class], _Class]:
@@ -122,7 +122,7 @@ def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class],
     def decorated(cls: _Class) -> _Class:
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(cls, name, _checked(method, by_name.get(name, defaults)))
+                setattr(cls, name, _check_calls(method, by_name.get(name, defaults)))
         return cls
 
     return decorated
@@ -138,7 +138,7 @@ def _defaults(function: Callable[..., object]) -> dict[str, object]:
     return {name: one.default for name, one in inspect.signature(function).parameters.items()}
 
 
-def _checked(function: _Function, defaults: Mapping[str, object]) -> _Function:
+def _check_calls(function: _Function, defaults: Mapping[str, object]) -> _Function:
     """Wrap a function so that it has the whole signature, and checks what it is given."""
     signature = _whole(inspect.signature(function), defaults)
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
@@ -196,10 +196,12 @@ def _name_of(function: Callable[..., object]) -> str:
 def _whole(signature: Signature, defaults: Mapping[str, object]) -> Signature:
     """Replace the keywords that are passed on in a dict by parameters of their own."""
     own = signature.parameters.values()
-    return signature.replace(parameters=[made for one in own for made in _listed(one, defaults)])
+    return signature.replace(
+        parameters=[made for one in own for made in _list_keywords(one, defaults)]
+    )
 
 
-def _listed(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Parameter]:
+def _list_keywords(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Parameter]:
     if get_origin(parameter.annotation) is not Unpack:
         yield parameter
         return
@@ -236,7 +238,7 @@ def refuse_private(name: str, value: object) -> None:
 def _refuse_data(name: str, value: object) -> None:
     """Refuse an array or a frame where none is taken: its cells may be private."""
     if any(map(is_data, parts_of(value))):
-        raise QueryError(f"{name} must be a plain value, no array or frame, got {shown(value)}.")
+        raise QueryError(f"{name} must be a plain value, no array or frame, got {quote(value)}.")
 
 
 def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:

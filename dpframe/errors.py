@@ -159,7 +159,7 @@ def is_column(kind: type) -> bool:
     return any(hasattr(kind, name) for name in _OF_DATA)
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Show an argument in an error: short and plain as it is, all else by its type alone.
 
     Examples
@@ -167,10 +167,10 @@ def shown(value: object) -> str:
     >>> shown((0.5, "a")), shown([1, np.ones(3)]), shown([0] * 1000)
     ("(0.5, 'a')", '[1, a ndarray]', 'a list of 1,000')
     """
-    return _shown(value, _DEEPEST)
+    return _quote_nested(value, _DEEPEST)
 
 
-def _shown(value: object, depth: int) -> str:
+def _quote_nested(value: object, depth: int) -> str:
     kind = type(value)
     if kind in _CONTAINERS:
         return _shown_items(value, depth)
@@ -198,9 +198,9 @@ def _representation(value: object) -> str:
 def _shown_items(value: Any, depth: int) -> str:
     """Show a short container; of a long or deep one, how long it is."""
     if len(value) <= _MOST_ITEMS and depth:
-        items = [_shown(one, depth - 1) for one in value]
+        items = [_quote_nested(one, depth - 1) for one in value]
         if isinstance(value, dict):
-            values = (_shown(one, depth - 1) for one in value.values())
+            values = (_quote_nested(one, depth - 1) for one in value.values())
             items = [f"{key}: {one}" for key, one in zip(items, values, strict=True)]
         text = ", ".join(items) + "," * (isinstance(value, tuple) and len(value) == 1)
         if len(text) <= _MOST_LETTERS:

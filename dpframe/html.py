@@ -39,7 +39,7 @@ def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
     >>> "<b>Fruit &amp; more</b>" in table_html("Fruit & more", [("apples", 3)])
     True
     """
-    return section(titled(title), pairs(rows))
+    return section(title_html(title), pairs(rows))
 
 
 def budget_html(status: Any) -> str:
@@ -64,7 +64,7 @@ def budget_html(status: Any) -> str:
     ]
     if budget.discovery:
         rows.append(("", f"delta={_down(status.remaining_delta)} for extra deltas"))
-    return section(titled("Privacy budget"), bar, pairs(rows), _releases(status.releases))
+    return section(title_html("Privacy budget"), bar, pairs(rows), _releases(status.releases))
 
 
 def _releases(frame: Any) -> str:
@@ -123,7 +123,7 @@ def declaration_html(declaration: Any) -> str:
         A `dpframe.declaration.facts.Declaration`.
     """
     tables = pairs(declared_facts(declaration)), grid(FACTS, declared_columns(declaration))
-    return section(titled("Declared as public"), *tables)
+    return section(title_html("Declared as public"), *tables)
 
 
 def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
@@ -188,9 +188,9 @@ def section(*parts: str) -> str:
     return f'<div class="dpframe tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 
-def titled(title: str) -> str:
+def title_html(title: str) -> str:
     """Show a title."""
-    return f'<div style="padding: 0.3em 0;"><b>{_escaped(title)}</b></div>'
+    return f'<div style="padding: 0.3em 0;"><b>{_escape(title)}</b></div>'
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
@@ -216,15 +216,15 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _header(name: str) -> str:
-    return f'<th style="{_CELL} font-weight: 600;">{_escaped(name)}</th>'
+    return f'<th style="{_CELL} font-weight: 600;">{_escape(name)}</th>'
 
 
 def _cell(value: object) -> str:
     lines = value if isinstance(value, list) else [value]
-    text = "<br/>".join(map(_escaped, lines))
+    text = "<br/>".join(map(_escape, lines))
     return f'<td style="{_CELL}{_BREAKS if _LONG.search(text) else ""}">{text}</td>'
 
 
-def _escaped(value: object) -> str:
+def _escape(value: object) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return html.escape(_NO_TEXT.sub("\ufffd", text))

@@ -65,7 +65,7 @@ def show_progress(
     # a single item is done when the bar would move
     none = total <= 1 if shown is None else not shown
     bar = None if none else _bar(description, total, at_once=bool(shown))
-    return items if bar is None else _followed(items, bar, size)
+    return items if bar is None else _follow_items(items, bar, size)
 
 
 def _bar(description: str, total: int, *, at_once: bool) -> Any:
@@ -83,7 +83,7 @@ def _bar(description: str, total: int, *, at_once: bool) -> Any:
         return None
 
 
-def _followed(items: Iterable[T], bar: Any, size: Callable[[T], int] | None) -> Iterator[T]:
+def _follow_items(items: Iterable[T], bar: Any, size: Callable[[T], int] | None) -> Iterator[T]:
     """Move the bar behind the items."""
     try:
         for item in items:

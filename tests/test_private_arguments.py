@@ -11,7 +11,7 @@ from support import arguments
 from support.arguments import NESTS, declared
 
 import dpframe as dpf
-from dpframe.errors import DeclarationError, shown
+from dpframe.errors import DeclarationError, quote
 from dpframe.provenance import origin_of
 
 
@@ -128,24 +128,24 @@ def test_containers_that_hold_themselves_are_looked_at_once():
     loop = []
     loop.append(loop)
     assert origin_of(loop) is None
-    assert shown(loop) == "[[[a list of 1]]]"
+    assert quote(loop) == "[[[a list of 1]]]"
 
 
 def test_short_plain_values_are_shown_and_all_else_by_its_type():
     plain = [1, -0.5, "a", b"a", None, True, 1j, [1, ("a", {2: 3})], frozenset({1}), (), set()]
     plain += [datetime.date(2024, 1, 2), pd.Timestamp(0), pd.NaT, pd.NA, np.float64(2), range(3)]
     for value in plain:
-        assert shown(value) == repr(value)
-    assert shown("x" * 201) == "a str of many characters"
-    assert shown(10**5000) == "an int"
-    assert shown([0] * 11) == "a list of 11"
-    assert shown([["y" * 150] * 2]) == "[a list of 2]"
+        assert quote(value) == repr(value)
+    assert quote("x" * 201) == "a str of many characters"
+    assert quote(10**5000) == "an int"
+    assert quote([0] * 11) == "a list of 11"
+    assert quote([["y" * 150] * 2]) == "[a list of 2]"
     data = arguments.unmarked()
     for value in data.values():
         name = type(value).__name__
         for nest in NESTS.values():
-            assert not arguments.quotes([shown(nest(value))])
-        assert shown((value,)).strip("(,)").split()[1] == name
+            assert not arguments.quotes([quote(nest(value))])
+        assert quote((value,)).strip("(,)").split()[1] == name
 
 
 class _Liar(str):
@@ -156,4 +156,4 @@ class _Liar(str):
 
 
 def test_texts_are_not_shown_as_their_class_would():
-    assert shown(_Liar("a")) == "'a'"
+    assert quote(_Liar("a")) == "'a'"

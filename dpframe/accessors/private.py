@@ -7,7 +7,7 @@ import pandas as pd
 
 from dpframe.accessors.margins import TogetherMethods
 from dpframe.accessors.ranging import CallOptions, PreviewOptions, RangesAccessor, caps_of
-from dpframe.accessors.showing import accessor_text, no_such_name, offered, public_names
+from dpframe.accessors.showing import accessor_text, names_on_offer, no_such_name, public_names
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
@@ -76,7 +76,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
     def __dir__(self) -> list[str]:
         """List what applies to this frame; no row of it is looked at."""
         private = public_names(PrivateAccessor)
-        names = offered(self._frame, private, public_names(type(self)) - private)
+        names = names_on_offer(self._frame, private, public_names(type(self)) - private)
         return sorted(names.union(name for name in super().__dir__() if name.startswith("_")))
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from dpframe.declaration.facts import declaration_text, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
 from dpframe.provenance import is_private
-from dpframe.steps.suggest_caps import suggested
+from dpframe.steps.suggest_caps import best_suggestion
 
 Standing: TypeAlias = Literal["undeclared", "declared", "derived", "released", "diagnosis", "none"]
 """What is known of a frame, and so what can be done with it."""
@@ -112,7 +112,7 @@ def _standing(frame: Frame) -> Standing:
     return next((standing for standing, holds in known if holds()), "undeclared")
 
 
-def offered(frame: Frame, private: Iterable[str], released: Iterable[str]) -> set[str]:
+def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]) -> set[str]:
     """Return what applies to a frame, of what there is for private and for released ones.
 
     Parameters
@@ -135,7 +135,7 @@ def offered(frame: Frame, private: Iterable[str], released: Iterable[str]) -> se
 
 def _suggests(frame: Frame) -> bool:
     try:
-        return bool(suggested(frame))
+        return bool(best_suggestion(frame))
     except CertificateError:
         return False
 

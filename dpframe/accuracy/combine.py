@@ -11,10 +11,10 @@ from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weights_of_blocks
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.diagnosis import noted
+from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import ATTRIBUTE, verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import in_seconds
@@ -82,12 +82,12 @@ def combine(
             "weights are so large that the combination, or its error, is beyond the range of "
             "floats. Divide them by a power of ten, which scales all that is returned."
         )
-    return noted(combined, certificate, "combine")
+    return mark_diagnosis(combined, certificate, "combine")
 
 
 def _of_table(released: pd.DataFrame, weights: Any, level: float) -> tuple[_Row, Certificate]:
     """Combine the cells of one table."""
-    certificate, numbers, estimate = _weighed(released, weights)
+    certificate, numbers, estimate = _weigh(released, weights)
     parts = _parts(certificate, numbers)
     errors = {block: _norm(part) for block, part in parts.items()}
     return _row(certificate, estimate, parts, errors, level), certificate
@@ -101,9 +101,9 @@ def _of_tables(
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
     if len(set(names)) < len(names):
-        raise QueryError(f"weights must not name a table twice, got {shown(list(weights))}.")
+        raise QueryError(f"weights must not name a table twice, got {quote(list(weights))}.")
     weighed = [
-        _weighed(released[name], own) for name, own in zip(names, weights.values(), strict=True)
+        _weigh(released[name], own) for name, own in zip(names, weights.values(), strict=True)
     ]
     parts = errors_over_tables([(certificate, numbers) for certificate, numbers, _ in weighed])
     estimate = sum(estimate for _, _, estimate in weighed)
@@ -126,17 +126,17 @@ def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
 def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
     return QueryError(
         f"weights must be a dict by table, as the tables released, {list(released)[:5]!r}; got "
-        f"{shown(given)}. A table is named by its columns, in any order."
+        f"{quote(given)}. A table is named by its columns, in any order."
     )
 
 
-def _weighed(released: pd.DataFrame, weights: Weights) -> tuple[Certificate, np.ndarray, float]:
+def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Certificate, np.ndarray, float]:
     """Return the certificate of a table, the weights of its cells, and what they add up to."""
     verified = verify(released)
     certificate = check_before(verified, "combine", allowed=steps_before(verified))
     check_not_selected(certificate.discovery, "combine")
     released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
-    numbers = _aligned(released, weights)
+    numbers = _align_weights(released, weights)
     columns = zip(released.items(), certificate.columns, strict=True)
     cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
     return certificate, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
@@ -160,7 +160,7 @@ def _row(
     }
 
 
-def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
+def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     """Weights in the shape of the released frame."""
     if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
         raise QueryError(
@@ -181,7 +181,7 @@ def _aligned(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
     if unknown or again:
         wrong = "is not in it" if unknown else "comes twice"
-        cell = shown((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
+        cell = quote((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
         raise QueryError(
             f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
             "the keys of the release, and columns by its columns."

@@ -98,7 +98,7 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
     array([[1.5       , 2.33333333]])
     """
     lines = risen(below)
-    crossed = [_crossed(line, np.multiply(quantiles, line[-1]), edges) for line in lines]
+    crossed = [_crossings(line, np.multiply(quantiles, line[-1]), edges) for line in lines]
     return np.reshape(crossed, (len(below), len(quantiles)))
 
 
@@ -127,7 +127,7 @@ def risen(below: np.ndarray) -> np.ndarray:
     return found
 
 
-def _crossed(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _crossings(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the middle of where an increasing line has each of some heights."""
     last = len(rising) - 1
     first = np.searchsorted(rising, wanted, "left")  # the first edge with so many rows below

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy.outward import Ends, known, rounding, shown_ends
+from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
@@ -17,13 +17,13 @@ from dpframe.certificates.companion_columns import (
     check_no_intervals_beside,
     quantile_intervals,
 )
-from dpframe.certificates.diagnosis import noted
+from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
 from dpframe.certificates.packed import unpack
 from dpframe.certificates.parts import DiscoveryPart
 from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
-from dpframe.certificates.unstacked import spread, stacked
+from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
@@ -260,8 +260,8 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """
     certificate = verify(released)
     check_no_intervals_beside(certificate, "std_error")
-    errors = by_release(stacked(released, certificate), certificate, _errors)
-    return noted(spread(errors, released, certificate), certificate, "std_error")
+    errors = by_release(stack_table(released, certificate), certificate, _errors)
+    return mark_diagnosis(spread(errors, released, certificate), certificate, "std_error")
 
 
 def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
@@ -346,8 +346,8 @@ def interval(
         each = law.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=bool(sampling))
 
-    long = by_release(stacked(released, certificate), certificate, bars)
-    return noted(spread(long, released, certificate, ENDS), certificate, "interval")
+    long = by_release(stack_table(released, certificate), certificate, bars)
+    return mark_diagnosis(spread(long, released, certificate, ENDS), certificate, "interval")
 
 
 def _bars_of(
@@ -361,7 +361,9 @@ def _bars_of(
     for position, column in enumerate(certificate.columns):
         values = released.iloc[:, position]
         if certificate.discovery is not None:
-            ends = _selected(values, column, mechanism, certificate.discovery.threshold, level)
+            ends = _ends_of_selected(
+                values, column, mechanism, certificate.discovery.threshold, level
+            )
         elif column.ratio is not None and column.kind == "rate":
             sampled = {"sampling": sampling}
             ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
@@ -375,12 +377,12 @@ def _bars_of(
     return _like(released, columns, names)
 
 
-def _selected(
+def _ends_of_selected(
     column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
 ) -> Ends:
     """Return the ends of the intervals of counts that were published for their size."""
     scale = 0.0 if described.noise is None else described.noise.scale
-    law, noisy, off = mechanism.distribution, known(column), int(rounding(described))
+    law, noisy, off = mechanism.distribution, known_numbers(column), int(rounding(described))
     low, _ = selected_ends(np.maximum(noisy - off, least), law, scale, least, level)
     _, high = selected_ends(np.maximum(noisy + off, least), law, scale, least, level)
     return low, high
@@ -403,7 +405,7 @@ def _bars(
         if described.times is not None:
             span = described.times.bounds if described.is_mean else None
             return times_around(column, width, span)
-        values = known(column)
+        values = known_numbers(column)
         low, high = values - width, values + width
     if described.is_mean:
         low, high = np.clip(low, *described.span), np.clip(high, *described.span)
@@ -468,7 +470,9 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     columns = pd.Index(list(labels) * n, tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
     values = products.reshape(n * len(loadings), len(loadings))
-    return noted(pd.DataFrame(values, index=rows, columns=labels), certificate, "covariance")
+    return mark_diagnosis(
+        pd.DataFrame(values, index=rows, columns=labels), certificate, "covariance"
+    )
 
 
 def _shown_error(column: ColumnPart, values: pd.Series) -> np.ndarray:

@@ -11,7 +11,7 @@ from dpframe.certificates.noise_parts import ColumnPart
 Ends: TypeAlias = tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]
 
 
-def known(column: pd.Series) -> np.ndarray:
+def known_numbers(column: pd.Series) -> np.ndarray:
     """Return the numbers of a column, with 0 in place of those that were suppressed."""
     if column.isna().any():
         column = column.fillna(0)

@@ -11,11 +11,11 @@ from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.diagnosis import noted
+from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS, check_before
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
@@ -53,7 +53,7 @@ class Quotients:
     noise: Noise
 
 
-def estimated(
+def estimate_quotients(
     released: pd.DataFrame, certificate: Certificate, quotient: Quotients, level: float
 ) -> pd.DataFrame:
     """Estimate quotients, with their errors and intervals.
@@ -230,7 +230,7 @@ def ratio(
     )
     if above == below:
         raise QueryError(
-            f"numerator and denominator must be two columns, got {shown(numerator)} for both."
+            f"numerator and denominator must be two columns, got {quote(numerator)} for both."
         )
     x, y = certificate.columns[above], certificate.columns[below]
     loadings = x.deviations, y.deviations
@@ -252,7 +252,9 @@ def ratio(
         unit=_unit(span, *own),
         noise=noise,
     )
-    return noted(estimated(released, certificate, quotient, level), certificate, "ratio")
+    return mark_diagnosis(
+        estimate_quotients(released, certificate, quotient, level), certificate, "ratio"
+    )
 
 
 @with_keywords
@@ -321,7 +323,9 @@ def percent(
         unit=1.0,
         noise=noise,
     )
-    return noted(100 * estimated(released, certificate, quotient, level), certificate, "percent")
+    return mark_diagnosis(
+        100 * estimate_quotients(released, certificate, quotient, level), certificate, "percent"
+    )
 
 
 def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
@@ -347,7 +351,7 @@ def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list
     if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
         raise QueryError(
             f"by must name some of the levels of the index, {names!r}, each once and not all of "
-            f"them, got {', '.join(map(shown, given)) or 'none'}; several as a list."
+            f"them, got {', '.join(map(quote, given)) or 'none'}; several as a list."
         )
     return sorted(places)
 
@@ -452,11 +456,11 @@ def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, ca
     if len(places) != 1:
         raise QueryError(
             f"{called} must be the label of one of the columns released, {labels!r}, got "
-            f"{called}={shown(label)}."
+            f"{called}={quote(label)}."
         )
     if certificate.columns[places[0]].kind not in ("count", "sum"):
         raise QueryError(
-            f"{called} must be a count or a sum, got {called}={shown(label)}, which is a quotient "
+            f"{called} must be a count or a sum, got {called}={quote(label)}, which is a quotient "
             "already. Its own interval is in .dp.interval(); for another one, release its sum and "
             "count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
         )

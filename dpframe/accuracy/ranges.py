@@ -94,7 +94,7 @@ def with_quantiles(
     table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, step))
     names = [label, *(f"{label}{end}" for end in ENDS)]
     table.columns = pd.Index(names, tupleize_cols=False)
-    columns = (_described(found, str(label)),)
+    columns = (_describe_quantiles(found, str(label)),)
     return table, replace(release, columns=columns, digest=UNSEALED)  # before the step is listed
 
 
@@ -155,7 +155,7 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 
-def _described(found: Distribution, label: str) -> ColumnPart:
+def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
     if isinstance(first, pd.Timestamp | pd.Timedelta):

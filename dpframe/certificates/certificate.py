@@ -20,7 +20,7 @@ from dpframe.certificates.parts import (
     UnitPart,
 )
 from dpframe.certificates.steps import StepPart, UnstackedPart
-from dpframe.html import grid, pairs, section, titled
+from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
 FORMAT: Final = 4
@@ -181,7 +181,7 @@ class Certificate(Part):
         ]
         columns = words.columns_table(self.columns)
         steps = words.steps_tables(self.steps)
-        return section(titled("Privacy certificate"), pairs(rows), columns, *steps)
+        return section(title_html("Privacy certificate"), pairs(rows), columns, *steps)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class Concatenation(Part):
         ]
         steps = grid(["done"], [[words.about_step(step)] for step in self.steps])
         parts = [part.certificate._repr_html_() for part in self.parts]
-        return section(titled("Table of several releases"), pairs(rows), steps, *parts)
+        return section(title_html("Table of several releases"), pairs(rows), steps, *parts)
 
 
 Certified: TypeAlias = Certificate | Concatenation

@@ -121,11 +121,11 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     ["column 'rate' was added", 'the rows are in another order']
     """
     found = content_of(frame)
-    relabeled = [*_relabeled("level", found, kept), *_relabeled("column", found, kept)]
+    relabeled = [*_say_relabeled("level", found, kept), *_say_relabeled("column", found, kept)]
     if relabeled:  # values are elsewhere by their labels alone
         return relabeled
-    renamed = _renamed(found, kept)
-    return _shortened(
+    renamed = _pair_renamed(found, kept)
+    return _shorten(
         [
             *_of_levels(found, kept),
             *_of_labels(found, kept, renamed),
@@ -134,7 +134,7 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     )
 
 
-def _shortened(changes: list[Change]) -> list[Change]:
+def _shorten(changes: list[Change]) -> list[Change]:
     """Say of what many labels have in common only so often."""
     alike: dict[str, list[Change]] = {}
     for change in changes:
@@ -150,7 +150,7 @@ def _more(changes: list[Change]) -> Change:
     return changes[-1]._replace(what=f"and {len(changes) - _ALIKE} more")
 
 
-def _relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
+def _say_relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
     """Say whether labels changed places, and nothing under them did."""
     here, there = ((one.levels if what == "level" else one.columns) for one in (found, kept))
     labels, before = ([part.label for part in parts] for parts in (here, there))
@@ -158,10 +158,10 @@ def _relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Cha
     apart = len({part.unordered for part in there}) == len(there)
     if same and apart and labels != before and sorted(labels) == sorted(before):
         moved = [new for new, old in zip(labels, before, strict=True) if new != old]
-        yield Change(f"{_listed(what, moved)} have each other's labels", instead=_MOVED)
+        yield Change(f"{_list_few(what, moved)} have each other's labels", instead=_MOVED)
 
 
-def _renamed(found: ContentPart, kept: ContentPart) -> dict[str, str]:
+def _pair_renamed(found: ContentPart, kept: ContentPart) -> dict[str, str]:
     """Pair columns that went with columns that came, where they hold the same values."""
     here, there = ({part.label: part for part in one.columns} for one in (found, kept))
     came = {part.unordered: label for label, part in here.items() if label not in there}
@@ -180,7 +180,7 @@ def _of_levels(found: ContentPart, kept: ContentPart) -> Iterator[Change]:
         return
     if reset:
         became = "a column" if len(reset) == 1 else "columns"
-        yield Change(f"{_listed('level', reset)} of the index became {became}")
+        yield Change(f"{_list_few('level', reset)} of the index became {became}")
     elif len(names) != len(before):
         yield Change(f"the index has {len(names)} levels in place of {len(before)}", ".dp.unstack")
     elif sorted(names) == sorted(before):
@@ -199,12 +199,12 @@ def _of_labels(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
     came = [name for name in labels if name not in {*before, *renamed.values()}]
     went = [name for name in before if name not in {*labels, *renamed}]
     if went:
-        yield Change(f"{_listed('column', went)} {_was(went)} dropped", _SELECT)
+        yield Change(f"{_list_few('column', went)} {_was(went)} dropped", _SELECT)
     for old, new in renamed.items():
         yield Change(f"column {old!r} is called {new!r}", _RENAME)
     if came:
         call = _ADD if any(name.endswith(_COMPUTED) for name in came) else ""
-        yield Change(f"{_listed('column', came)} {_was(came)} added", call)
+        yield Change(f"{_list_few('column', came)} {_was(came)} added", call)
     if not went and not came and len(labels) != len(before):
         yield Change(f"there are {len(labels)} columns in place of {len(before)}")
     stayed = [name for name in labels if name in before]
@@ -240,7 +240,7 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
         if old.kind != new.kind:
             of = "level" if key else "column"
             yield Change(
-                f"the dtype of {of} {new.label!r} is {_named(new)} in place of {_named(old)}"
+                f"the dtype of {of} {new.label!r} is {_dtype_name(new)} in place of {_dtype_name(old)}"
             )
         elif old.unordered == new.unordered:
             yield Change(f"{what} {new.label!r} changed places")
@@ -249,7 +249,7 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
             yield Change(f"{what} {new.label!r} were changed", call, instead)
 
 
-def _named(part: SeriesPart) -> str:
+def _dtype_name(part: SeriesPart) -> str:
     """Name the dtype of values."""
     try:
         return np.dtype(part.kind).name
@@ -257,7 +257,7 @@ def _named(part: SeriesPart) -> str:
         return _NAMES.get(part.kind, part.kind)
 
 
-def _listed(what: str, labels: list[str]) -> str:
+def _list_few(what: str, labels: list[str]) -> str:
     """Name one thing, or the first few of several."""
     shown = ", ".join(map(repr, labels[:_MOST]))
     more = f" and {len(labels) - _MOST} more" if len(labels) > _MOST else ""

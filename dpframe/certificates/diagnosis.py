@@ -18,7 +18,7 @@ _ELSE = "The release itself has one, and can be published beside it."
 _MOST = 3
 
 
-def noted(frame: pd.DataFrame, certificate: Certified, call: str) -> pd.DataFrame:
+def mark_diagnosis(frame: pd.DataFrame, certificate: Certified, call: str) -> pd.DataFrame:
     """Note on a frame which call computed it, and of which releases."""
     releases = dict.fromkeys(part.release_id for part in parts_of(certificate))
     frame.attrs = {_ATTRIBUTE: {"by": call, "releases": list(releases)}}

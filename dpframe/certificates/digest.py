@@ -146,7 +146,7 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
     if isinstance(data, np.ndarray):
         size = min(data.dtype.itemsize, 8)  # longer ones count in parts
         parts = data.view(f"u{size}").astype(np.uint64)
-        return parts if parts.ndim == 1 else parts[:, 0] ^ _stirred(parts[:, 1])
+        return parts if parts.ndim == 1 else parts[:, 0] ^ _stir(parts[:, 1])
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
     items = np.array(rows, object)
     if not is_unicode("".join(rows)):  # pandas encodes no lone surrogates; bytes count as texts
@@ -157,10 +157,10 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
 
 def _sum_of(words: np.ndarray) -> int:
     """Add up numbers that were stirred, so that others hardly have the same sum."""
-    return int(_stirred(words).sum(dtype=np.uint64))
+    return int(_stir(words).sum(dtype=np.uint64))
 
 
-def _stirred(words: np.ndarray) -> np.ndarray:
+def _stir(words: np.ndarray) -> np.ndarray:
     """Stir the bits of numbers."""
     for turn in _TURNS:
         words = (words ^ (words >> np.uint64(31))) * turn
@@ -211,7 +211,7 @@ def _kind_and_data(values: Any) -> Piece:
     # a file may keep times in another unit, and intervals with it
     name = {"m": "durations", "M": "times"}.get(getattr(dtype, "kind", "O"), "objects")
     name = str(dtype) if isinstance(dtype, pd.PeriodDtype) else name
-    return Piece(name.encode(), _texts(_listed(values)))
+    return Piece(name.encode(), _texts(_to_list(values)))
 
 
 def _of_repeated(values: _Repeated) -> Piece:
@@ -248,7 +248,7 @@ def _plain(dtype: Any) -> np.dtype[Any]:
     return plain
 
 
-def _listed(values: Any) -> list[Any]:
+def _to_list(values: Any) -> list[Any]:
     """List values; texts of Arrow are quicker to read all at once."""
     if isinstance(values.dtype, pd.StringDtype):
         values = np.asarray(values, dtype=object)
@@ -262,7 +262,7 @@ def _texts(values: Iterable[object]) -> bytes:
 
 def _listed_texts(values: Any) -> list[str]:
     """Write each of some values as JSON, as `_texts` writes them together."""
-    return [json.dumps(v if type(v) is str else _kind_and_text(v)) for v in _listed(values)]
+    return [json.dumps(v if type(v) is str else _kind_and_text(v)) for v in _to_list(values)]
 
 
 def _kind_and_text(value: object) -> object:  # noqa: PLR0911  # a kind a line

@@ -295,8 +295,8 @@ def read(kind: type[P], found: object, what: str) -> P:
     try:
         if is_large(found):
             check_excess(found)
-            check_pieces(kind, found, _validated)
-        record: P = _validated(kind, found, ())
+            check_pieces(kind, found, _validate)
+        record: P = _validate(kind, found, ())
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
             f"{what} cannot be read: {_fault(error)}. Go back to what was released."
@@ -304,7 +304,7 @@ def read(kind: type[P], found: object, what: str) -> P:
     return record
 
 
-def _validated(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
+def _validate(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
     """Read a value; where that is wrong, name the first field, and its rule."""
     from pydantic import ValidationError  # as slow as what is needed anyway
 
@@ -362,7 +362,7 @@ def schema_of_record(kind: type[Part]) -> dict[str, Any]:
     schema = _adapter_of(kind).json_schema()
     parts = {part.__name__: part for part in Part.__subclasses__()}
     for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
-        about, fields = _described(parts[name])
+        about, fields = _describe_fields(parts[name])
         described.pop("title", None)
         described["description"] = about
         for field, rules in described["properties"].items():
@@ -374,13 +374,13 @@ def schema_of_record(kind: type[Part]) -> dict[str, Any]:
     return schema
 
 
-def _described(kind: type[Part]) -> tuple[str, dict[str, str]]:
+def _describe_fields(kind: type[Part]) -> tuple[str, dict[str, str]]:
     """Return what a docstring says about a record, and about each of its fields."""
     about, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
     found = re.split(r"^(\S+)\n(?= {4})", parameters.partition("\n\n")[0], flags=re.MULTILINE)[1:]
-    fields = dict(zip(found[::2], map(_joined, found[1::2]), strict=True))
-    return _joined(about), fields
+    fields = dict(zip(found[::2], map(_join_lines, found[1::2]), strict=True))
+    return _join_lines(about), fields
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

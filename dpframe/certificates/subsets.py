@@ -78,7 +78,7 @@ def _own_rows(certificate: Certificate, places: np.ndarray) -> Certificate:
     def taken(packed: Packed) -> Packed:
         return Packed.of(np.asarray(unpack(packed))[places])
 
-    columns = tuple(_changed(column, taken) for column in certificate.columns)
+    columns = tuple(_change_rows(column, taken) for column in certificate.columns)
     return replace(certificate, columns=columns)
 
 
@@ -144,10 +144,10 @@ def without_cells(column: ColumnPart, hidden: np.ndarray) -> ColumnPart:
     def blanked(packed: Packed) -> Packed:
         return Packed.of(np.where(hidden, np.nan, unpack(packed)))
 
-    return _changed(column, blanked)
+    return _change_rows(column, blanked)
 
 
-def _changed(column: ColumnPart, change: _Change) -> ColumnPart:
+def _change_rows(column: ColumnPart, change: _Change) -> ColumnPart:
     """Change all that is said about a column row by row."""
     return replace(
         column,

@@ -37,7 +37,7 @@ def labels_of(keys: pd.Index) -> pd.Index:
     return pd.Index(labels, name=keys.name, tupleize_cols=False)
 
 
-def widened(frame: pd.DataFrame, level: int, place: int) -> tuple[pd.DataFrame, np.ndarray]:
+def widen_table(frame: pd.DataFrame, level: int, place: int) -> tuple[pd.DataFrame, np.ndarray]:
     """Return a table with the keys of a level as columns, in order of appearance.
 
     Parameters
@@ -89,7 +89,7 @@ def places_in(frame: pd.DataFrame, part: UnstackedPart) -> np.ndarray:
     return places
 
 
-def stacked(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
+def stack_table(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
     """Return the long table of a wide one, or one that is long already, without certificate."""
     frame = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
     part = certificate.unstacked
@@ -118,7 +118,7 @@ def in_rows(released: pd.DataFrame) -> pd.DataFrame:
     certificate = verify(released)
     if certificate.unstacked is None:
         return released
-    long = stacked(released, certificate)
+    long = stack_table(released, certificate)
     attach(long, replace(certificate, unstacked=None))
     return long
 

@@ -152,7 +152,7 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
 def attach(frame: pd.DataFrame, certificate: C) -> C:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
-    sealed, record = _sealed(frame.copy(deep=False), certificate, frame.index)
+    sealed, record = _seal(frame.copy(deep=False), certificate, frame.index)
     frame.attrs[ATTRIBUTE] = record
     return cast(C, sealed)
 
@@ -268,7 +268,7 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
         sound = False
     if not sound:
         raise CertificateError(
-            f"this frame is not what its certificate was given for: {_altered(frame, certificate)}"
+            f"this frame is not what its certificate was given for: {_alteration(frame, certificate)}"
         )
     if ledger is not None:
         for one in parts_of(certificate):
@@ -285,11 +285,11 @@ def _is_sound(frame: pd.DataFrame, certificate: Certified) -> bool:
     if not {step.step for step in certificate.steps} <= {"denoise", "suggest"}:
         return True
     released = frame.iloc[:, : len(certificate.columns)]
-    origin = _sealed(released, replace(certificate, steps=()))[0].digest
+    origin = _seal(released, replace(certificate, steps=()))[0].digest
     return {step.of for step in certificate.steps} == {origin}
 
 
-def _altered(frame: pd.DataFrame, certificate: Certified) -> str:
+def _alteration(frame: pd.DataFrame, certificate: Certified) -> str:
     """Say what was changed, and which calls would have kept the certificate."""
     try:
         found = changes(frame, certificate.content)
@@ -313,7 +313,7 @@ def _and(calls: Iterable[str]) -> str:
     return " and ".join(calls)
 
 
-def _sealed(
+def _seal(
     frame: pd.DataFrame, certificate: Certified, keys: pd.Index | None = None
 ) -> tuple[Certified, dict[str, Any]]:
     """Return a certificate with content and digest of a frame, and as JSON; see `pieces_of`."""

@@ -18,7 +18,7 @@ import pandas as pd
 from dpframe.arguments import nests_deeply
 from dpframe.columns import times, values
 from dpframe.columns.identity import KNOWN, known_base
-from dpframe.columns.values import contained
+from dpframe.columns.values import contain_errors
 from dpframe.errors import STOPS
 
 try:
@@ -64,13 +64,13 @@ def unit_buckets(column: pd.Series, count: int) -> np.ndarray:
         with np.errstate(all="ignore"):
             marks = _marks(block)
         marks[values.missing(block)] = 0
-        mixed = _mixed(marks)
+        mixed = _mix_bits(marks)
         mixed -= mixed // np.uint64(count) * np.uint64(count)  # quicker than a remainder
         buckets[start : start + _BLOCK] = mixed
     return buckets
 
 
-def _mixed(marks: np.ndarray) -> np.ndarray:
+def _mix_bits(marks: np.ndarray) -> np.ndarray:
     """Mix the bits of marks, 0 to 0: the finalizer of SplitMix64 (Steele et al. 2014)."""
     marks = (marks ^ (marks >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     marks = (marks ^ (marks >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -87,7 +87,7 @@ Family = Callable[[np.ndarray, int], np.ndarray]
 
 def _marks(column: pd.Series) -> np.ndarray:
     """Mark the rows of a column, uint64 in a new array; in any way where the unit is missing."""
-    parts = values.coded(column)
+    parts = values.split_categories(column)
     if parts is not None:
         return values.spread(_marks(parts.values), parts.codes, 0)
     column = values.dense(column)
@@ -104,7 +104,9 @@ def _marks(column: pd.Series) -> np.ndarray:
 def _objects(column: pd.Series) -> np.ndarray:
     """View a column as Python objects, quickest where all of them are of one class."""
     if column.dtype.kind == "U" or isinstance(column.dtype, pd.StringDtype):
-        texts = contained(lambda: column.array.to_numpy(dtype=object, na_value=""), otherwise=None)
+        texts = contain_errors(
+            lambda: column.array.to_numpy(dtype=object, na_value=""), otherwise=None
+        )
         if texts is not None:  # Arrow takes any bytes for a text
             return np.asarray(texts)
     return values.objects(column)
@@ -213,7 +215,7 @@ def _real_numbers(items: np.ndarray, _: int) -> np.ndarray:
 
 def _each(mark: Callable[[Any], int], items: np.ndarray) -> np.ndarray:
     """Mark objects one by one, with 0 those that raise."""
-    marks = (contained(mark, item, otherwise=0) for item in items)
+    marks = (contain_errors(mark, item, otherwise=0) for item in items)
     return np.fromiter(marks, np.uint64, len(items))
 
 
@@ -240,7 +242,7 @@ def _nearest(value: Any) -> float:
 
 
 def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
-    folded = (contained(_first_fold, item, otherwise=None) for item in items)
+    folded = (contain_errors(_first_fold, item, otherwise=None) for item in items)
     first = np.fromiter(folded, object, len(items))
     column = pd.Series(first, dtype=object)
     utc, aware = times.instants(column)
@@ -256,7 +258,7 @@ def _first_fold(value: Any) -> Any:
 def _lengths_of_time(items: np.ndarray, _: int) -> np.ndarray:
     lengths, valid = times.durations(pd.Series(items, dtype=object))
     for row in np.flatnonzero(~valid):
-        lengths[row] = contained(_months, items[row], otherwise=0)
+        lengths[row] = contain_errors(_months, items[row], otherwise=0)
     return lengths.view(np.uint64)
 
 
@@ -275,7 +277,7 @@ def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
             found_in = (None if values.is_absent(part) else part for part in tuple.__iter__(item))
             parts = np.fromiter(found_in, object, tuple.__len__(item))
             for mark in _marks_of_objects(parts, depth + 1):
-                found[row : row + 1] = _mixed(found[row : row + 1] * np.uint64(31) + mark)
+                found[row : row + 1] = _mix_bits(found[row : row + 1] * np.uint64(31) + mark)
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
-from dpframe.columns.values import coded, numbers, raw_numbers, spread, texts
+from dpframe.columns.values import numbers, raw_numbers, split_categories, spread, texts
 from dpframe.queries.where import (
     All,
     Any,
@@ -85,9 +85,9 @@ def _truth(node: Node, frame: pd.DataFrame) -> np.ndarray:
     """Evaluate a condition; one that looks at no column gives a single truth for all rows."""
     match node:
         case All(parts=parts):
-            return _reduced(np.logical_and, True, parts, frame)
+            return _reduce_truths(np.logical_and, True, parts, frame)
         case Any(parts=parts):
-            return _reduced(np.logical_or, False, parts, frame)
+            return _reduce_truths(np.logical_or, False, parts, frame)
         case Not(operand=operand):
             return np.asarray(np.logical_not(_truth(operand, frame)))
         case Name(label=label):
@@ -98,7 +98,7 @@ def _truth(node: Node, frame: pd.DataFrame) -> np.ndarray:
     return _comparison(node, frame)
 
 
-def _reduced(
+def _reduce_truths(
     joint: np.ufunc, start: bool, parts: tuple[Node, ...], frame: pd.DataFrame
 ) -> np.ndarray:
     """Join the truths of conditions."""
@@ -157,7 +157,7 @@ def _numeric(node: Value, frame: pd.DataFrame) -> np.ndarray:
 
 def _against_text(column: pd.Series, relation: str, constant: str) -> np.ndarray:
     """Compare a column with a text, and with the point in time that the text may be."""
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return spread(_against_text(parts.values, relation, constant), parts.codes, absent=False)
     compare = _RELATIONS[relation]
@@ -173,10 +173,10 @@ def _texts_against(column: pd.Series, compare: _Relation, constant: str) -> np.n
         if isinstance(answer, np.ndarray):
             return answer
         return np.asarray(answer.to_numpy(dtype=bool, na_value=False))
-    return _related_texts(compare, texts(column), _boxed(constant))
+    return _related_texts(compare, texts(column), _box_text(constant))
 
 
-def _boxed(text: str) -> np.ndarray:
+def _box_text(text: str) -> np.ndarray:
     """Return an array of one text; NumPy itself would strip the NULs that it may end in."""
     box = np.empty(1, dtype=object)
     box[0] = text
@@ -196,7 +196,7 @@ def _times_against(column: pd.Series, compare: _Relation, constant: str) -> np.n
 
 def _among_texts(column: pd.Series, sought: list[str]) -> np.ndarray:
     """Tell which values equal one of some texts, or the point in time that it may be."""
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return spread(_among_texts(parts.values, sought), parts.codes, absent=False)
     if _is_arrow_text(column):

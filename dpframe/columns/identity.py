@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import nests_deeply
-from dpframe.columns.values import complex_parts, contained, is_absent
+from dpframe.columns.values import complex_parts, contain_errors, is_absent
 
 _OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
 """Identities of the types whose objects are their own keys: some types cannot be hashed."""
@@ -40,7 +40,7 @@ _LONGEST = 1 << 16  # bits of the numerator, or the denominator, of a number tha
 def known_base(kind: Any) -> type | None:
     """Find the known class that objects of a class compare and hash like, if there is one."""
     found: type | None = _BY_IDENTITY.get(id(kind))
-    return found or contained(_inherited_base, kind, otherwise=None)
+    return found or contain_errors(_inherited_base, kind, otherwise=None)
 
 
 def _inherited_base(kind: Any) -> type | None:
@@ -76,7 +76,7 @@ def key_of(value: Any) -> Hashable:
     kind = type(value)
     if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
         return value  # type: ignore[no-any-return]
-    key: Hashable = contained(_key_of, value, otherwise=None)
+    key: Hashable = contain_errors(_key_of, value, otherwise=None)
     return key
 
 
@@ -191,7 +191,7 @@ class _Key:
 
     def __eq__(self, other: object) -> bool:
         kind, value = (other._kind, other._value) if type(other) is _Key else (None, other)
-        return self._kind is kind and contained(_equal, self._value, value, otherwise=False)
+        return self._kind is kind and contain_errors(_equal, self._value, value, otherwise=False)
 
 
 def _equal(value: Any, other: Any) -> bool:

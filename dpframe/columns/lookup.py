@@ -19,7 +19,7 @@ from pandas.api.types import infer_dtype
 
 from dpframe.arguments import is_unicode, nests_deeply
 from dpframe.columns import times, values
-from dpframe.columns.values import contained
+from dpframe.columns.values import contain_errors
 from dpframe.errors import STOPS
 from dpframe.forks import cached_property
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -241,7 +241,7 @@ def _integer_search(places: _Places, size: int) -> Search:
     return lambda numbers: table.take(offsets(numbers))
 
 
-def hashed(keys: np.ndarray) -> pd.Index:
+def hash_keys(keys: np.ndarray) -> pd.Index:
     """Build an index and its hash table now: pandas would do it at the first search, in a race."""
     index = pd.Index(keys)
     index.get_indexer(keys[:1])
@@ -251,7 +251,7 @@ def hashed(keys: np.ndarray) -> pd.Index:
 def _hash_search(places: _Places, size: int) -> Search:
     """Search numbers of one NumPy dtype by hashing."""
     keys, positions = places
-    index = hashed(keys)
+    index = hash_keys(keys)
     table = np.append(positions, size)
 
     def search(numbers: np.ndarray) -> np.ndarray:
@@ -396,11 +396,11 @@ def _has_zone(dtype: Any) -> bool:
     return isinstance(dtype, pd.DatetimeTZDtype)
 
 
-def boxed(block: pd.Series) -> list[Any]:
+def box_values(block: pd.Series) -> list[Any]:
     """List the values of a block as Python objects that can be looked for in a dict."""
     found = values.objects(block)
     items: list[Any] = found.tolist()
-    if contained(infer_dtype, found, otherwise="mixed") in _SIMPLE:
+    if contain_errors(infer_dtype, found, otherwise="mixed") in _SIMPLE:
         return items
     return [one if id(type(one)) in _PLAIN else _sought(one) for one in items]
 
@@ -424,7 +424,9 @@ def _apply_to_items(
     except STOPS:
         raise
     except BaseException:  # private values may be unhashable, or raise when compared
-        answers = (contained(function, item, *arguments, otherwise=otherwise) for item in items)
+        answers = (
+            contain_errors(function, item, *arguments, otherwise=otherwise) for item in items
+        )
         return np.fromiter(answers, np.int64, len(items))
 
 
@@ -435,7 +437,7 @@ def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndar
         table = np.full(product + 1, size)
         table[chosen] = np.arange(size)
         return table.take
-    index = hashed(chosen)
+    index = hash_keys(chosen)
     places = np.append(np.arange(size), size)
     return lambda codes: places.take(index.get_indexer(codes))  # -1, not chosen, is the last
 
@@ -475,7 +477,7 @@ def _plain_finder(keys: AxisKeys, column: pd.Series) -> Finder:
 def _object_finder(keys: list[Any]) -> Finder:
     """Search any Python objects: this is what equality with a key means."""
     places = dict(zip(keys, count()))
-    return lambda block: _apply_to_items(places.get, boxed(block), len(keys), len(keys))
+    return lambda block: _apply_to_items(places.get, box_values(block), len(keys), len(keys))
 
 
 def _category_finder(keys: AxisKeys, categories: pd.Index) -> Finder:
@@ -490,10 +492,10 @@ def _category_finder(keys: AxisKeys, categories: pd.Index) -> Finder:
 
 def _dictionary_finder(keys: AxisKeys, sample: pd.Series) -> Finder:
     """Search the dictionaries of a block, then read codes."""
-    search = _key_finder(keys, values.decoded(sample).values)
+    search = _key_finder(keys, values.split_dictionary(sample).values)
 
     def find(block: pd.Series) -> np.ndarray:
-        parts = values.decoded(block)
+        parts = values.split_dictionary(block)
         return values.spread(search(parts.values), parts.codes, len(keys))
 
     return find

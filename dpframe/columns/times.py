@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.columns.values import coded, contained, dense, holds_objects, objects, spread
+from dpframe.columns.values import (
+    contain_errors,
+    dense,
+    holds_objects,
+    objects,
+    split_categories,
+    spread,
+)
 from dpframe.errors import STOPS
 from dpframe.queries.grid import Ticks
 
@@ -109,7 +116,7 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     >>> durations(pd.Series([pd.Timedelta("1s"), 1], dtype=object))
     (array([1000000,       0]), array([ True, False]))
     """
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         lengths, valid = durations(parts.values)
         return spread(lengths, parts.codes, 0), spread(valid, parts.codes, absent=False)
@@ -157,11 +164,11 @@ def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _length(value: Any) -> int | None:
     """Count the microseconds of a duration; `None` for anything else."""
-    found: int | None = contained(_measured, value, otherwise=None)
+    found: int | None = contain_errors(_count_microseconds, value, otherwise=None)
     return found
 
 
-def _measured(value: Any) -> int | None:
+def _count_microseconds(value: Any) -> int | None:
     """Count the microseconds of a duration; may raise what the value raises."""
     kind = type(value)
     if issubclass(kind, timedelta):
@@ -196,7 +203,7 @@ class _Tick(NamedTuple):
 
 def _clock(column: pd.Series) -> _Clock:
     """View a column of any dtype as points in time."""
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return _Clock(*(spread(view, parts.codes, 0) for view in _clock(parts.values)))
     column = dense(column)
@@ -256,11 +263,11 @@ def _tick(value: object) -> _Tick | None:
     """Return a date or datetime as ticks since 1970, anything else as None."""
     if value is None or value is pd.NaT or type(value) is str or type(value) is float:
         return None
-    found: _Tick | None = contained(_dated, value, otherwise=None)
+    found: _Tick | None = contain_errors(_count_ticks, value, otherwise=None)
     return found
 
 
-def _dated(value: Any) -> _Tick | None:
+def _count_ticks(value: Any) -> _Tick | None:
     """Count the ticks from 1970 to a date or datetime; may raise what the value raises."""
     kind = type(value)
     if issubclass(kind, np.datetime64):

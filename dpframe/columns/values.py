@@ -55,7 +55,7 @@ def arrow_type(kind: Any) -> str:
     return _AS_NUMPY.get(name, name)
 
 
-def contained(function: Callable[..., Any], *arguments: Any, otherwise: Any) -> Any:
+def contain_errors(function: Callable[..., Any], *arguments: Any, otherwise: Any) -> Any:
     """Call a function on a private value; where it raises, return what is to be used otherwise.
 
     Cells can raise anything, also what does not derive from `Exception`: the panic of a library
@@ -127,7 +127,7 @@ def raw_numbers(column: pd.Series) -> np.ndarray:
         Boolean, integer or float64, one per row: the values of `numbers`, not yet rounded.
         It may share memory with the column: not to be written to.
     """
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return spread(numbers(parts.values), parts.codes, np.nan)
     column = dense(column)
@@ -163,7 +163,7 @@ def texts(column: pd.Series) -> np.ndarray:
     >>> texts(pd.Series(["a", 2, None], dtype=object))
     array(['a', None, None], dtype=object)
     """
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return spread(texts(parts.values), parts.codes, None)
     column = dense(column)
@@ -186,7 +186,7 @@ def missing(column: pd.Series) -> np.ndarray:
     numpy.ndarray
         Boolean, one per row.
     """
-    parts = coded(column)
+    parts = split_categories(column)
     if parts is not None:
         return spread(missing(parts.values), parts.codes, absent=True)
     column = dense(column)
@@ -215,7 +215,7 @@ class Coded(NamedTuple):
     codes: np.ndarray
 
 
-def coded(column: pd.Series) -> Coded | None:
+def split_categories(column: pd.Series) -> Coded | None:
     """Split a categorical or dictionary-encoded column into values and codes.
 
     Parameters
@@ -232,7 +232,7 @@ def coded(column: pd.Series) -> Coded | None:
     if isinstance(dtype, pd.CategoricalDtype):
         categories = pd.Series(dtype.categories.array, dtype=dtype.categories.dtype)
         return _compact(categories, np.asarray(column.array.codes, dtype=np.int64))
-    return decoded(column) if is_dictionary(dtype) else None
+    return split_dictionary(column) if is_dictionary(dtype) else None
 
 
 def is_dictionary(dtype: object) -> bool:
@@ -240,7 +240,7 @@ def is_dictionary(dtype: object) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_dictionary(dtype.pyarrow_dtype))
 
 
-def decoded(column: pd.Series) -> Coded:
+def split_dictionary(column: pd.Series) -> Coded:
     """Split a dictionary-encoded column.
 
     The dictionaries of its chunks are put in a row: a common one may need more codes than the
@@ -302,7 +302,7 @@ def holds_objects(column: pd.Series) -> bool:
 
 def objects(column: pd.Series) -> np.ndarray:
     """View a column as Python objects, None where a value cannot be read."""
-    values = contained(lambda: column.array.to_numpy(dtype=object), otherwise=None)
+    values = contain_errors(lambda: column.array.to_numpy(dtype=object), otherwise=None)
     if values is not None and values.shape == (len(column),):
         return np.asarray(values)
     return np.fromiter((_read(column, row) for row in range(len(column))), object, len(column))
@@ -310,7 +310,7 @@ def objects(column: pd.Series) -> np.ndarray:
 
 def _read(column: pd.Series, row: int) -> object:
     """Return one value, None if it cannot be read."""
-    return contained(lambda: column.array[row], otherwise=None)
+    return contain_errors(lambda: column.array[row], otherwise=None)
 
 
 def _needs_objects(column: pd.Series) -> bool:
@@ -375,7 +375,7 @@ def is_absent(value: object) -> bool:
         return False
     if value is None or value is pd.NA or value is pd.NaT:
         return True
-    absent: bool = contained(_is_nan, value, otherwise=False)
+    absent: bool = contain_errors(_is_nan, value, otherwise=False)
     return absent
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_size, nests_deeply
-from dpframe.errors import DeclarationError, a_type, shown
+from dpframe.errors import DeclarationError, a_type, quote
 from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
@@ -23,7 +23,7 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
     """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
     if isinstance(value, set | frozenset):
         raise DeclarationError(
-            f"bounds of {label!r} must have an order, and a set has none; got {shown(value)}. "
+            f"bounds of {label!r} must have an order, and a set has none; got {quote(value)}. "
             "Give (lower, upper)."
         )
     try:
@@ -35,17 +35,17 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
     except (TypeError, ValueError, OverflowError):
         raise DeclarationError(
             f"bounds of {label!r} must be two finite numbers, or two times or durations of one "
-            f"kind, as (lower, upper), got {shown(value)}."
+            f"kind, as (lower, upper), got {quote(value)}."
         ) from None
     if not all(math.isfinite(bound) for bound in numbers):
         raise DeclarationError(
-            f"bounds of {label!r} must be finite, got {shown(value)}. Choose what a value can "
+            f"bounds of {label!r} must be finite, got {quote(value)}. Choose what a value can "
             "reasonably be: values beyond the bounds are clipped."
         )
     if max(map(abs, numbers)) > MOST:
         raise DeclarationError(
             f"bounds of {label!r} must be at most {MOST:g} in size, so that sums and their noise "
-            f"stay finite, got {shown(value)}. Choose what a value can reasonably be, or measure "
+            f"stay finite, got {quote(value)}. Choose what a value can reasonably be, or measure "
             "the column in a larger unit."
         )
     return _increasing(label, value, lower, upper)
@@ -55,7 +55,7 @@ def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple
     """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
     if lower > upper:
         raise DeclarationError(
-            f"bounds of {label!r} must have lower <= upper, got {shown(value)}. Swap them."
+            f"bounds of {label!r} must have lower <= upper, got {quote(value)}. Swap them."
         )
     return lower, upper
 
@@ -68,7 +68,7 @@ def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds
     _increasing(label, value, lower, upper)
     if not in_use(lower) or not in_use(upper):
         raise DeclarationError(
-            f"bounds of {label!r} must lie in the years 1 to 9999, got {shown(value)}."
+            f"bounds of {label!r} must lie in the years 1 to 9999, got {quote(value)}."
         )
     return lower, upper
 
@@ -92,7 +92,7 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     if not math.isfinite(number):
         raise DeclarationError(
             f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
-            f"missing values, got {shown(value)}."
+            f"missing values, got {quote(value)}."
         )
     return number
 
@@ -101,7 +101,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise DeclarationError(
-            f"keys of {label!r} must be a list of groups, got {shown(value)}; for instance "
+            f"keys of {label!r} must be a list of groups, got {quote(value)}; for instance "
             f"keys={{{label!r}: ['A', 'B']}}."
         )
     if isinstance(value, set | frozenset):
@@ -138,7 +138,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
-        got = f"{shown(again[:5])} more than once" if plain else shown(value)
+        got = f"{quote(again[:5])} more than once" if plain else quote(value)
         raise DeclarationError(
             f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
             "every group there can be once, whatever the data hold."

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
-from dpframe.errors import DeclarationError, shown
+from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
@@ -36,11 +36,11 @@ def declaration_text(declaration: Any, most: int = _MOST_COLUMNS) -> str:
     columns = [list(map(str, row)) for row in declared_columns(declaration)]
     rows = [list(FACTS), *columns[:most]] if columns else []
     left_out = [f"and {len(columns) - most:,} more"] if len(columns) > most else []
-    lines = [*_aligned(facts), *_aligned(rows), *left_out]
+    lines = [*_align_cells(facts), *_align_cells(rows), *left_out]
     return "\n".join(f"  {visible(line)}" for line in lines)
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+def _align_cells(rows: Sequence[Sequence[str]]) -> Iterable[str]:
     """Put the cells of a table under each other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -156,7 +156,7 @@ class Declaration:
             return self
         if given is not EACH_ROW:
             raise DeclarationError(
-                f"privacy_unit must be dpf.EACH_ROW in a call, got {shown(given)}. A column that "
+                f"privacy_unit must be dpf.EACH_ROW in a call, got {quote(given)}. A column that "
                 "names the unit needs caps: declare both with .dp.declare(privacy_unit=..., "
                 "max_rows=...)."
             )

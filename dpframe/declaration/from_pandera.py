@@ -12,7 +12,7 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 from dpframe.calls import refuse_private
 from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column
-from dpframe.errors import DeclarationError, shown
+from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment
 
@@ -106,7 +106,7 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
         raise DeclarationError(
             f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
-            f"{', '.join(map(repr, _OVERRIDES))}; got {shown(own)}."
+            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}."
         )
     return own
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.law import Law
 
 
@@ -59,7 +59,7 @@ def check_sigma(sigma: object) -> float:
             return number
     raise QueryError(
         "sigma must be the standard deviation of the noise, a positive number; got "
-        f"sigma={shown(sigma)}"
+        f"sigma={quote(sigma)}"
     )
 
 
@@ -74,7 +74,7 @@ def check_law(law: object) -> Law:
     if isinstance(law, Law):
         return law
     raise QueryError(
-        f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={shown(law)}."
+        f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={quote(law)}."
     )
 
 

@@ -50,7 +50,7 @@ def nearest_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     filled = np.ix_(rows > 0, columns > 0)  # elsewhere, levels would have no limit
     if nearest[filled].size:
         r, c = rows[rows > 0], columns[columns > 0]
-        nearest[filled] = _completed(_climbed(table[filled], r, c), r, c)
+        nearest[filled] = _complete_sums(_climb(table[filled], r, c), r, c)
     return nearest
 
 
@@ -62,7 +62,7 @@ class _Point(NamedTuple):
     missing: np.ndarray
 
 
-def _climbed(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _climb(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return a table whose columns have their sums, and whose rows nearly do."""
 
     def at(levels: np.ndarray) -> _Point:
@@ -118,7 +118,7 @@ def _levels(table: np.ndarray, sums: np.ndarray) -> np.ndarray:
     return best
 
 
-def _completed(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Scale rows and columns to their sums, which keeps cells at 0, and spread what is missing.
 
     Where the search came close, nothing is. Altschuler, Weed and Rigollet (2017, Algorithm 2)
@@ -159,11 +159,11 @@ def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
     floors = np.floor(table + NOTHING)
     shares = np.clip(table - floors, 0.0, 1.0)
     missing = rows - floors.sum(axis=1), columns - floors.sum(axis=0)
-    rounded = floors + _raised(shares, *missing)
+    rounded = floors + _raise_cells(shares, *missing)
     if not _has_sums(rounded, rows, columns):
         rounded = floors + _cheapest(_beyond(floors, shares), *missing).moved
     if not _has_sums(rounded, rows, columns):  # whatever the solver did
-        rounded = _filled(floors, rows, columns)
+        rounded = _fill_corner(floors, rows, columns)
     return np.asarray(rounded)
 
 
@@ -185,7 +185,7 @@ class _Moves(NamedTuple):
     of_columns: np.ndarray
 
 
-def _raised(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _raise_cells(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return ones for the cells to round up. If none are allowed, sums are not the given ones.
 
     A cell with the share f costs `(1 - f)^2 - f^2 = 1 - 2 f`. In a large table, the program decides
@@ -275,7 +275,7 @@ def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
     )
 
 
-def _filled(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _fill_corner(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Take whole numbers off rows and columns with too large sums, and fill up from one corner."""
     table = np.diff(np.minimum(table.cumsum(axis=1), rows[:, None]), axis=1, prepend=0.0)
     table = np.diff(np.minimum(table.cumsum(axis=0), columns), axis=0, prepend=0.0)
@@ -341,7 +341,7 @@ def consistent_tables(estimates: Mapping[Axes, object], wanted: Iterable[Axes]) 
     (10.0, [4.0, 6.0], [[4.0, 0.0], [3.0, 3.0]])
     """
     sets = list(wanted)
-    given = {axes: _checked(axes, table) for axes, table in estimates.items()}
+    given = {axes: _check_estimate(axes, table) for axes, table in estimates.items()}
     exponent = max((_exponent(table) for table in given.values()), default=0)
     small = {axes: np.ldexp(table, -exponent) for axes, table in given.items()}
     total = max(float(_sum_for((), small)), 0.0)
@@ -379,7 +379,7 @@ def whole_tables(tables: Mapping[Axes, np.ndarray]) -> Tables:
     unit = np.ldexp(1.0, max(_exponent(np.asarray(total)) - PRECISE, 0))
     in_units = {axes: table / unit for axes, table in tables.items()}
     n = float(np.rint(total / unit))
-    made = _from_above(in_units, tables, n, _apportioned, rounded_table)
+    made = _from_above(in_units, tables, n, _apportion, rounded_table)
     return {axes: np.asarray(table * unit) for axes, table in made.items()}
 
 
@@ -404,7 +404,7 @@ def _with_total(one: np.ndarray, total: float) -> np.ndarray:
     return simplex(one, 1.0, total=total).values  # the deviation matters for the risk alone
 
 
-def _apportioned(one: np.ndarray, total: float) -> np.ndarray:
+def _apportion(one: np.ndarray, total: float) -> np.ndarray:
     return whole(one, total=int(total)).values
 
 
@@ -422,7 +422,7 @@ def _sum_for(axes: Axes, tables: Mapping[Axes, np.ndarray]) -> np.ndarray:
     return summed.transpose([left.index(axis) for axis in axes])
 
 
-def _checked(axes: Axes, table: object) -> np.ndarray:
+def _check_estimate(axes: Axes, table: object) -> np.ndarray:
     """Return an estimate as an array of finite floats, with an axis for each attribute."""
     array = np.asarray(table, dtype=np.float64)
     if len(axes) > MOST_WAYS or array.ndim != len(axes) or not np.isfinite(array).all():

@@ -191,7 +191,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     rows = expected_rows(own.rows, math.sqrt(own.rows_variance))
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
-    found = _judged(own, rows, prior.center, known.means)
+    found = _judge_pull(own, rows, prior.center, known.means)
     moved = _to_move(found) if len(released) >= _FEWEST else np.zeros(len(released), np.bool_)
     h, middle = noisy.half_width, noisy.middle
     chosen = {
@@ -277,7 +277,7 @@ def _risk(known: Posterior, values: np.ndarray) -> float:
     return float(np.mean(known.variances + (known.means - values) ** 2)) if len(values) else 0.0
 
 
-def _judged(noisy: NoisyRatio, rows: np.ndarray, center: float, means: np.ndarray) -> _Judged:
+def _judge_pull(noisy: NoisyRatio, rows: np.ndarray, center: float, means: np.ndarray) -> _Judged:
     """Shrink toward the posterior means, within limits, and estimate what it gains.
 
     With b the part of the way to the center that a mean goes, and s its standard error, Stein's

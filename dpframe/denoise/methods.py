@@ -14,7 +14,7 @@ from dpframe.denoise.shrinkage import gaussian_prior, james_stein
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import tree_wavelets
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.law import Law
 
 DenoiserName: TypeAlias = Literal[
@@ -208,7 +208,7 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
         found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
     except OverflowError:
         raise QueryError(
-            f"an option of method={shown(method)} is beyond the range of floats; give a smaller "
+            f"an option of method={quote(method)} is beyond the range of floats; give a smaller "
             "number."
         ) from None
     risk = found.risk + facts.common * facts.common if drifts else found.risk

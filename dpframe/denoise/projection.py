@@ -21,7 +21,7 @@ from dpframe.denoise.base import (
     check_values,
     passing,
 )
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
 
@@ -126,7 +126,7 @@ def simplex(
     noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
     given = None if total is None else _amount("total", total)
     if given and not noisy.size:
-        raise QueryError(f"total must be 0 where there are no values, got total={shown(given)}.")
+        raise QueryError(f"total must be 0 where there are no values, got total={quote(given)}.")
     total = max(float(noisy.sum()), 0.0) if given is None else given
     shared = _share(noisy, total)
     k = int(np.count_nonzero(shared))
@@ -219,7 +219,7 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
     noisy, sigma = check_values(values), check_sigma(sigma)
     if not isinstance(increasing, bool | np.bool_):
         raise QueryError(
-            f"increasing must be True or False, got increasing={shown(increasing)}. False asks for "
+            f"increasing must be True or False, got increasing={quote(increasing)}. False asks for "
             "values that never increase."
         )
     if not noisy.size:
@@ -333,7 +333,7 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
     if not _is_whole(total) or not least <= total <= most:
         raise QueryError(
             f"total must be an integer that rounding up or down can reach, from {least} to {most}, "
-            f"got total={shown(total)}. Project the values on the simplex with this total first."
+            f"got total={quote(total)}. Project the values on the simplex with this total first."
         )
     raised = np.argsort(-remainders, kind="stable")[: int(total) - least]
     floors[raised] += 1
@@ -369,7 +369,7 @@ def _amount(name: str, value: object) -> float:
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         if 0 <= value <= sys.float_info.max:
             return float(value)
-    raise QueryError(f"{name} must be a finite number, not negative; got {name}={shown(value)}.")
+    raise QueryError(f"{name} must be a finite number, not negative; got {name}={quote(value)}.")
 
 
 def _is_whole(value: object) -> bool:

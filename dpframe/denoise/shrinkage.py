@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpframe.denoise.base import Denoised, check_sigma, check_values
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 
 _NUMBER = int | float | np.integer | np.floating
 
@@ -90,17 +90,17 @@ def james_stein(
     """
     y, s = check_values(values), check_sigma(sigma)
     if not isinstance(toward, str) or toward not in ("mean", "zero"):
-        raise QueryError(f'toward must be "mean" or "zero", got toward={shown(toward)}.')
+        raise QueryError(f'toward must be "mean" or "zero", got toward={quote(toward)}.')
     if not isinstance(positive_part, bool | np.bool_):
         raise QueryError(
-            f"positive_part must be True or False, got positive_part={shown(positive_part)}."
+            f"positive_part must be True or False, got positive_part={quote(positive_part)}."
         )
     factor = y.size - (3 if toward == "mean" else 2)
     if factor < 1:
         return Denoised(y.copy(), s * s, {"weight": 1.0})
     offsets = _offsets(y, None if toward == "mean" else 0.0)
     pull = _james_stein_pull(offsets, s, factor, positive_part)
-    return _pulled(offsets, s, pull, {"weight": 1 - pull.share})
+    return _pull_offsets(offsets, s, pull, {"weight": 1 - pull.share})
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -174,7 +174,7 @@ def gaussian_prior(
     if variance is None:
         deviation = offsets.deviation * offsets.unit
         chosen["variance"] = deviation * (deviation * (1 - pull.share))
-    return _pulled(offsets, s, pull, chosen)
+    return _pull_offsets(offsets, s, pull, chosen)
 
 
 @np.errstate(over="ignore", under="ignore")
@@ -244,7 +244,9 @@ def _james_stein_pull(offsets: _Offsets, sigma: float, factor: int, positive_par
     return _Pull(share, adaptive=True)
 
 
-def _pulled(offsets: _Offsets, sigma: float, pull: _Pull, chosen: dict[str, float]) -> Denoised:
+def _pull_offsets(
+    offsets: _Offsets, sigma: float, pull: _Pull, chosen: dict[str, float]
+) -> Denoised:
     """Apply a pull and estimate its risk."""
     d = offsets.offsets.size
     free = d - 1 if offsets.fitted else d
@@ -260,10 +262,10 @@ def _check_prior(mean: object, variance: object) -> None:
     if mean is not None and not (isinstance(mean, _NUMBER) and math.isfinite(mean)):
         raise QueryError(
             "mean must be a finite number, or None to estimate it from the values; "
-            f"got mean={shown(mean)}."
+            f"got mean={quote(mean)}."
         )
     if variance is not None and not (isinstance(variance, _NUMBER) and 0 <= variance < math.inf):
         raise QueryError(
             "variance must be a finite number >= 0, or None to estimate it from the values; "
-            f"got variance={shown(variance)}."
+            f"got variance={quote(variance)}."
         )

@@ -75,7 +75,7 @@ def log_widths(most: np.ndarray) -> np.ndarray:
     return widths
 
 
-def supported(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarray:
+def support_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarray:
     """Return numbers as `tail_counts`, where the first bins may be empty, too.
 
     The counts begin with the bins of which the sum of `max(h, 0) / b - 4` is largest. Of n bins, it

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit, passing
 from dpframe.denoise.shrinkage import stein_risk
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
 
@@ -123,7 +123,7 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law, unit
     if isinstance(threshold, number) and not isinstance(threshold, bool) and threshold >= 0:
         return float(threshold)
     raise QueryError(
-        f'threshold must be "sure", "universal" or a number >= 0, got threshold={shown(threshold)}.'
+        f'threshold must be "sure", "universal" or a number >= 0, got threshold={quote(threshold)}.'
     )
 
 

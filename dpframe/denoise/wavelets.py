@@ -7,7 +7,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import as_number
 
 Rule = Literal["sure", "universal"]
@@ -88,12 +88,12 @@ def tree_wavelets(
     count, start = _whole("trees", trees, 1), _whole("seed", seed, 0)
     if not isinstance(threshold, str) or threshold not in get_args(Rule):
         raise QueryError(
-            f'threshold must be "sure" or "universal", got threshold={shown(threshold)}.'
+            f'threshold must be "sure" or "universal", got threshold={quote(threshold)}.'
         )
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
-    found = [_removed(y / s, pairs, threshold, rng) for _ in range(count)]
+    found = [_remove_noise(y / s, pairs, threshold, rng) for _ in range(count)]
     changes = s * np.mean([one.changes for one in found], axis=0)
     slope = 1 - float(np.mean([one.lost for one in found])) / y.size
     chosen = {"threshold": s * float(np.mean([one.threshold for one in found]))}
@@ -107,7 +107,7 @@ def _whole(name: str, value: object, least: int) -> int:
         number = least - 1
     if isinstance(number, int) and number >= least:
         return number
-    raise QueryError(f"{name} must be a whole number >= {least}, got {name}={shown(value)}.")
+    raise QueryError(f"{name} must be a whole number >= {least}, got {name}={quote(value)}.")
 
 
 class _Removed(NamedTuple):
@@ -118,7 +118,9 @@ class _Removed(NamedTuple):
     threshold: float
 
 
-def _removed(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator) -> _Removed:
+def _remove_noise(
+    z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator
+) -> _Removed:
     """Threshold on a random tree values in units of the noise."""
     wavelets = spanning_tree_wavelets(z.size, pairs, rng)
     details = wavelets.analyze(z - z.mean())  # prefix sums of a large mean would lose digits

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.engines.labels import LabelCounts
-from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, shown
+from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, quote
 from dpframe.queries.tasks import LabelTask, Task
 
 MOST_GATHERED = 1 << 25
@@ -123,7 +123,7 @@ def check_labels(
             )
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {shown(label)}. {hint}")
+            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}")
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
@@ -152,7 +152,7 @@ def _near(label: Hashable, labels: Sequence[Hashable]) -> str:
         named.setdefault(str(known).lower(), []).append(known)
     close = [
         repr(known)
-        for text in get_close_matches(shown(label).strip("'").lower(), named)
+        for text in get_close_matches(quote(label).strip("'").lower(), named)
         for known in named[text]
     ]
     if close:

@@ -115,7 +115,7 @@ class RowBlock:
 
     def rounded(self, label: Hashable, grid: Grid) -> np.ndarray:
         """Return a column in steps of a grid, not clipped yet: float64, NaN for what is missing."""
-        return _rounded(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
+        return _round_to_grid(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
 
 
 def _name(axis: Axis) -> tuple[Hashable, ...]:
@@ -137,11 +137,11 @@ def cells_name(cells: Cells) -> Hashable:
 
 def ends(grid: Grid) -> tuple[np.int64, np.int64]:
     """Return the grid integers of False and True."""
-    low, high = _snapped(np.array([False, True]), grid)[0]
+    low, high = _snap_to_grid(np.array([False, True]), grid)[0]
     return low, high
 
 
-def squared(integers: np.ndarray, grid: Grid) -> np.ndarray:
+def square_integers(integers: np.ndarray, grid: Grid) -> np.ndarray:
     """Return `ceil(t^2 / h)` for grid integers x, `t = 2 x - (l + u)` and `h = u - l`.
 
     Examples
@@ -164,7 +164,7 @@ def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Snap a block of a column of any dtype."""
     numbers = _numbers(column, grid)
     if numbers.dtype != np.bool_:
-        return _snapped(numbers, grid)
+        return _snap_to_grid(numbers, grid)
     low, high = ends(grid)
     return np.where(numbers, high, low), np.zeros(len(numbers), bool)
 
@@ -176,7 +176,7 @@ def _numbers(column: pd.Series, grid: Grid) -> np.ndarray:
     return values.raw_numbers(column)
 
 
-def _rounded(numbers: np.ndarray, grid: Grid) -> np.ndarray:
+def _round_to_grid(numbers: np.ndarray, grid: Grid) -> np.ndarray:
     """Round numbers to steps of a grid."""
     shift = -grid.exponent
     if shift > _MOST_EXPONENT:
@@ -187,9 +187,9 @@ def _rounded(numbers: np.ndarray, grid: Grid) -> np.ndarray:
     return rounded
 
 
-def _snapped(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+def _snap_to_grid(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Round numbers to a grid and clip them, with a mask of NaN: these are the fill or 0."""
-    scaled = _rounded(numbers, grid)
+    scaled = _round_to_grid(numbers, grid)
     np.clip(scaled, grid.lower, grid.upper, out=scaled)
     missing = np.isnan(scaled)
     if missing.any():

@@ -45,10 +45,12 @@ def kept_rows(
         units = larger_where(~kept, units, unit_count)
     rows = _in_large_units(units, unit_count, counted, caps)
     if rows is None:
-        order, chosen = _chosen(units, unit_count, cells, cell_count, caps)
+        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps)
         kept[order] = chosen
     elif len(rows):
-        order, chosen = _chosen(units.take(rows), unit_count, cells.take(rows), cell_count, caps)
+        order, chosen = _choose_rows(
+            units.take(rows), unit_count, cells.take(rows), cell_count, caps
+        )
         kept[rows.take(order)] = chosen
     return kept
 
@@ -74,12 +76,12 @@ def _in_large_units(
     return None if found > many else np.flatnonzero(large.take(units)) if found else units[:0]
 
 
-def _chosen(
+def _choose_rows(
     units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows of units that are within the caps: the rows in some order, and a mask."""
     if caps.rows is not None and caps.groups is None and caps.rows_per_group is None:
-        order, bounds, _ = ordered(units, unit_count + 1)
+        order, bounds, _ = order_rows(units, unit_count + 1)
         bounds = bounds[:-1]  # the last group is of rows to drop
         return _writable(order[: bounds[-1]]), _sample(bounds, caps.rows)
     order, bounds, along = in_order(units, unit_count, cells, cell_count)
@@ -121,12 +123,12 @@ def in_order(
     order, bounds, along
         The rows, where those of a unit begin and end, and the cells of the rows in that order.
     """
-    by_cell, ends, along = ordered(cells, cell_count + 1, units)
+    by_cell, ends, along = order_rows(cells, cell_count + 1, units)
     if cell_count < len(cells):
         cells = np.repeat(np.arange(cell_count + 1, dtype=cells.dtype), np.diff(ends))
     else:
         cells = cells.take(by_cell)
-    order, bounds, cells = ordered(along, unit_count + 1, cells, by_cell)
+    order, bounds, cells = order_rows(along, unit_count + 1, cells, by_cell)
     bounds = bounds[:-1]  # the last group is of rows to drop
     return order[: bounds[-1]], bounds, cells[: bounds[-1]]
 
@@ -197,7 +199,7 @@ def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mo
         kept[start + np.argpartition(words, most)[:most]] = True
 
 
-def ordered(
+def order_rows(
     labels: np.ndarray,
     label_count: int,
     along: np.ndarray | None = None,

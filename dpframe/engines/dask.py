@@ -35,7 +35,7 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.columns.values import public_type
 from dpframe.engines.base import Frame, check_gathered, check_labels
-from dpframe.engines.capping import ordered
+from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.errors import DeclarationError
@@ -58,7 +58,9 @@ def kept_memory() -> Iterator[None]:
     Nothing changes where the environment does not ask for memory to be handed back, or where the
     system's library is not glibc.
     """
-    library = None if _asked("MALLOC_TRIM_THRESHOLD_", _KEPT) >= _KEPT else _library()
+    library = (
+        None if _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _KEPT) >= _KEPT else _library()
+    )
     if library is None:
         yield
         return
@@ -78,8 +80,8 @@ def _count(library: Any, change: int) -> None:
             library.mallopt(_TRIM, _KEPT)
             library.mallopt(_MMAP, _MOST_MMAP)
         elif not _calls:
-            library.mallopt(_TRIM, _asked("MALLOC_TRIM_THRESHOLD_", _DEFAULT))
-            library.mallopt(_MMAP, _asked("MALLOC_MMAP_THRESHOLD_", _DEFAULT))
+            library.mallopt(_TRIM, _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _DEFAULT))
+            library.mallopt(_MMAP, _bytes_of_environment("MALLOC_MMAP_THRESHOLD_", _DEFAULT))
             library.malloc_trim(0)
 
 
@@ -93,7 +95,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
 
 
-def _asked(name: str, otherwise: int) -> int:
+def _bytes_of_environment(name: str, otherwise: int) -> int:
     """Read a number of bytes that the environment asks for."""
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else otherwise
@@ -157,10 +159,10 @@ class DaskEngine:
     def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Compute all partitions, in the columns asked for, and stack them here."""
         self.check(frame, labels)
-        parts = _projected(frame, labels).to_delayed()
-        check_gathered(sum(_computed([delayed(len)(part) for part in parts])))
+        parts = _project(frame, labels).to_delayed()
+        check_gathered(sum(_compute_graphs([delayed(len)(part) for part in parts])))
         labels = labels or list(frame.columns[:1])
-        return _stacked([_dense(part, labels) for part in _computed(parts)])
+        return _stack_frames([_dense(part, labels) for part in _compute_graphs(parts)])
 
     @silent
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
@@ -173,8 +175,8 @@ class DaskEngine:
         by_unit: dict[Hashable, list[int]] = {}
         for place, task in enumerate(tasks):
             by_unit.setdefault(task.unit, []).append(place)
-        graphs = [_delayed(frame, [tasks[at] for at in places]) for places in by_unit.values()]
-        computed = _computed(graphs)
+        graphs = [_delay_totals(frame, [tasks[at] for at in places]) for places in by_unit.values()]
+        computed = _compute_graphs(graphs)
         found = {
             at: total
             for places, totals in zip(by_unit.values(), computed, strict=True)
@@ -186,7 +188,7 @@ class DaskEngine:
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
         """Count units by label; errors and warnings as for totals."""
         self.check(frame, task.columns)
-        found: LabelCounts = _computed([_delayed(frame, [task], label_counts)])[0][0]
+        found: LabelCounts = _compute_graphs([_delay_totals(frame, [task], label_counts)])[0][0]
         return found
 
 
@@ -201,7 +203,7 @@ def _expressions(frame: Frame) -> list[str]:
         ) from None
 
 
-def _computed(graphs: Sequence[Any]) -> Any:
+def _compute_graphs(graphs: Sequence[Any]) -> Any:
     """Compute graphs, in silence where the threads are Dask's: the user's functions run there."""
     threaded = get_scheduler(collections=graphs) is dask.threaded.get
     if not threaded or dask.config.get("pool", None) is not None:
@@ -243,13 +245,13 @@ class _Job:
         return unit_buckets(units, self.ranges * self.buckets_per_range)
 
 
-def _delayed(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
+def _delay_totals(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
     job = _Job(tuple(tasks), add, *_rounds(frame.npartitions))
-    first = _totaled if job.unit is None else _split_by_range
+    first = _total_part if job.unit is None else _split_by_range
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
-    needed = _projected(frame, labels_of(tasks))
+    needed = _project(frame, labels_of(tasks))
     parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
     parts = parts.to_delayed()
     layer = _Layer(asked.key)
@@ -269,7 +271,7 @@ def _rounds(partitions: int) -> tuple[int, int]:
     return ranges, -(-partitions // ranges)
 
 
-def _projected(frame: Frame, labels: Sequence[Hashable]) -> Frame:
+def _project(frame: Frame, labels: Sequence[Hashable]) -> Frame:
     """Drop columns that are not needed, where Dask can do so as it reads them."""
     labels = labels or list(frame.columns[:1])  # rows of no columns may get lost
     # booleans would be taken for a mask; other labels may mean something to pandas, too
@@ -307,8 +309,8 @@ class _Layer:
         """Add up totals, few at once."""
         while len(keys) > _ADDED_AT_ONCE:
             starts = range(0, len(keys), _ADDED_AT_ONCE)
-            keys = [self._add(_added, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
-        self.graph[self.name] = (_added, keys)
+            keys = [self._add(_add_parts, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
+        self.graph[self.name] = (_add_parts, keys)
 
     def _regroup(
         self, splits: Iterable[Hashable], places: int, function: Callable[..., object]
@@ -327,14 +329,14 @@ class _Layer:
         return key
 
 
-def _added(parts: Iterable[Sequence[Any]]) -> list[Any]:
+def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
     """Add up the totals of parts, modulo 2**64, or their counts of units by label."""
     return [reduce(add, found) for found in zip(*parts, strict=True)]
 
 
 @silent
 @kept_memory()
-def _totaled(part: pd.DataFrame, job: _Job) -> list[Any]:
+def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
     return job.add([part], job.tasks, 1)
 
@@ -343,7 +345,7 @@ def _totaled(part: pd.DataFrame, job: _Job) -> list[Any]:
 @kept_memory()
 def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[Any]:
     """Total frames that together hold all rows of their units."""
-    return job.add([_stacked(frames)], job.tasks, 1)
+    return job.add([_stack_frames(frames)], job.tasks, 1)
 
 
 @silent
@@ -370,7 +372,7 @@ def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
 @kept_memory()
 def _split_by_bucket(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
     """Split the rows of one range into its buckets."""
-    frame = _stacked(frames)
+    frame = _stack_frames(frames)
     rows = np.arange(len(frame))
     places = job.buckets(frame, rows) // job.ranges
     return _split(frame, rows, places, job.buckets_per_range)
@@ -390,7 +392,7 @@ def _split(
     frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int
 ) -> list[pd.DataFrame]:
     """Split some rows of a frame by their place, below a count; those of one stay in order."""
-    order, bounds, _ = ordered(places.astype(np.min_scalar_type(count)), count)
+    order, bounds, _ = order_rows(places.astype(np.min_scalar_type(count)), count)
     pieces = [
         frame.take(rows[order[start:stop]]) for start, stop in itertools.pairwise(bounds.tolist())
     ]
@@ -399,7 +401,7 @@ def _split(
     return pieces
 
 
-def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put frames with the same columns on top of each other, every value as it is.
 
     The dtypes of partitions may differ with what they hold. A common dtype would change values:
@@ -408,7 +410,7 @@ def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     frames = [frame for frame in frames if len(frame)] or frames[:1]
     if len(frames) == 1:
         return frames[0]
-    columns = [_joined(columns) for columns in zip(*map(_columns, frames), strict=True)]
+    columns = [_join_columns(columns) for columns in zip(*map(_columns, frames), strict=True)]
     stacked = pd.DataFrame(dict(enumerate(columns)), copy=False)
     stacked.columns = frames[0].columns
     return stacked
@@ -418,7 +420,7 @@ def _columns(frame: pd.DataFrame) -> list[pd.Series]:
     return [frame.iloc[:, place] for place in range(frame.shape[1])]
 
 
-def _joined(columns: Sequence[pd.Series]) -> pd.Series:
+def _join_columns(columns: Sequence[pd.Series]) -> pd.Series:
     """Join columns, as objects where their dtypes differ."""
     if any(column.dtype != columns[0].dtype for column in columns):
         columns = [pd.Series(values.objects(column), dtype=object) for column in columns]

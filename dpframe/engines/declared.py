@@ -11,7 +11,7 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.provenance import is_private
 from dpframe.queries.kinds import Query
-from dpframe.queries.quantiles import measured
+from dpframe.queries.quantiles import query_to_measure
 from dpframe.queries.reading import check_query
 from dpframe.queries.tasks import Axis, KeyAxis
 
@@ -82,7 +82,7 @@ SINGLE = None
 """The name of a query that was given by itself."""
 
 
-def checked(
+def check_queries(
     frame: Frame, queries: Query | Mapping[str, Query]
 ) -> tuple[Engine, Mapping[Hashable, Query]]:
     """Check what is asked of a frame, whatever it may cost.
@@ -93,13 +93,13 @@ def checked(
         The engine that can read the frame, and what is measured for each query, by name.
     """
     engine = engine_for(frame)
-    asked = _named(queries)
+    asked = _name_queries(queries)
     # a misspelled label would otherwise be taken for one without keys or bounds
     engine.check(frame, [label for query in asked.values() for label in query.labels])
-    return engine, {name: measured(query) for name, query in asked.items()}
+    return engine, {name: query_to_measure(query) for name, query in asked.items()}
 
 
-def _named(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
+def _name_queries(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
     """Give a single query the name `None`."""
     named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
     if not named:

@@ -20,7 +20,7 @@ from dpframe.arguments import is_unicode
 from dpframe.columns import filters, times, values
 from dpframe.columns.lookup import is_arrow_text, native, native_dtype
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import contained
+from dpframe.columns.values import contain_errors
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
@@ -68,14 +68,14 @@ def coded_labels(column: pd.Series, axis: LabelAxis) -> CodedLabels:
     >>> found.labels, found.codes
     (array([7, 1]), array([ 0,  0, -1, -1,  1, -1]))
     """
-    parts = values.coded(column)
+    parts = values.split_categories(column)
     if parts is not None:
         labels, codes = coded_labels(parts.values, axis)
         return CodedLabels(labels, values.spread(codes, parts.codes, _NONE))
     column = values.dense(column)
     if axis.kind == "string" and is_arrow_text(column.dtype):
         return _of_arrow(column, axis)
-    return _coded(*_READERS[axis.kind](column, axis))
+    return _code_labels(*_READERS[axis.kind](column, axis))
 
 
 def no_labels(axis: LabelAxis) -> np.ndarray:
@@ -83,7 +83,7 @@ def no_labels(axis: LabelAxis) -> np.ndarray:
     return np.empty(0, _DTYPES[axis.kind])
 
 
-def _coded(found: np.ndarray, valid: np.ndarray) -> CodedLabels:
+def _code_labels(found: np.ndarray, valid: np.ndarray) -> CodedLabels:
     """Tell labels apart; those that are none are never hashed."""
     if valid.all():
         codes, labels = pd.factorize(found)
@@ -175,7 +175,7 @@ def _nothing(column: pd.Series, dtype: Any) -> Read:
 
 def _of_objects(column: pd.Series, read: Callable[[object], Any], dtype: Any) -> Read:
     """Read objects one by one; what raises is no label."""
-    read_all = [contained(read, value, otherwise=None) for value in values.objects(column)]
+    read_all = [contain_errors(read, value, otherwise=None) for value in values.objects(column)]
     valid = np.fromiter((label is not None for label in read_all), bool, len(read_all))
     found = np.zeros(len(read_all), dtype)
     found[valid] = [label for label in read_all if label is not None]
@@ -245,7 +245,7 @@ class LabelCounts:
 
     def __add__(self, other: LabelCounts) -> LabelCounts:
         """Add up what was counted in two parts of a frame that share no unit."""
-        return _merged([self, other])
+        return _merge_counts([self, other])
 
 
 def label_counts(
@@ -267,22 +267,22 @@ def label_counts(
     for part in parts:
         found = _of_part(part, tasks, threads or thread_count(len(part)))
         pieces = [_few([*had, more]) for had, more in zip(pieces, found, strict=True)]
-    return list(map(_merged, pieces))
+    return list(map(_merge_counts, pieces))
 
 
 @silent
 def _of_part(part: pd.DataFrame, tasks: Sequence[LabelTask], threads: int) -> list[LabelCounts]:
     with np.errstate(all="ignore"):
-        return [_counted(part, task, threads) for task in tasks]
+        return [_count_labels(part, task, threads) for task in tasks]
 
 
 def _few(pieces: list[LabelCounts]) -> list[LabelCounts]:
     """Merge pieces once they outgrow the first, so that no label is merged again and again."""
     first, *others = (len(piece.units) for piece in pieces)
-    return [_merged(pieces)] if sum(others) > first else pieces
+    return [_merge_counts(pieces)] if sum(others) > first else pieces
 
 
-def _merged(pieces: Sequence[LabelCounts]) -> LabelCounts:
+def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
     """Add up what was counted in parts of a frame that share no unit."""
     pieces = [piece for piece in pieces if len(piece.units)] or pieces[:1]
     if len(pieces) == 1:
@@ -290,18 +290,18 @@ def _merged(pieces: Sequence[LabelCounts]) -> LabelCounts:
     columns = zip(*(piece.labels for piece in pieces), strict=True)
     together = [np.concatenate(parts) for parts in columns]
     coded = [CodedLabels(*_distinct(column)) for column in together]
-    cells, first = _combined(coded, np.ones(len(together[0]), bool))
+    cells, first = _combine_codes(coded, np.ones(len(together[0]), bool))
     units = np.zeros(len(first), np.int64)
     np.add.at(units, cells, np.concatenate([piece.units for piece in pieces]))
     return LabelCounts(tuple(column[first] for column in together), units)
 
 
-def _counted(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
+def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
     places = {label: place for place, label in enumerate(part.columns)}
     columns = [part.iloc[:, places[axis.column]] for axis in task.axes]
     coded = [coded_labels(column, axis) for column, axis in zip(columns, task.axes, strict=True)]
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
-    cells, first = _combined(coded, usable)
+    cells, first = _combine_codes(coded, usable)
     if task.unit is not None:
         units = Units(part.iloc[:, places[task.unit]], threads)
         cells = cells[units.kept(cells, len(first), Caps(None, task.most, 1))]
@@ -311,7 +311,9 @@ def _counted(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
     return LabelCounts(labels, numbers[numbers > 0].astype(np.int64))
 
 
-def _combined(coded: Sequence[CodedLabels], usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _combine_codes(
+    coded: Sequence[CodedLabels], usable: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Give numbers to the combinations of the labels of several columns.
 
     Returns

@@ -29,7 +29,7 @@ from dpframe.engines.parquet_files import (
     checked_folder,
     checked_path,
     checked_rows,
-    completed,
+    complete_columns,
     files_at,
     joined_schema,
     of_folders,
@@ -217,7 +217,7 @@ class ParquetFiles:
                 if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
                 for batch in batches_of(source, reader, inside, self.batch_rows):
-                    yield completed(batch, file, wanted)
+                    yield complete_columns(batch, file, wanted)
 
 
 class ParquetEngine:
@@ -300,7 +300,7 @@ def _added_up_by_unit(
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
     count, at_once = _plan(rows, rows * begun.row_bytes, tasks)
-    parts = _bucketed(frame, begun, tasks, where, count)
+    parts = _read_buckets(frame, begun, tasks, where, count)
     ahead = parts if thread_count(rows) == 1 else one_ahead(parts)
     with split_tables(ahead, count, frame.spill_folder) as tables_of_units:
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
@@ -326,7 +326,7 @@ def _plan(rows: int, size_of_all: float, tasks: list[_Task]) -> tuple[int, int]:
     return count, max(at_once, 1)
 
 
-def _bucketed(
+def _read_buckets(
     frame: ParquetFiles, begun: Begun, tasks: list[_Task], where: Condition | None, count: int
 ) -> Generator[tuple[Any, np.ndarray], None, None]:
     """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit.

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import DeclarationError, UnknownColumnError, a_type, shown
+from dpframe.errors import DeclarationError, UnknownColumnError, a_type, quote
 
 try:
     import pyarrow as pa
@@ -164,7 +164,7 @@ def plain(kind: Any) -> Any:
     return kind
 
 
-def completed(batch: Any, file: File, wanted: Any) -> Any:
+def complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     """Make a table of a batch, with the columns that the file does not have."""
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
@@ -211,7 +211,7 @@ def checked_rows(rows: Any) -> int:
     whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
     if not whole or not 1 <= rows <= _MOST_ROWS:
         raise DeclarationError(
-            f"batch_rows must be an integer from 1 to 2**31 - 1, got {shown(rows)}."
+            f"batch_rows must be an integer from 1 to 2**31 - 1, got {quote(rows)}."
         )
     return int(rows)
 
@@ -224,5 +224,5 @@ def checked_folder(folder: Any) -> str | None:
         if os.access(folder, os.W_OK | os.X_OK):
             return os.path.abspath(folder)
     raise DeclarationError(
-        f"spill_folder must be a folder that exists and can be written to, got {shown(folder)}."
+        f"spill_folder must be a folder that exists and can be written to, got {quote(folder)}."
     )

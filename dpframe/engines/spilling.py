@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.engines.capping import ordered
+from dpframe.engines.capping import order_rows
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 
 try:
@@ -19,7 +19,7 @@ except ImportError:  # pyarrow is optional; without it there are no columns
 _WIDTHS = (8, 16, 32)
 
 
-def narrowed(column: Any) -> Any:
+def narrow_integers(column: Any) -> Any:
     """Hold the integers of a column of Arrow in the narrowest type with a sign that holds them.
 
     A cast to the type that it had gives the column back.
@@ -106,7 +106,7 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
         for table, buckets in parts:
             schema = pa.schema([(field.name, _decoded_type(field.type)) for field in table.schema])
             rows, bounds = _in_order(buckets, len(files))
-            sorted_rows = _taken(table, rows)
+            sorted_rows = _take_rows(table, rows)
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 if bucket not in writers:
                     sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
@@ -121,14 +121,14 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
 def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Order the rows that have a bucket by it, with the bounds of the buckets."""
     last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
-    rows, bounds, _ = ordered(last, count + 1)
+    rows, bounds, _ = order_rows(last, count + 1)
     return rows[: bounds[count]], bounds[:-1]
 
 
-def _taken(table: Any, rows: np.ndarray) -> Any:
+def _take_rows(table: Any, rows: np.ndarray) -> Any:
     """Take rows of a table; column by column, for the sake of memory."""
     places = pa.array(rows)
-    columns = [narrowed(_decoded(column)).take(places) for column in table.columns]
+    columns = [narrow_integers(_decode_dictionary(column)).take(places) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
@@ -146,17 +146,17 @@ def _streams(source: Any, schema: Any) -> Iterator[Any]:
     """Read the streams of a file."""
     while source.tell() < source.size():
         with ipc.open_stream(source) as reader:
-            yield _widened(reader.read_all(), schema)
+            yield _widen_integers(reader.read_all(), schema)
 
 
-def _widened(table: Any, schema: Any) -> Any:
+def _widen_integers(table: Any, schema: Any) -> Any:
     """Give integers the types that they had; others were written as they are."""
     typed = zip(table.columns, schema.types, strict=True)
     columns = [one.cast(kind) if pa.types.is_integer(kind) else one for one, kind in typed]
     return pa.table(columns, names=schema.names)
 
 
-def _decoded(column: Any) -> Any:
+def _decode_dictionary(column: Any) -> Any:
     """Decode a dictionary, those of several batches need not fit in the codes of one; in one piece.
 
     Several pieces take much longer to take rows of.

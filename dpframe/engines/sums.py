@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, ends, squared
+from dpframe.engines.blocks import FrameReader, RowBlock, ends, square_integers
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
@@ -198,7 +198,7 @@ class Sums:
         terms = prepared.task.terms
         self._totals = np.zeros((len(terms), prepared.task.cells.size + 1), np.int64)
         self._spread = Spread(prepared.task.cells)
-        flagged = _flagged(source, prepared.task)
+        flagged = _flag_sums(source, prepared.task)
         self._others = [(at, term) for at, term in enumerate(terms) if at not in flagged]
         self._places = {at: source.place(term.column) for at, term in flagged.items()}
         self._flags = Flags(source.frame, self._places.values())
@@ -276,7 +276,7 @@ class _BlockTerms:
             return integers
         everyone = term.grid.fill is not None or not missing.any()
         if term.kind == "square":
-            squares = squared(integers, term.grid)
+            squares = square_integers(integers, term.grid)
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
@@ -304,7 +304,7 @@ def sums_of(task: Task) -> list[Term]:
     return [term for term in task.terms if term.kind == "sum"]
 
 
-def _flagged(source: FrameReader, task: Task) -> dict[int, Term]:
+def _flag_sums(source: FrameReader, task: Task) -> dict[int, Term]:
     """Find the sums, by position, that need only the number of True in a column."""
     if task.cells.size != 1 or task.most is not None:
         return {}

@@ -37,14 +37,14 @@ def temporary_folder(prefix: str, place: str | Path | None = None) -> Iterator[P
             name = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True)
             )
-            keeper = _kept(Path(name, _KEEPER))
+            keeper = _lock_file(Path(name, _KEEPER))
             if keeper is not None:
                 stack.enter_context(keeper)
                 break
         yield Path(name)
 
 
-def _kept(path: Path) -> FileIO | None:
+def _lock_file(path: Path) -> FileIO | None:
     """Lock a file in a new folder; `None` where another process takes it for a leftover."""
     try:
         keeper = open(path, "xb", buffering=0)
@@ -87,7 +87,7 @@ def _remove(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()  # if its process was killed before it made anything
     try:
-        with open(folder / _KEEPER, "rb", buffering=0, opener=_opened) as keeper:
+        with open(folder / _KEEPER, "rb", buffering=0, opener=_open_file) as keeper:
             if not try_to_lock(keeper.fileno()):
                 return
             shutil.rmtree(folder, ignore_errors=True)
@@ -96,6 +96,6 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # Windows removes no file that is open
 
 
-def _opened(path: str, flags: int) -> int:
+def _open_file(path: str, flags: int) -> int:
     """Open what may be no file: without following links, or waiting for pipes."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -23,7 +23,7 @@ from dpframe.engines.capping import (
     index_dtype,
     kept_rows,
     larger_where,
-    ordered,
+    order_rows,
     pair_bounds,
 )
 from dpframe.engines.threads import in_threads
@@ -214,7 +214,7 @@ class _Dealer:
     def part(self, rows: slice) -> _Part:
         """Deal out the rows of a part."""
         labels, marks = self.labeled(rows)
-        order, bounds, marks = ordered(labels, self.groups, marks)
+        order, bounds, marks = order_rows(labels, self.groups, marks)
         order = order.astype(index_dtype(self.length), copy=False)
         order += order.dtype.type(rows.start)
         return _Part(order, bounds.tolist(), marks)
@@ -238,14 +238,14 @@ def _dealer(column: pd.Series, groups: int, threads: int) -> _Dealer:
     if ends is not None:
 
         def shifted(rows: slice) -> np.ndarray:
-            codes = _shifted(found[rows], *ends)
+            codes = _subtract_minimum(found[rows], *ends)
             return _none_as_last(*codes, None if missing is None else missing[rows])[0]
 
         return _in_ranges(len(column), groups, shifted, ends[1] - ends[0] + 1)
     bits = groups.bit_length()
 
     def hashed(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        return _hashed(found[rows], bits), _storable(found[rows])
+        return _hash_numbers(found[rows], bits), _storable(found[rows])
 
     return _Dealer(len(column), 1 << bits, hashed, partial(_numbers_at, dtype, missing))
 
@@ -282,7 +282,7 @@ def _numbers_at(
     return _none_as_last(codes, units, None if missing is None else missing[rows])
 
 
-def _hashed(found: np.ndarray, bits: int) -> np.ndarray:
+def _hash_numbers(found: np.ndarray, bits: int) -> np.ndarray:
     """Spread numbers over 2**bits groups: equal ones are together."""
     labels = np.empty(len(found), np.int32)
     for start in range(0, len(found), _BLOCK):
@@ -327,7 +327,7 @@ def unit_codes(column: pd.Series) -> _Codes:
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, units = column.array.codes, len(column.dtype.categories)
     elif values.is_dictionary(column.dtype):
-        codes, units = _dictionary_coded(values.decoded(column))
+        codes, units = _dictionary_coded(values.split_dictionary(column))
     elif dtype is not None:
         found, missing = native(column, dtype)
         codes, units = _numbers_coded(found)
@@ -354,12 +354,12 @@ def _numbers_coded(found: np.ndarray) -> _Codes:
     """Code numbers and times: integers that are close together by a shift, others by hashing."""
     ends = _range(found)
     if ends is not None:
-        return _shifted(found, *ends)
+        return _subtract_minimum(found, *ends)
     codes, uniques = pd.factorize(found)
     return codes, len(uniques)
 
 
-def _shifted(found: np.ndarray, low: int, high: int) -> _Codes:
+def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
     """Subtract the minimum, block by block: the difference may not fit in the integers' dtype."""
     codes = np.empty(len(found), index_dtype(high - low + 1))
     origin = np.uint64(low % 2**64)
@@ -388,7 +388,7 @@ def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
     keys, plain = np.empty(len(items), object), np.empty(len(items), bool)
     for start in starts:
         rows = slice(start, start + _BLOCK)
-        keys[rows], plain[rows] = _keyed(items[rows])
+        keys[rows], plain[rows] = _key_objects(items[rows])
     codes = np.empty(len(items), index_dtype(len(items)))
     codes[plain], uniques = pd.factorize(keys[plain])
     known: defaultdict[Hashable, int] = defaultdict(count(len(uniques)).__next__, {None: -1})
@@ -396,7 +396,7 @@ def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:
     return codes, len(uniques) + len(known) - 1
 
 
-def _keyed(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _key_objects(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of some objects, and which of them are plain texts."""
     keys = items.tolist()
     if not own_keys(keys):

@@ -34,7 +34,7 @@ from dpframe.certificates.json_records import (
     require,
 )
 from dpframe.certificates.verify import ATTRIBUTE, verify
-from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, shown
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, quote
 
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -133,11 +133,11 @@ def texts_of(values: pd.Index) -> list[str]:
     return ["" if empty else shown(value) for value, empty in zip(values, gone, strict=True)]
 
 
-def parsed(texts: Sequence[str], kind: LevelKind) -> pd.Index:
+def parse_texts(texts: Sequence[str], kind: LevelKind) -> pd.Index:
     """Read texts back."""
     if isinstance(kind, CategoryKind):
         codes = {text: code for code, text in enumerate(kind.texts)}
-        categories = parsed(kind.texts, kind.categories)
+        categories = parse_texts(kind.texts, kind.categories)
         return pd.CategoricalIndex(
             pd.Categorical.from_codes(
                 [codes[text] for text in texts], categories=categories, ordered=kind.ordered
@@ -145,7 +145,7 @@ def parsed(texts: Sequence[str], kind: LevelKind) -> pd.Index:
         )
     if isinstance(kind, IntervalKind):
         ends = [text[1:-1].split(", ") for text in texts]
-        left, right = (parsed([pair[end] for pair in ends], kind.ends) for end in (0, 1))
+        left, right = (parse_texts([pair[end] for pair in ends], kind.ends) for end in (0, 1))
         return pd.IntervalIndex.from_arrays(left, right, closed=kind.closed)
     return _parsed_plain(texts, kind.dtype)
 
@@ -267,7 +267,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     ...     read_csv(f"{folder}/zones.csv").equals(released)
     True
     """
-    place = check_place(_checked(path), _FILE)
+    place = check_place(_check_path(path), _FILE)
     shape = _shape_of(released, verify(released))
     try:
         table = _text_of(released, shape).encode()
@@ -321,7 +321,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     >>> back.dp.certificate == released.dp.certificate
     True
     """
-    place = _checked(path)
+    place = _check_path(path)
     _check_is_there(place)
     shape = _sidecar(sidecar_of(place))
     try:
@@ -333,11 +333,11 @@ def read_csv(path: Place) -> pd.DataFrame:
         ) from None
 
 
-def _checked(path: Place) -> Path:
+def _check_path(path: Place) -> Path:
     """Check that a path is that of a file."""
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of {_FILE}, got {shown(path)}.")
+        raise QueryError(f"path must be the path of {_FILE}, got {quote(path)}.")
     place = Path(text)
     if place.suffix.lower() in _COMPRESSED:
         raise QueryError(
@@ -443,14 +443,14 @@ def _cells(frame: pd.DataFrame) -> TextRows:
 def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
     """Write a table as CSV."""
     quoted = list(map(is_quoted, shape.kinds))
-    lines = [",".join(map(_quoted, _header(shape)))]
+    lines = [",".join(map(_quote, _header(shape)))]
     for row in _cells(released):
-        texts = (_quoted(text) if quote else text for text, quote in zip(row, quoted, strict=True))
+        texts = (_quote(text) if quote else text for text, quote in zip(row, quoted, strict=True))
         lines.append(",".join(texts))
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text, so that commas, quotes and the ends of lines within it are part of it."""
     return '"' + text.replace('"', '""') + '"'
 
@@ -486,7 +486,7 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     """Build a frame of the dtypes it had."""
     levels, columns, kinds = shape.levels, shape.columns, shape.kinds
     texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    parts = [parsed(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
+    parts = [parse_texts(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
     keys, values = parts[: len(levels)], parts[len(levels) :]
     index = (
         keys[0].rename(levels[0])

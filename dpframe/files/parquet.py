@@ -58,7 +58,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 def _bytes_of(released: pd.DataFrame) -> bytes:
     """Return what the file holds, once it is known to read back."""
     try:
-        data: bytes = _shared(released).to_parquet(engine="pyarrow")
+        data: bytes = _share_certificate(released).to_parquet(engine="pyarrow")
         verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
     except ImportError:
         raise DPFrameError(
@@ -80,7 +80,7 @@ class _Shared(dict[str, Any]):
         return self
 
 
-def _shared(released: pd.DataFrame) -> pd.DataFrame:
+def _share_certificate(released: pd.DataFrame) -> pd.DataFrame:
     """Return the same frame, whose certificate is to be read alone."""
     bare = pd.DataFrame(released)
     bare.attrs = {name: _Shared(record) for name, record in released.attrs.items()}

@@ -72,7 +72,7 @@ class Answer:
     unsaved: Mapping[str, Any] = field(default_factory=dict)
 
 
-def answered(about: str, ask: Callable[[], Answer]) -> Answer:
+def answer_of(about: str, ask: Callable[[], Answer]) -> Answer:
     """Ask, and make an answer of any error, too."""
     try:
         return ask()
@@ -94,7 +94,7 @@ def _plainly(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def told(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:
+def print_answers(answers: list[Answer], *, as_json: bool, quiet: bool, as_list: bool) -> int:
     """Print answers, and return the exit code: the largest, that of a failure to print included."""
     codes = [answer.code for answer in answers]
     lines = [one_line(f"{one.about}: {problem}") for one in answers for problem in one.problems]

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpframe.jobs.answers import Answer, answered, told
-from dpframe.jobs.looking import look_at_ledger, reported, show, verified
+from dpframe.jobs.answers import Answer, answer_of, print_answers
+from dpframe.jobs.looking import look_at_ledger, report_files, show, verify_file
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import Stage, Stops, stoppable
@@ -84,10 +84,10 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
             stops.over = True
             say(f"dpframe: {type(error).__name__}", sys.stderr)
             code = UNREADABLE
-        return _settled(code, stops)
+        return _settle_code(code, stops)
 
 
-def _settled(code: int, stops: Stops) -> int:
+def _settle_code(code: int, stops: Stops) -> int:
     """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
     if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
         return code
@@ -103,14 +103,14 @@ def _settled(code: int, stops: Stops) -> int:
 
 def _ran(arguments: Sequence[str] | None) -> int:
     """Run a command and say what came of it."""
-    given = _parsed(arguments)
+    given = _parse_command(arguments)
     command = COMMANDS[given.command]
     if command.together:
-        answers = [answered(str(given.output), partial(command.run, given, given.files))]
+        answers = [answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
-        answers = [answered(str(path), partial(command.run, given, path)) for path in files]
-    return told(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
+        answers = [answer_of(str(path), partial(command.run, given, path)) for path in files]
+    return print_answers(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -120,7 +120,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(UNREADABLE, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command; what the parser prints must be written, too."""
     parser = _Parser(
         prog="dpframe",
@@ -223,7 +223,10 @@ def _preview_options(parser: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
-        "check released files against their certificates", verified, _verify_options, several=True
+        "check released files against their certificates",
+        verify_file,
+        _verify_options,
+        several=True,
     ),
     "ledger": Command(
         "check a ledger and print what is spent and left; or make one",
@@ -231,7 +234,10 @@ COMMANDS: dict[str, Command] = {
         _ledger_options,
     ),
     "report": Command(
-        "write a page about released files, to decide by", reported, _report_options, together=True
+        "write a page about released files, to decide by",
+        report_files,
+        _report_options,
+        together=True,
     ),
     "preview": Command(
         "check a plan and print cost and errors; reads no rows and spends nothing",

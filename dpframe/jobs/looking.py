@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
-from dpframe.jobs.answers import Answer, answered
+from dpframe.jobs.answers import Answer, answer_of
 from dpframe.jobs.released_files import opened_ledger, read_released
 from dpframe.jobs.terminal import UNREADABLE
 from dpframe.ledger.ledger import Ledger
@@ -33,7 +33,7 @@ def show(_: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), words, facts)
 
 
-def verified(given: argparse.Namespace, path: Path) -> Answer:
+def verify_file(given: argparse.Namespace, path: Path) -> Answer:
     """Check a released file, and whether a ledger was charged for it."""
     released = read_released(path)
     certificate = verify(released)  # what is wrong with the file itself is said first
@@ -55,7 +55,7 @@ def _ledger_of(path: Path) -> Ledger:
         raise OSError(f"the ledger {path}: {error}") from error
 
 
-def reported(given: argparse.Namespace, paths: list[Path]) -> Answer:
+def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
     """Write a page about released files, by which a person decides whether to publish."""
     output: Path = given.output
     if output.resolve() in {path.resolve() for path in (*paths, given.ledger) if path}:
@@ -71,7 +71,7 @@ def reported(given: argparse.Namespace, paths: list[Path]) -> Answer:
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
         page = report(frames, ledger=ledger, **options)
     output.write_text(page, encoding="utf-8", newline="\n")
-    checks = [answered(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
+    checks = [answer_of(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
     wrong = [f"{check.about}: {check.problems[0]}" for check in checks if check.code]
     facts = {"tables": list(frames), "sound": not wrong}
     code = max(check.code for check in checks)

@@ -56,7 +56,7 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
                 notes.append(f"there is no folder {path.parent} here; a release needs it.")
                 continue
             raise error(f"there is no folder {path.parent}: make it first.", "files")
-        for file in _written(path):
+        for file in _files_of_release(path):
             if file.resolve() in own or any(place in file.resolve().parents for place in own):
                 raise error(f"{file} is a file or a folder that this job reads.", "files")
             if file.is_symlink() or (file.exists() and not file.is_file()):
@@ -153,10 +153,12 @@ def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
 
 def not_there(job: Job) -> list[Path]:
     """List the files of a job, and their certificates, that are not where they should be."""
-    return [file for _, path in _places(job) for file in _written(path) if not file.is_file()]
+    return [
+        file for _, path in _places(job) for file in _files_of_release(path) if not file.is_file()
+    ]
 
 
-def rescued(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
+def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
     """Write releases that could not be written where they should be into a new folder.
 
     Returns
@@ -188,7 +190,7 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
     return ((name, path) for name, paths in job.files.items() for path in paths)
 
 
-def _written(path: Path) -> list[Path]:
+def _files_of_release(path: Path) -> list[Path]:
     """List the files that one release makes."""
     return [path, sidecar_of(path)] if path.suffix.lower() == ".csv" else [path]
 

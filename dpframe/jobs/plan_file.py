@@ -154,12 +154,12 @@ def read_plan(path: Path, given: Overrides) -> Job:
     plan.only(_TABLES, "a plan")
     if given.name is None:
         _check_name(plan)
-    queries = {name: _query(plan.section("queries").section(name)) for name in _named(plan)}
+    queries = {name: _query(plan.section("queries").section(name)) for name in _named_queries(plan)}
     options = _options(plan.section("release"), given)
     return Job(
         plan=plan,
         data=read_data(plan.section("data"), given.data),
-        declared=_declared(plan.section("declare"), allow_imports=given.allow_imports),
+        declared=_read_declared(plan.section("declare"), allow_imports=given.allow_imports),
         queries=queries,
         options=options,
         files=_files(plan, queries, options["name"]),
@@ -185,7 +185,7 @@ def _check_name(plan: Section) -> None:
         )
 
 
-def _named(plan: Section) -> list[str]:
+def _named_queries(plan: Section) -> list[str]:
     names = list(plan.section("queries").table)
     if not names:
         raise plan.error(
@@ -198,7 +198,7 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
     section.only(_RELEASE, "release")
     options: dict[str, Any] = {name: amount_at(section, name) for name in _AMOUNTS}
-    _checked(section, lambda: Spend.of(**options))
+    _check_section(section, lambda: Spend.of(**options))
     for name in ("mechanism", "denoise"):
         if name in section.table:
             options[name] = section.get(name, str)
@@ -208,7 +208,7 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
     return {**options, "name": named, "note": given.note or section.text("note")}
 
 
-def _declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
+def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
     section.only(_DECLARE, "declare")
     unit = section.get("privacy_unit", str)
@@ -246,7 +246,7 @@ def _query(section: Section) -> Query:
     keywords = {name: _read(section, name) for name in section.table if name in known}
     parts = keywords.pop(_OUTPUTS, {})
     _check_required(section, make)
-    return _checked(section, lambda: make(**keywords, **parts))
+    return _check_section(section, lambda: make(**keywords, **parts))
 
 
 def _check_required(section: Section, make: Callable[..., Query]) -> None:
@@ -387,10 +387,10 @@ def _budget(section: Section) -> Budget | None:
     table.only(_BUDGET, "a budget")
     amounts: dict[str, Any] = {name: amount_at(table, name) for name in table.table}
     table.need("epsilon", int, float, str, such_as="epsilon = 1")
-    return _checked(table, lambda: Budget(**amounts))
+    return _check_section(table, lambda: Budget(**amounts))
 
 
-def _checked(section: Section, make: Callable[[], _Made]) -> _Made:
+def _check_section(section: Section, make: Callable[[], _Made]) -> _Made:
     """Make something of a table; what is wrong with it is said with its place."""
     try:
         return make()

@@ -34,7 +34,7 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
             job, overwrite=given.overwrite, rows=given.rows, with_data=not given.without_data
         )
     except BudgetExceededError as error:
-        raise BudgetExceededError(_refused(job, error)) from None
+        raise BudgetExceededError(_refuse(job, error)) from None
     facts = {
         "name": job.options["name"],
         "fits": tried.fits,
@@ -45,7 +45,7 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
     }
     problems = _warnings(tried.warned)
     if not tried.fits:
-        problems.append(_refused(job, "the release does not fit in what is left of the budget"))
+        problems.append(_refuse(job, "the release does not fit in what is left of the budget"))
     code = SOUND if tried.fits else TOO_MUCH
     if absent := not_made(job):
         problems.append(f"warning: {absent}" if given.without_data else absent)
@@ -61,8 +61,8 @@ def _words(job: Job, tried: Tried) -> str:
     return "\n".join(
         [
             f"Release    {job.options['name']!r}",
-            f"Reads      {_columns(tried)} of {_listed(job.data.paths)}",
-            f"Writes     {_listed(places)}",
+            f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
+            f"Writes     {_list_places(places)}",
             f"Ledger     {job.ledger}{there}",
             repr(tried.ledger.status()),
             "",
@@ -103,7 +103,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
             f"dpframe-released-... or .dpframe-..., or still writes. {_under_another_name(job)}"
         ) from None
     except BudgetExceededError as error:
-        raise BudgetExceededError(_refused(job, error)) from None
+        raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:
         raise ReleaseError(f"{error} {_under_another_name(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
@@ -142,7 +142,7 @@ def _was_charged_lately(job: Job) -> bool:
     return age < timedelta(seconds=_PATIENCE)
 
 
-def _refused(job: Job, why: object) -> str:
+def _refuse(job: Job, why: object) -> str:
     """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
     if not is_used_up(job):
         return str(why)
@@ -194,5 +194,5 @@ def _job(given: argparse.Namespace, path: Path) -> Job:
     return read_plan(path, overrides)
 
 
-def _listed(places: object) -> str:
+def _list_places(places: object) -> str:
     return ", ".join(map(str, places))  # type: ignore[call-overload]

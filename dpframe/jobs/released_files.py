@@ -97,7 +97,7 @@ def _size(message: Any) -> int:
     fields, buffers = (_below(data, _field(data, batch, number)) for number in (1, 2))
     packed = _field(data, batch, 3) > 0
     sizes = (
-        _unpacked(body, *struct.unpack_from("<qq", data, buffers + 4 + 16 * at), packed=packed)
+        _unpacked_size(body, *struct.unpack_from("<qq", data, buffers + 4 + 16 * at), packed=packed)
         for at in range(_read(data, "i", buffers))
     )
     return max(_WIDTH * rows * _read(data, "i", fields), sum(sizes))
@@ -122,7 +122,7 @@ def _field(data: bytes, table: int, number: int) -> int:
     return table + found if found else 0
 
 
-def _unpacked(body: memoryview, start: int, length: int, *, packed: bool) -> int:
+def _unpacked_size(body: memoryview, start: int, length: int, *, packed: bool) -> int:
     """Return the size of a buffer; one that is packed begins with it, or with -1."""
     if not packed or length < _WIDTH:
         return length

@@ -25,14 +25,14 @@ from dpframe.errors import (
     TemporaryError,
 )
 from dpframe.jobs.data import Stored
-from dpframe.jobs.outputs import check_places, rescued, try_to_write, write_all
+from dpframe.jobs.outputs import check_places, rescue_frames, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_values import by_table
 from dpframe.jobs.pointing import key_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import Ledger, rehearsed
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
@@ -139,13 +139,13 @@ def preview_job(
     """
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
-    stored = job.data.stored() if with_data else Stored(_named(job), job.data.types)
+    stored = job.data.stored() if with_data else Stored(_named_columns(job), job.data.types)
     _check_columns(job, stored)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = _ledger_now(job, here=with_data)
-        _declare(job, frame, rehearsed(ledger))
+        _declare(job, frame, copy_in_memory(ledger))
         declared = kept_declaration(frame)
         assert declared is not None  # noqa: S101  # it was declared in the line before
         _check_agreement(job, stored.types, declared)
@@ -160,7 +160,7 @@ def preview_job(
         except _CLEAR:
             raise
         except DPFrameError as error:
-            raise _placed(job, frame, error) from None
+            raise _place_error(job, frame, error) from None
     needed = job.data.columns_for(stored.labels, declared, job.queries.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
@@ -182,15 +182,15 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
-        frames = _released(job, frame, ledger)
+        frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
-    saved = rescued(job, frames) if failed else None
+    saved = rescue_frames(job, frames) if failed else None
     if not failed:
         set_stage(Stage.WRITTEN)
     return Done(frames, ledger, written, failed, saved, tried.warned)
 
 
-def _released(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
+def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
         frames = by_table(release(frame, job.queries, **job.options), job.queries)
@@ -229,7 +229,7 @@ def _spending(job: Job) -> dict[str, Any]:
     return {name: job.options[name] for name in _SPENDING if name in job.options}
 
 
-def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
+def _place_error(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
     """Say which query an error is about: one that has it by itself, too."""
     amounts = job.plan.section("release")
     for name, query in job.queries.items():
@@ -246,7 +246,7 @@ def _placed(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
 
 def _check_columns(job: Job, stored: Stored) -> None:
     """Check that every file has what the plan names, before anything quotes a first line."""
-    named = _named(job)
+    named = _named_columns(job)
     queries = job.plan.section("queries")
     places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
     for section, wanted in (*places, (job.plan.section("declare"), named)):
@@ -265,7 +265,7 @@ def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) 
     raise place.error(found.words, *place.given(*found.keys))
 
 
-def _named(job: Job) -> list[Hashable]:
+def _named_columns(job: Job) -> list[Hashable]:
     """List the columns that a plan names."""
     labels = [label for query in job.queries.values() for label in query.labels]
     facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
@@ -290,12 +290,12 @@ def _ledger_now(job: Job, *, here: bool) -> Ledger:
     if not job.ledger.exists() and job.budget is not None:
         return Ledger(budget=job.budget)
     if here:
-        return rehearsed(_opened_ledger(job, job.ledger))
+        return copy_in_memory(_opened_ledger(job, job.ledger))
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
         if job.ledger.is_file():
             shutil.copyfile(job.ledger, copy)
-        return rehearsed(_opened_ledger(job, copy))
+        return copy_in_memory(_opened_ledger(job, copy))
 
 
 def _opened_ledger(job: Job, place: Path) -> Ledger:

@@ -192,8 +192,8 @@ def disagreement(
         What is asked, by name.
     """
     known: dict[Hashable, _Said] = {}
-    said = [(None, one) for one in (*_typed(types), *_declared(declared))]
-    asked = ((name, one) for name, query in queries.items() for one in _asked(query))
+    said = [(None, one) for one in (*_said_by_types(types), *_said_by_declaration(declared))]
+    asked = ((name, one) for name, query in queries.items() for one in _said_by_query(query))
     for name, one in (*said, *asked):
         first = known.setdefault(one.label, one) if name is None else known.get(one.label)
         if first is not None and first.kinds.isdisjoint(one.kinds):
@@ -217,14 +217,14 @@ def _way_out(first: _Said, one: _Said) -> str:
     return f"; write {day}T{clock}{offset}, without quotes{within}"
 
 
-def _typed(types: Mapping[str, str]) -> Iterator[_Said]:
+def _said_by_types(types: Mapping[str, str]) -> Iterator[_Said]:
     for label, name in types.items():
         kind = kind_of_type(name)
         if kind is not None:
             yield _Said(label, frozenset([kind]), f"holds {kind} ({name})")
 
 
-def _declared(declared: Declaration) -> Iterator[_Said]:
+def _said_by_declaration(declared: Declaration) -> Iterator[_Said]:
     for label, facts in declared.columns.items():
         if facts.keys is not None:
             yield from _of_keys(label, facts.keys, "has {} as declared keys")
@@ -235,7 +235,7 @@ def _declared(declared: Declaration) -> Iterator[_Said]:
             yield from _of_ends(label, facts.bounds, bounds, "bounds", str(label))
 
 
-def _asked(query: Query) -> Iterator[_Said]:
+def _said_by_query(query: Query) -> Iterator[_Said]:
     words = "its keys in the query are {}"
     if isinstance(query.keys, Mapping):
         for label, keys in query.keys.items():
@@ -251,13 +251,13 @@ def _asked(query: Query) -> Iterator[_Said]:
             what = f"its {one.statistic} is asked for"
             yield _Said(one.column, POINTS | {NUMBER}, what)
         for key, condition in (("where", one.where), ("condition", one.condition)):
-            yield from _compared(condition, key)
-    yield from _compared(query.condition, "where")
+            yield from _said_by_condition(condition, key)
+    yield from _said_by_condition(query.condition, "where")
 
 
 def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
     """Say what a column holds if it can equal one of some keys: dates equal no times."""
-    listed = _listed(values)
+    listed = _as_list(values)
     if kinds := kinds_of(listed):
         said = words.format(" and ".join(sorted(kinds)))
         yield _Said(label, kinds, said, ("keys", str(label)), listed[0])
@@ -265,16 +265,16 @@ def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
 
 def _of_ends(label: Hashable, values: object, words: str, *keys: str) -> Iterator[_Said]:
     """Say what a column holds if it can lie between some values: a date is its midnight."""
-    if kinds := kinds_of(_listed(values)):
+    if kinds := kinds_of(_as_list(values)):
         wide = kinds | LOCAL if kinds & LOCAL else kinds
         yield _Said(label, wide, words.format(" and ".join(sorted(kinds))), keys)
 
 
-def _listed(values: object) -> list[object]:
+def _as_list(values: object) -> list[object]:
     return [] if isinstance(values, str) or not isinstance(values, Iterable) else [*values]
 
 
-def _compared(condition: Condition | None, key: str) -> Iterator[_Said]:
+def _said_by_condition(condition: Condition | None, key: str) -> Iterator[_Said]:
     for found in () if condition is None else comparisons(condition):
         match found:
             case Compare(_, Name(label), Constant(value)) | Compare(
@@ -282,7 +282,7 @@ def _compared(condition: Condition | None, key: str) -> Iterator[_Said]:
             ):
                 yield _with_constants(label, [value], key)
             case Compare(_, left, right):
-                yield from (*_computed(left, key), *_computed(right, key))
+                yield from (*_said_by_arithmetic(left, key), *_said_by_arithmetic(right, key))
             case Membership(Name(label), items) if items:
                 yield _with_constants(label, items, key)
 
@@ -295,16 +295,16 @@ def _with_constants(label: Hashable, values: Iterable[float | str], key: str) ->
         moment = moment_of(value) if isinstance(value, str) else None
         if moment is not None:  # without an offset it is compared with clocks on the wall
             kinds |= POINTS if moment.tzinfo is None else {ZONED}
-    shown = ", ".join(map(_shown, values))
+    shown = ", ".join(map(_show_constant, values))
     words = f"a condition compares it with {shown:.200}"
     return _Said(label, frozenset(kinds), words, (key,))
 
 
-def _shown(value: float | str) -> str:
+def _show_constant(value: float | str) -> str:
     return f"the text {value!r}" if isinstance(value, str) else f"the number {value:g}"
 
 
-def _computed(value: Value, key: str) -> Iterator[_Said]:
+def _said_by_arithmetic(value: Value, key: str) -> Iterator[_Said]:
     """Say what is computed with, which is no text."""
     if isinstance(value, Arithmetic | Negative):
         for label in names_in(value):

@@ -19,7 +19,7 @@ from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.exact import exact
-from dpframe.privacy.pots import KINDS, Pot, Pots, settled
+from dpframe.privacy.pots import KINDS, Pot, Pots, settle_pots
 
 FORMAT = 2
 """Version of what rows mean."""
@@ -86,7 +86,7 @@ class Chain:
     @classmethod
     def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
-        pots = settled(budget)
+        pots = settle_pots(budget)
         body = _canonical(
             {
                 "format": FORMAT,

@@ -288,7 +288,7 @@ class LedgerFile:
             return found == [("ok",)]
 
         try:
-            return _connected(place, "ro&immutable=1", read)
+            return _connect(place, "ro&immutable=1", read)
         except (sqlite3.Error, LedgerError, UnicodeError):
             return False
 
@@ -310,7 +310,7 @@ class LedgerFile:
             return done
 
         try:
-            return _connected(place, "rw", committed)
+            return _connect(place, "rw", committed)
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
             raise failures.of_sqlite(self.path, place, error) from error
 
@@ -327,7 +327,7 @@ class LedgerFile:
         )
 
 
-def _connected(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
+def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
     """Connect to a file that exists, and act."""
     quoted = quote(os.fsencode(place.as_posix()))
     slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows

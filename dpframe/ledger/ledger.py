@@ -233,7 +233,7 @@ class Ledger:
                 f"protected must be a dpframe.ledger.protected.Protected, got {a_type(protected)}."
             )
         if self._seen.protected is None:
-            self._append(lambda seen: _settled(seen, protected))
+            self._append(lambda seen: _settle_protected(seen, protected))
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
@@ -352,7 +352,7 @@ class Ledger:
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
                 "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
-        return _reopened, (str(self.path), self.ledger_id)
+        return _reopen, (str(self.path), self.ledger_id)
 
     def __repr__(self) -> str:
         """Show what it is, as of the last look."""
@@ -363,7 +363,7 @@ class Ledger:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
 
 
-def rehearsed(ledger: Ledger) -> Ledger:
+def copy_in_memory(ledger: Ledger) -> Ledger:
     """Return what a ledger is now, in memory: to try a release without data, and to be dropped."""
     tried = Ledger(budget=ledger.budget)
     seen = ledger._look()
@@ -371,7 +371,7 @@ def rehearsed(ledger: Ledger) -> Ledger:
     return tried
 
 
-def _settled(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
+def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
     """Say whom a ledger protects, unless another process was quicker."""
     return (seen, None) if seen.protected is not None else seen.with_protected(protected)
 
@@ -400,7 +400,7 @@ def _checked_path(path: object) -> Path:
     return Path(text)
 
 
-def _reopened(path: str, ledger_id: str) -> Ledger:
+def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:

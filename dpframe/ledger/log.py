@@ -107,7 +107,7 @@ class Log:
 
     def named(self, name: str) -> Entry | None:
         """Find the first entry of a name, whichever way its accents are encoded."""
-        return self._at(self._names.get(_composed(name)))
+        return self._at(self._names.get(_compose_accents(name)))
 
     def _at(self, place: int | None) -> Entry | None:
         return None if place is None or place >= self.releases else self._entries[place]
@@ -135,9 +135,9 @@ class Log:
         for place, entry in enumerate(entries, start=first):
             self._ids.setdefault(entry.release_id, place)
             if entry.name is not None:
-                self._names.setdefault(_composed(entry.name), place)
+                self._names.setdefault(_compose_accents(entry.name), place)
         self._sizes = len(self._hashes), len(self._entries)
 
 
-def _composed(name: str) -> str:
+def _compose_accents(name: str) -> str:
     return unicodedata.normalize("NFC", name)

@@ -69,7 +69,7 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     ) from None
 
 
-def charged(
+def charge_and_make(
     frame: Frame,
     declaration: Declaration,
     spend: Spend,

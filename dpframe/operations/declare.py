@@ -15,7 +15,7 @@ from dpframe.declaration.facts import Declaration, keep_declaration, kept_declar
 from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import check_private
-from dpframe.errors import DeclarationError, shown
+from dpframe.errors import DeclarationError, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
@@ -163,7 +163,7 @@ def declare(
 def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not is_label(privacy_unit):
         raise DeclarationError(
-            f"privacy_unit must be the label of one column, got {shown(privacy_unit)}. Where "
+            f"privacy_unit must be the label of one column, got {quote(privacy_unit)}. Where "
             "several columns name a person, combine them into one first."
         )
     rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
@@ -174,7 +174,7 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
         )
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         raise DeclarationError(
-            f"privacy_unit={shown(privacy_unit)} needs a cap on its rows: declare max_rows=, or "
+            f"privacy_unit={quote(privacy_unit)} needs a cap on its rows: declare max_rows=, or "
             "max_rows_per_group= (with max_groups= to spend less)."
         )
     return caps
@@ -297,7 +297,7 @@ def _declaring(
     if argument is not None and argument not in signature.parameters:
         raise DeclarationError(
             f"argument must name a parameter of {function.__name__}(), which has "
-            f"{', '.join(signature.parameters) or 'none'}; got argument={shown(argument)}."
+            f"{', '.join(signature.parameters) or 'none'}; got argument={quote(argument)}."
         )
 
     @functools.wraps(function)

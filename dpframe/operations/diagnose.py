@@ -19,19 +19,19 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns import values
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import COMPLEX, contained
+from dpframe.columns.values import COMPLEX, contain_errors
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.declared import SINGLE, checked, declaration_of
+from dpframe.engines.declared import SINGLE, check_queries, declaration_of
 from dpframe.engines.steps import Followed, Step
-from dpframe.errors import STOPS, DPFrameError, QueryError, shown
+from dpframe.errors import STOPS, DPFrameError, QueryError, quote
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import constructors
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
-from dpframe.steps.matching import compared, may_match
+from dpframe.steps.matching import constants_compared, may_match
 
 _MOST_TEXT = 40
 
@@ -64,7 +64,7 @@ def _kind(item: object) -> tuple[str, str]:
 
 def in_short(value: object) -> str:
     """Show a private value on one line."""
-    text: str = contained(repr, value, otherwise="?")
+    text: str = contain_errors(repr, value, otherwise="?")
     return visible(text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "...")
 
 
@@ -88,7 +88,7 @@ def where_hint(
     if condition is None or after.any() or not before.any():
         return ""
     rows = np.flatnonzero(before)[:_SAMPLE]
-    for label, constant in compared(condition):
+    for label, constant in constants_compared(condition):
         sample = values.dense(column(label)).iloc[rows]
         held = sample[~values.missing(sample)]
         if len(held) and not may_match(held, constant):
@@ -240,22 +240,22 @@ def diagnose(
          counted                           2     2
     """
     if not isinstance(groups, bool):
-        raise QueryError(f"groups must be True or False, got groups={shown(groups)}.")
+        raise QueryError(f"groups must be True or False, got groups={quote(groups)}.")
     declaration = declaration_of(frame)
     if queries is None:
         return _overview(frame, declaration, groups=groups)
-    engine, asked = checked(frame, queries)
+    engine, asked = check_queries(frame, queries)
     tables = {name: table_of(query, declaration) for name, query in asked.items()}
 
     def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
         return {
-            name: _by_group(_followed(rows, table), table)
+            name: _by_group(_follow_rows(rows, table), table)
             if groups
-            else _by_step(_followed(rows, table), table, declaration)
+            else _by_step(_follow_rows(rows, table), table, declaration)
             for name, table in tables.items()
         }
 
-    found = _looked(engine, frame, list(tables.values()), look)
+    found = _look_at_rows(engine, frame, list(tables.values()), look)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
@@ -276,24 +276,24 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     before = 1 if whole.unit is None else 2  # lines that do not differ
 
     def look(rows: pd.DataFrame) -> Diagnosis:
-        found = _followed(rows, whole)
+        found = _follow_rows(rows, whole)
         lines = list(_lines_of_rows(found, whole, declaration))
         lines = lines[:before] if tables else lines
         for label, table in tables.items():
-            own = list(_lines_of_rows(_followed(rows, table), table, declaration))
-            lines += [_moved(line, f"rows by {label}") for line in own[before:]]
+            own = list(_lines_of_rows(_follow_rows(rows, table), table, declaration))
+            lines += [_move_line(line, f"rows by {label}") for line in own[before:]]
         for out in whole.outputs:  # caps differ with the groups
             lines += _lines_of_source(found, out, declaration, found.grouped)
         return Diagnosis.of(_as_frame(lines))
 
-    return _looked(engine, frame, [whole, *tables.values()], look)
+    return _look_at_rows(engine, frame, [whole, *tables.values()], look)
 
 
-def _moved(line: _Line, part: str) -> _Line:
+def _move_line(line: _Line, part: str) -> _Line:
     return _Line(part, line.step, line.rows, line.of, line.left, line.units_left, line.hint)
 
 
-def _looked(
+def _look_at_rows(
     engine: Engine,
     frame: Frame,
     tables: Sequence[Table],
@@ -325,7 +325,7 @@ def _looked(
     )
 
 
-def _followed(rows: pd.DataFrame, table: Table) -> Followed:
+def _follow_rows(rows: pd.DataFrame, table: Table) -> Followed:
     return Followed(rows, table.task(sorted(table.terms)))
 
 

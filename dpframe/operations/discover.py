@@ -30,7 +30,7 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
-from dpframe.operations.charging import charged, check_recorded, entry_of
+from dpframe.operations.charging import charge_and_make, check_recorded, entry_of
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.record import Cost, before_values, cost
 from dpframe.privacy.amounts import Spend
@@ -240,17 +240,17 @@ def discover(
     wanted = labels_wanted(
         by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
     )
-    engine, plan = _planned(
+    engine, plan = _plan_for_frame(
         frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
     )
     entry = entry_of(plan.words, plan, declaration, name=name, note=note)
     record = record_of_discovery(plan, declaration, entry)
 
     def measure(ledger: LedgerPart | None) -> pd.DataFrame:
-        published = _published(engine.labels(frame, plan.task), plan.threshold)
-        return _released(published, plan.wanted.axes, replace(record, ledger=ledger))
+        published = _publish_labels(engine.labels(frame, plan.task), plan.threshold)
+        return _certify_labels(published, plan.wanted.axes, replace(record, ledger=ledger))
 
-    return charged(frame, declaration, spend, entry, measure)
+    return charge_and_make(frame, declaration, spend, entry, measure)
 
 
 @with_keywords
@@ -311,13 +311,15 @@ def preview_discover(
     wanted = labels_wanted(
         by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
     )
-    _, plan = _planned(frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery)
+    _, plan = _plan_for_frame(
+        frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
+    )
     plans = [plan, *plan.others]
     index = pd.Index([one.mechanism for one in plans], name="mechanism")
-    return pd.DataFrame([_previewed(one, declaration) for one in plans], index)
+    return pd.DataFrame([_preview_mechanism(one, declaration) for one in plans], index)
 
 
-def _planned(
+def _plan_for_frame(
     frame: Frame,
     declaration: Declaration,
     wanted: Labels,
@@ -334,7 +336,7 @@ def _planned(
     return engine, plan
 
 
-def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
+def _preview_mechanism(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
     """Say what to expect of one mechanism."""
     threshold = plan.threshold
     return {
@@ -348,7 +350,7 @@ def _previewed(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
     }
 
 
-def _published(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
+def _publish_labels(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
     """Draw noise for all labels, and keep those that reach the threshold."""
     (noise,) = threshold.law.draw([threshold.scale], len(found.units))
     noisy = np.add(found.units, noise, out=noise)
@@ -356,7 +358,7 @@ def _published(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
     return LabelCounts(tuple(column[kept] for column in found.labels), noisy[kept])
 
 
-def _released(
+def _certify_labels(
     published: LabelCounts, axes: Sequence[LabelAxis], record: Certificate
 ) -> pd.DataFrame:
     """Certify what is published: in the order of the labels, never in that of the data."""

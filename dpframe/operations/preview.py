@@ -11,8 +11,8 @@ from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.engines.declared import check_readable, checked, declaration_of
-from dpframe.errors import CalibrationError, QueryError, shown
+from dpframe.engines.declared import check_queries, check_readable, declaration_of
+from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import checked_plan
 from dpframe.operations.select import check_no_errors, preview_quantiles
 from dpframe.plan.columns import OutputColumn
@@ -24,7 +24,7 @@ from dpframe.privacy.amounts import Spend, check_delta
 from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
-from dpframe.queries.quantiles import selected
+from dpframe.queries.quantiles import query_to_select
 from dpframe.strategies import MECHANISMS, Mechanism, MechanismName, Prediction
 
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount
@@ -234,24 +234,24 @@ def preview(
     several = isinstance(queries, Mapping)
     declaration = declaration_of(frame).with_unit(privacy_unit)
     limits = std_error if half_width is None else half_width
-    quantiles = selected(queries, mechanism)
+    quantiles = query_to_select(queries, mechanism)
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
         spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
         return preview_quantiles(frame, declaration, quantiles, spend)
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
-        engine, asked = checked(frame, queries)
+        engine, asked = check_queries(frame, queries)
         excess = _excess(limits, measure, cell, several=several)
         mass = None if delta is None else check_delta(delta)
         plans = least_plans(declaration, asked, excess, mechanism, mass)
         check_readable(engine, frame, plans[0])
-        return _needed(plans, declaration, measure, cell, several=several)
+        return _table_of_needed(plans, declaration, measure, cell, several=several)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     _, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     if compare:
-        return _compared(plan, cell, several=several)
-    expected = _previewed(plan, cell, several=several)
+        return _compare_mechanisms(plan, cell, several=several)
+    expected = _preview_outputs(plan, cell, several=several)
     table = pd.DataFrame(list(expected.values()))
     table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
     names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
@@ -262,7 +262,7 @@ def preview(
     return table
 
 
-def _compared(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
+def _compare_mechanisms(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
     """One row per mechanism."""
     plans = [plan, *plan.others]
     rows: list[dict[Hashable, Any]] = [
@@ -275,7 +275,7 @@ def _compared(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
     return table.sort_values("relative_error", kind="stable")
 
 
-def _needed(
+def _table_of_needed(
     plans: Sequence[Plan],
     declaration: Declaration,
     measure: str,
@@ -301,7 +301,7 @@ def _excess(
     """Return the function that says by how much the errors of a plan are too large."""
 
     def excess(plan: Plan) -> float:
-        outputs = _previewed(plan, cell, several=several)
+        outputs = _preview_outputs(plan, cell, several=several)
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=_in_tables(plan))
         if any(outputs[label]["per"] == _PER_ROWS for label in largest):
@@ -325,7 +325,7 @@ def _limits(
     if not named or any(label not in known for label in named):
         raise QueryError(
             f"{called} must be a number, or a dict by output; the outputs are "
-            f"{list(outputs)!r:.2000}, got {called}={shown(limits)}."
+            f"{list(outputs)!r:.2000}, got {called}={quote(limits)}."
         )
     return {one: _positive(called, named[label]) for label in named for one in known[label]}
 
@@ -346,7 +346,7 @@ def _check_amounts(
 ) -> None:
     """Check that it is asked either for errors or for a spend."""
     if not isinstance(compare, bool | np.bool_):
-        raise QueryError(f"compare must be True or False, got compare={shown(compare)}.")
+        raise QueryError(f"compare must be True or False, got compare={quote(compare)}.")
     limits = [limit for limit in (std_error, half_width) if limit is not None]
     if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
         raise CalibrationError(
@@ -362,20 +362,22 @@ def _positive(called: str, given: object, least: float = 0.0) -> float:
         if 0 < number < math.inf and number >= least:
             return number
     rule = f"at least {least:g}" if least else "above 0"
-    raise QueryError(f"{called} must be a finite number {rule}, got {called}={shown(given)}.")
+    raise QueryError(f"{called} must be a finite number {rule}, got {called}={quote(given)}.")
 
 
 def _errors(
     plan: Plan, measure: str, cell: float | None, *, several: bool
 ) -> dict[Hashable, float]:
     """Return one kind of error of every output, but for means in cells of unknown size."""
-    outputs = _previewed(plan, cell, several=several)
+    outputs = _preview_outputs(plan, cell, several=several)
     return {
         label: errors[measure] for label, errors in outputs.items() if errors["per"] != _PER_ROWS
     }
 
 
-def _previewed(plan: Plan, cell: float | None, *, several: bool) -> dict[Hashable, dict[str, Any]]:
+def _preview_outputs(
+    plan: Plan, cell: float | None, *, several: bool
+) -> dict[Hashable, dict[str, Any]]:
     """Say what to expect of every output, by column, or by query and column."""
     tables = _in_tables(plan)
     return {

@@ -22,9 +22,9 @@ from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName
 from dpframe.engines import Engine, Frame
-from dpframe.engines.declared import SINGLE, check_readable, checked, declaration_of
-from dpframe.errors import QueryError, shown
-from dpframe.operations.charging import charged, check_recorded, entry_of
+from dpframe.engines.declared import SINGLE, check_queries, check_readable, declaration_of
+from dpframe.errors import QueryError, quote
+from dpframe.operations.charging import charge_and_make, check_recorded, entry_of
 from dpframe.operations.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
@@ -39,7 +39,7 @@ from dpframe.progress import show_progress
 from dpframe.queries.binned import read_off
 from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
-from dpframe.queries.quantiles import selected
+from dpframe.queries.quantiles import query_to_select
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
@@ -98,10 +98,12 @@ def denoisings_of(
         return Denoisings()
     together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
     margins = _margins(together) if method == _CONSISTENT else frozenset()
-    alone = {name: _described(one) for name, one in plan.tables.items() if name not in together}
+    alone = {
+        name: _describe_outputs(one) for name, one in plan.tables.items() if name not in together
+    }
     if together and not alone and not margins:
         raise QueryError(
-            f"denoise={shown(method)} takes the errors of cells for independent, and these are "
+            f"denoise={quote(method)} takes the errors of cells for independent, and these are "
             'measured together. Margins of at most two columns take denoise="consistent"; leave it '
             "out elsewhere."
         )
@@ -141,13 +143,13 @@ def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:
     for name, planned in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
-            columns[name.query] = _described(planned)
+            columns[name.query] = _describe_outputs(planned)
     for query, own in sets.items():
         check_margins(own, columns[query])
     return frozenset(sets)
 
 
-def _described(planned: TablePlan) -> list[Described]:
+def _describe_outputs(planned: TablePlan) -> list[Described]:
     return [
         Described(
             column.name,
@@ -287,7 +289,7 @@ def release(
     declaration = declaration_of(frame).with_unit(privacy_unit)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     check_recorded(declaration.ledger, name, note)
-    wanted = selected(queries, mechanism)
+    wanted = query_to_select(queries, mechanism)
     if wanted is not None:
         check_denoising_of_quantiles(denoise, graph)
         return release_quantiles(frame, declaration, wanted, spend, name=name, note=note)
@@ -310,7 +312,7 @@ def release(
             for measurement, one in zip(plan.measurements, exact, strict=True)
         }
         frames = {
-            key: _released(
+            key: _certify_table(
                 estimates[planned.measurement][planned.own],
                 planned,
                 index=indexes[key],
@@ -322,7 +324,7 @@ def release(
         }
         return _by_query(frames, denoisings)
 
-    frames = charged(frame, declaration, spend, entry, measure)
+    frames = charge_and_make(frame, declaration, spend, entry, measure)
     return frames if isinstance(queries, Mapping) else frames[SINGLE]
 
 
@@ -352,7 +354,7 @@ def checked_plan(
     engine, plan
         The engine that can read the frame, and the plan.
     """
-    engine, asked = checked(frame, queries)
+    engine, asked = check_queries(frame, queries)
     plan = plan_release(declaration, asked, spend, mechanism)
     check_readable(engine, frame, plan)
     return engine, plan
@@ -376,7 +378,7 @@ def _estimates(exact: Sequence[np.ndarray], measured: Measurement, law: Law) -> 
     return measured.design.decode(noisy, measured.deviations)
 
 
-def _released(
+def _certify_table(
     estimates: Sequence[Estimate],
     planned: TablePlan,
     *,

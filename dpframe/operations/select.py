@@ -21,10 +21,10 @@ from dpframe.certificates.parts import (
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
-from dpframe.engines.declared import check_readable, checked
+from dpframe.engines.declared import check_queries, check_readable
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.ledger.log import Entry
-from dpframe.operations.charging import charged, entry_of
+from dpframe.operations.charging import charge_and_make, entry_of
 from dpframe.plan.record import before_values, cost, source_of
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.privacy.amounts import Spend
@@ -130,7 +130,7 @@ def release_quantiles(
     note: str | None,
 ) -> pd.DataFrame:
     """Release selected quantiles; see `dpframe.quantile` and `dpframe.release`."""
-    engine, plan = _planned(frame, declaration, query, spend)
+    engine, plan = _plan_for_frame(frame, declaration, query, spend)
     entry = entry_of(query.words, plan, declaration, name=name, note=note)
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
@@ -139,9 +139,9 @@ def release_quantiles(
         (totals,) = engine.totals(frame, [plan.task])
         rows = totals[0].reshape(plan.groups.size, len(plan.bins.axis))
         chosen = select(rows, plan.selection, plan.bins.parts)
-        return _released(plan, chosen, index, replace(record, ledger=ledger))
+        return _certify_quantiles(plan, chosen, index, replace(record, ledger=ledger))
 
-    return charged(frame, declaration, spend, entry, measure)
+    return charge_and_make(frame, declaration, spend, entry, measure)
 
 
 def preview_quantiles(
@@ -151,7 +151,7 @@ def preview_quantiles(
     spend: Spend,
 ) -> pd.DataFrame:
     """Show how far off selected quantiles may be; see `dpframe.operations.preview`."""
-    _, plan = _planned(frame, declaration, query, spend)
+    _, plan = _plan_for_frame(frame, declaration, query, spend)
     quantiles = pd.Index([float(one) for one in query.quantiles], name=LEVEL)
     return pd.DataFrame(
         {
@@ -164,17 +164,17 @@ def preview_quantiles(
     )
 
 
-def _planned(
+def _plan_for_frame(
     frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
 ) -> tuple[Engine, SelectionPlan]:
     """Check everything public and plan, and return the engine that can read the frame."""
-    engine, _ = checked(frame, query)
+    engine, _ = check_queries(frame, query)
     plan = plan_selection(declaration, query, spend)
     check_readable(engine, frame, plan)
     return engine, plan
 
 
-def _released(
+def _certify_quantiles(
     plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Certificate
 ) -> pd.DataFrame:
     """Certify the values of the bins that were selected."""

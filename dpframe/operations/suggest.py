@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.engines import Frame
-from dpframe.engines.declared import SINGLE, checked, declaration_of
+from dpframe.engines.declared import SINGLE, check_queries, declaration_of
 from dpframe.errors import QueryError
 from dpframe.operations.charging import after_charge
 from dpframe.operations.release import checked_plan, release
@@ -20,7 +20,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.exact import Amount
 from dpframe.queries import constructors
 from dpframe.queries.kinds import By, Query
-from dpframe.queries.quantiles import measured
+from dpframe.queries.quantiles import query_to_measure
 from dpframe.queries.sizes import UnitSizes
 from dpframe.steps.suggest_caps import CapErrors, add_cap_errors
 from dpframe.strategies import MechanismName
@@ -132,7 +132,7 @@ def suggest_caps(
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked, facts = _prepared(
+    asked, facts = _prepare_caps(
         frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
     )
     released = release(
@@ -197,7 +197,7 @@ def preview_suggest_caps(
     3             14.14   3.32
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked, facts = _prepared(
+    asked, facts = _prepare_caps(
         frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
     )
     _, plan = checked_plan(frame, declaration_of(frame), asked, spend, mechanism)
@@ -205,7 +205,7 @@ def preview_suggest_caps(
     return pd.DataFrame({"std_error": prediction.std_error, "noise": facts.noise}, asked.most)
 
 
-def _prepared(
+def _prepare_caps(
     frame: Frame,
     by: By,
     *,
@@ -218,7 +218,7 @@ def _prepared(
     """Say what to release, and what each candidate costs: without data, before anything else."""
     later = _query(by, query)
     declaration = declaration_of(frame)
-    checked(frame, later)
+    check_queries(frame, later)
     return plan_caps(declaration, later, spend, cap=cap, largest=largest, planned=planned)
 
 
@@ -231,4 +231,4 @@ def _query(by: By, query: Query | None) -> Query:
             "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
             "query in the query."
         )
-    return measured(query)
+    return query_to_measure(query)

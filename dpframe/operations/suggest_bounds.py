@@ -134,7 +134,7 @@ def suggest_bounds(
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     wanted = BoundsWanted(column, by, query, where, keys, smallest, largest, within, bins, planned)
-    asked, facts = _prepared(frame, wanted, spend, privacy_unit)
+    asked, facts = _prepare_bounds(frame, wanted, spend, privacy_unit)
     released = release(
         frame,
         asked,
@@ -204,7 +204,7 @@ def preview_suggest_bounds(
     """
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     wanted = BoundsWanted(column, by, query, where, keys, smallest, largest, within, bins, planned)
-    asked, facts = _prepared(frame, wanted, spend, privacy_unit)
+    asked, facts = _prepare_bounds(frame, wanted, spend, privacy_unit)
     declaration = declaration_of(frame).with_unit(privacy_unit)
     _, plan = checked_plan(frame, declaration, asked, spend, mechanism)
     planned_table = plan.tables[SINGLE]
@@ -215,7 +215,7 @@ def preview_suggest_bounds(
     )
 
 
-def _prepared(
+def _prepare_bounds(
     frame: Frame, wanted: BoundsWanted, spend: Spend, privacy_unit: EachRow | None
 ) -> tuple[Histogram, BoundErrors]:
     """Say what to release, and what each pair of bounds costs: without data."""

@@ -45,7 +45,7 @@ def scale_designs(
         If a scale would be above 2**60.
     """
     norm = law.norm
-    balanced = _balanced(designs, law)
+    balanced = _balance_scales(designs, law)
 
     def scaled(factor: float) -> list[tuple[float, ...]]:
         return [tuple(factor * scale for scale in own) for own in balanced]
@@ -104,7 +104,9 @@ def _relative_variance(workload: Workload, predictions: Sequence[Prediction]) ->
     return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
 
 
-def _balanced(designs: Sequence[tuple[Workload, Design]], law: Law) -> list[tuple[float, ...]]:
+def _balance_scales(
+    designs: Sequence[tuple[Workload, Design]], law: Law
+) -> list[tuple[float, ...]]:
     """Relative scales at which every design moves in proportion to its best share."""
     balanced, norm = [], law.norm
     if len(designs) == 1:
@@ -218,7 +220,7 @@ class Calibrated(NamedTuple):
     variance: float
 
 
-def calibrated(
+def calibrate_designs(
     how: Mechanism, workloads: Sequence[Workload], allowed: Fraction
 ) -> tuple[Calibrated, ...] | None:
     """Choose a design for every workload, and scale its noise.
@@ -244,11 +246,11 @@ def calibrated(
     """
     # arrays are not compared, nor kept
     plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
-    make = _kept if plain else _calibrated
+    make = _kept if plain else _calibrate_anew
     return make(how, tuple(workloads), allowed)
 
 
-def _calibrated(
+def _calibrate_anew(
     how: Mechanism, workloads: tuple[Workload, ...], allowed: Fraction
 ) -> tuple[Calibrated, ...] | None:
     designs = choose_designs(how, workloads, allowed)
@@ -257,12 +259,12 @@ def _calibrated(
     pairs = list(zip(workloads, designs, strict=True))
     scaled = scale_designs(pairs, how.law, allowed)
     return tuple(
-        _predicted(how, work, design, scales)
+        _predict(how, work, design, scales)
         for (work, design), scales in zip(pairs, scaled, strict=True)
     )
 
 
-def _predicted(
+def _predict(
     how: Mechanism, work: Workload, design: Design, scales: tuple[float, ...]
 ) -> Calibrated:
     """Say how far off a design is with some noise."""
@@ -272,4 +274,4 @@ def _predicted(
     return Calibrated(design, scales, deviations, predictions, variance)
 
 
-_kept = lru_cache(_MOST_KEPT)(_calibrated)
+_kept = lru_cache(_MOST_KEPT)(_calibrate_anew)

@@ -11,7 +11,7 @@ import pandas as pd
 from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.checks import check_keys, check_nesting
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import DeclarationError, QueryError, shown
+from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.kinds import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -47,7 +47,7 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
         cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
         raise QueryError(
-            f"by={shown(list(query.by))} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
+            f"by={quote(list(query.by))} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
             "Name the combinations wanted: keys=frame with one column per name in by."
         )
     return cells
@@ -68,13 +68,13 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
         unknown = [label for label in given if label not in by]
         if unknown:
             raise QueryError(
-                f"keys names {shown(unknown)}, which by={shown(list(by))} does not group by."
+                f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
             )
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
         raise QueryError(
             "keys must be a dict from column to groups, or a frame of combinations, "
-            f"where by={shown(list(by))} does not name a single column."
+            f"where by={quote(list(by))} does not name a single column."
         )
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
@@ -100,7 +100,7 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         raise QueryError(
-            f"keys must have exactly the columns of by={shown(list(by))}, got "
+            f"keys must have exactly the columns of by={quote(list(by))}, got "
             f"{list(frame.columns)!r}."
         )
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
-from dpframe.errors import DeclarationError, QueryError, shown
+from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.outputs import Asked, Statistic
 from dpframe.queries.syntax import as_name
@@ -58,22 +58,22 @@ def met(condition: Condition) -> Condition:
     >>> [met(Condition.parse(text)).text for text in ("delay > 15", "not delay > 15")]
     ['delay > 15', 'delay == delay and (not delay > 15)']
     """
-    if _needed(condition.root) >= {*condition.columns}:
+    if _needed_columns(condition.root) >= {*condition.columns}:
         return condition
     bracketed = Condition(f"({condition.text})", condition.columns, condition.root)
     both = Condition.all_of(present(condition), bracketed)
     return condition if both is None else both
 
 
-def _needed(node: Node) -> frozenset[str]:
+def _needed_columns(node: Node) -> frozenset[str]:
     """Columns without which a condition does not hold."""
     match node:
         case Name(label=label):
             return frozenset({label})
         case All(parts=parts):
-            return frozenset().union(*map(_needed, parts))
+            return frozenset().union(*map(_needed_columns, parts))
         case Any(parts=(first, *others)):
-            return _needed(first).intersection(*map(_needed, others))
+            return _needed_columns(first).intersection(*map(_needed_columns, others))
         case Compare(left=left, right=right):
             return _behind(left) | _behind(right)
         case Membership(operand=operand):
@@ -245,6 +245,6 @@ def _naive(moment: Moment) -> bool:
 
 def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
     return DeclarationError(
-        f"missing[{label!r}]={shown(fill)} must be of the kind of its bounds, such as "
-        f"{shown(lower)}."
+        f"missing[{label!r}]={quote(fill)} must be of the kind of its bounds, such as "
+        f"{quote(lower)}."
     )

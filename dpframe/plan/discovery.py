@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, shown
+from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, check_delta
@@ -144,7 +144,7 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
         return names or list(_SINGLE)
     raise CalibrationError(
         f'mechanism must be "auto", "laplace" or "gaussian" to find labels, got '
-        f"mechanism={shown(mechanism)}: each count has noise of its own."
+        f"mechanism={quote(mechanism)}: each count has noise of its own."
     )
 
 

@@ -42,11 +42,12 @@ def join(
         else:
             group.append(name)
     return {
-        tuple(group): _joined([tables[name] for name in group], declaration) for group in groups
+        tuple(group): _resolve_joint([tables[name] for name in group], declaration)
+        for group in groups
     }
 
 
-def _joined(tables: Sequence[Table], declaration: Declaration) -> Table:
+def _resolve_joint(tables: Sequence[Table], declaration: Declaration) -> Table:
     """Resolve the query that asks for several tables at once."""
     first = tables[0]
     if first.of is not None:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, shown
+from dpframe.errors import BudgetExceededError, CalibrationError, quote
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.calibrated import calibrated
+from dpframe.plan.calibrated import calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
@@ -225,7 +225,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
         raise CalibrationError(
             f"mechanism must be one of {known} (of quantiles alone), got "
-            f"mechanism={shown(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}"
+            f"mechanism={quote(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}"
         )
     if mechanism != "auto":
         return [mechanism]
@@ -293,10 +293,10 @@ def _plan_with(
     """Plan with one mechanism, or say why it cannot."""
     how = MECHANISMS[name]
     try:
-        allowed = _allowed(how, spend, allowance)
+        allowed = _allowed_movement(how, spend, allowance)
         if allowed == 0:
             return _nothing_allowed(name, allowance)
-        made = calibrated(how, [table.workload for table in joint.values()], allowed)
+        made = calibrate_designs(how, [table.workload for table in joint.values()], allowed)
     except CalibrationError as error:  # another mechanism may still do
         return Refusal(str(error))
     if made is None:
@@ -324,7 +324,7 @@ def _apart(
     return {name: plans[name] for name in tables}
 
 
-def _allowed(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
+def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
     """Return the most that movement may add up to."""
     if not how.classical:
         return how.law.allowed(allowance)

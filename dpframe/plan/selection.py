@@ -164,7 +164,7 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     groups = cells_of(query, declaration)
     caps = caps_of(query, declaration)
     reach = reach_in(declaration, query, groups, query.condition, caps)
-    epsilon = _allowed(spend, declaration)
+    epsilon = _allowed_epsilon(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     facts = declaration.column(query.column)
     bins = _bins(column, query, integer=facts.integer)
@@ -174,7 +174,7 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
 
 
-def _allowed(spend: Spend, declaration: Declaration) -> Fraction:
+def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     """Return the pure epsilon that a spend stands for, as for Laplace noise."""
     allowed = LAPLACE.allowed(allowance_of(spend, declaration))
     if allowed:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError, DeclarationError, QueryError, shown
+from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
@@ -113,11 +113,11 @@ def _kind(cap: object, query: Query, declaration: Declaration) -> SizeKind:
     known: dict[str, SizeKind] = {f"max_{kind}": kind for kind in _KINDS}
     if not isinstance(cap, str) or cap not in known:
         names = ", ".join(f'"{name}"' for name in known)
-        raise QueryError(f"cap must be one of {names}, got cap={shown(cap)}.")
+        raise QueryError(f"cap must be one of {names}, got cap={quote(cap)}.")
     if query.counts_units and cap != "max_groups":
         raise QueryError(
             f'cap must be "max_groups" for units, which count once in a group however many rows '
-            f"they have there, got cap={shown(cap)}."
+            f"they have there, got cap={quote(cap)}."
         )
     return known[cap]
 
@@ -155,7 +155,7 @@ def amounts_of(
     if not isinstance(planned, Mapping) or not planned.keys() <= set(known):
         raise QueryError(
             f"planned must be a dict of amounts such as {{'epsilon': 0.9}}, of {', '.join(known)}, "
-            f"got planned={shown(planned)}."
+            f"got planned={quote(planned)}."
         )
     later = Spend.of(**planned)
     delta = {} if later.delta is None else {"delta": later.delta}
@@ -195,7 +195,7 @@ class _Plans:
             plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))
         except CalibrationError as error:
             raise CalibrationError(
-                f"with max_{self.kind}={cap} and planned={shown(dict(self.amounts))}, the query "
+                f"with max_{self.kind}={cap} and planned={quote(dict(self.amounts))}, the query "
                 "cannot "
                 f"be released: {error} Say what it may spend with planned=, or look at smaller "
                 "caps with largest=."
@@ -267,7 +267,7 @@ class BoundsWanted:
     def ask(self, bounds: tuple[float, float] | None = None) -> Query:
         """Return the query to be released later."""
         if not isinstance(self.query, str) or self.query not in _MAKERS:
-            raise QueryError(f'query must be "sum" or "mean", got query={shown(self.query)}.')
+            raise QueryError(f'query must be "sum" or "mean", got query={quote(self.query)}.')
         make = _MAKERS[self.query]
         return make([self.column], self.by, where=self.where, keys=self.keys, bounds=bounds)
 

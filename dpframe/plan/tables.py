@@ -92,7 +92,7 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     if getattr(dtype, "kind", "O") not in "iuf":
         raise QueryError(f"n must be a series of numbers, got dtype {dtype}.")
     by = [axis.column for axis in cells.axes]
-    index = _ordered(rows.index, by)
+    index = _order_levels(rows.index, by)
     numbers = rows.set_axis(index)
     try:
         missing = cells.index.difference(index, sort=False)
@@ -107,7 +107,7 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     return found
 
 
-def _ordered(index: pd.Index, by: list[Hashable]) -> pd.Index:
+def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
     """Put the levels of an index in the order of the grouping columns."""
     if index.nlevels != max(len(by), 1):
         raise QueryError(f"n must be a series indexed by {by!r}, got {index.nlevels} levels.")

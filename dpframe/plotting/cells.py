@@ -16,7 +16,7 @@ from dpframe.certificates.certificate import Certificate, Certified, first_of, p
 from dpframe.certificates.companion_columns import PERCENT, followers
 from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
 from dpframe.certificates.verify import certificate_of, verify
-from dpframe.errors import QueryError, UnknownColumnError, shown
+from dpframe.errors import QueryError, UnknownColumnError, quote
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text
 from dpframe.privacy.accuracy import check_level
 from dpframe.queries.timescale import in_seconds
@@ -64,7 +64,7 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     raw, derived = list(released.columns[:size]), list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
         raise UnknownColumnError(
-            f"column must be one of the released columns {raw}, got {shown(column)}."
+            f"column must be one of the released columns {raw}, got {quote(column)}."
             f"{_instead(released, column, raw)}"
         )
     place = 0 if column is None else raw.index(column)

@@ -19,7 +19,7 @@ from dpframe.plotting.look import (
     new_panels,
     tune,
 )
-from dpframe.plotting.positions import NUMBERS, Places, Scale, shortened
+from dpframe.plotting.positions import NUMBERS, Places, Scale, shorten_label
 
 _CROWDED = 40
 _MOST_BARS = 1000  # that are drawn as such
@@ -307,7 +307,7 @@ def draw_figure(figure: Figure) -> Any:
     wide = _width(panels) if own else 1
     if own:
         size = figure.figsize or _size(panels, wide, legend=figure.legend)
-        axes = new_panels(len(panels), wide, size, **_shared(panels))
+        axes = new_panels(len(panels), wide, size, **_shared_axes(panels))
     else:
         axes = given_panels(len(panels), figure.ax, figure.figsize)
     for place, (panel, one) in enumerate(zip(panels, axes, strict=True)):
@@ -338,7 +338,7 @@ def _width(panels: list[Panel]) -> int:
     return min(int(np.ceil(count**0.5)), _MOST_WIDE)
 
 
-def _shared(panels: list[Panel]) -> dict[str, bool]:
+def _shared_axes(panels: list[Panel]) -> dict[str, bool]:
     """Choose which axes the panels share: groups both, columns that of the keys."""
     groups, across = bool(panels[0].title), panels[0].across
     alike = len({(panel.kind, panel.rank) for panel in panels}) == 1
@@ -407,7 +407,7 @@ def _label_places(axis: Any, labels: list[str], room: float, *, across: bool) ->
     some = [labels[place] for place in places]
     turned = not across and is_crowded(some, room)
     if turned:
-        some = [shortened(label, _MOST_TURNED) for label in some]
+        some = [shorten_label(label, _MOST_TURNED) for label in some]
     axis.set_ticks(list(places), some, rotation=90 if turned else 0, **PLAIN)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import DPFrameError, QueryError, shown
+from dpframe.errors import DPFrameError, QueryError, quote
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
 """Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""
@@ -83,7 +83,7 @@ def looks(names: Sequence[Any], color: Any) -> list[Look]:
     if wrong:
         raise QueryError(
             "color must be a color of matplotlib, a list of them or a dict from series to color, "
-            f"got {shown(wrong[0])}; for instance color='tab:blue'."
+            f"got {quote(wrong[0])}; for instance color='tab:blue'."
         )
     ways = zip(cycle(_HATCHES), cycle(_MARKERS), cycle(_DASHES), strict=False)
     return [Look(one, *way) for one, way in zip(colors, ways, strict=False)]
@@ -124,7 +124,7 @@ def check_figsize(figsize: object) -> None:
     ]
     if figsize is not None and (len(sizes) != 2 or len(numbers) != 2):  # noqa: PLR2004
         raise QueryError(
-            f"figsize must be a width and a height in inches, got {shown(figsize)}; "
+            f"figsize must be a width and a height in inches, got {quote(figsize)}; "
             "figsize=(8, 4), for instance."
         )
 

@@ -10,7 +10,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.subsets import ROW_BY_ROW, check_before
 from dpframe.certificates.verify import certificate_of, verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, listed_axes, pyplot
 from dpframe.plotting.positions import Scale, text
@@ -129,7 +129,7 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
         keys, rows, names = list(coords), list(coords.values()), ["x", "y"]
     else:
         raise QueryError(
-            f"coords must be a frame indexed by the key, or a dict, got {shown(coords)}."
+            f"coords must be a frame indexed by the key, or a dict, got {quote(coords)}."
         )
     try:
         table = np.asarray(rows, np.float64)
@@ -166,7 +166,7 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     """Return the segments of the edges: edge, end, coordinate."""
     if not isinstance(edges, pd.DataFrame) or edges.shape[1] < 2:  # noqa: PLR2004
         raise QueryError(
-            f"edges must be a frame whose first two columns hold keys, got {shown(edges)}."
+            f"edges must be a frame whose first two columns hold keys, got {quote(edges)}."
         )
     ends = [
         _spots(points, list(edges.iloc[:, end]), "ends of edges", known=False) for end in (0, 1)

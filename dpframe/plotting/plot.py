@@ -12,7 +12,7 @@ from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.plotting.cells import (
     Drawn,
     gather,
@@ -32,8 +32,15 @@ from dpframe.plotting.look import (
     looks,
     pyplot,
 )
-from dpframe.plotting.positions import Places, bins_along, names_of, one_by_one, scaled, text
-from dpframe.steps.suggest_caps import best, suggested
+from dpframe.plotting.positions import (
+    Places,
+    bins_along,
+    names_of,
+    one_by_one,
+    scale_of_times,
+    text,
+)
+from dpframe.steps.suggest_caps import best, best_suggestion
 
 _LEAST = 1e-9
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
@@ -65,7 +72,7 @@ def draw_errors(
     else:
         _draw_caps(axes, released, name, found)
     axes.set_ylabel("predicted mean absolute error of a group")
-    axes.set_title(title or suggested(released)[-1].query, fontsize="medium", **PLAIN)
+    axes.set_title(title or best_suggestion(released)[-1].query, fontsize="medium", **PLAIN)
     axes.legend(loc="best")
     return axes
 
@@ -211,13 +218,13 @@ def plot(
     """
     if not is_one_of(kind, get_args(Kind)):
         raise QueryError(
-            f"kind must be one of {', '.join(get_args(Kind))}, got {shown(kind)}."
+            f"kind must be one of {', '.join(get_args(Kind))}, got {quote(kind)}."
             f"{did_you_mean(kind, get_args(Kind))}"
         )
     _check_flags(percent=percent, subplots=subplots, legend=legend)
     check_figsize(figsize)
     alone = column is None and per is None and not percent
-    if kind == "errors" or (kind == "auto" and alone and suggested(released)):
+    if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         verify(released)
         return draw_errors(released, lambda: _axes(ax, figsize), title)
     if kind == "denoised" and (per is not None or percent or not subplots):
@@ -267,7 +274,7 @@ def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
 def _check_flags(**flags: object) -> None:
     for name, given in flags.items():
         if not isinstance(given, bool | np.bool_):
-            raise QueryError(f"{name} must be True or False, got {name}={shown(given)}.")
+            raise QueryError(f"{name} must be True or False, got {name}={quote(given)}.")
 
 
 def _gather(
@@ -288,7 +295,7 @@ def _gather(
     if per is not None and percent:
         raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
     if isinstance(column, list):
-        raise QueryError(f"per= and percent=True draw one column, got column={shown(column)}.")
+        raise QueryError(f"per= and percent=True draw one column, got column={quote(column)}.")
     if percent:
         return gather_percent(released, column, level)
     return gather_ratio(released, column, per, level)
@@ -367,7 +374,7 @@ def _suitable(one: Drawn, *, alone: bool) -> Kind:
     keys = list(index.get_level_values(-1).unique())
     if few and bins_along(keys) is not None:
         return "histogram"
-    along = scaled(keys)
+    along = scale_of_times(keys)
     if few and along is not None and len(keys) > 1:
         return "line"
     if "denoised" in one.parts:
@@ -384,7 +391,7 @@ def _time_last(parts: pd.DataFrame) -> pd.DataFrame:
     """Make the innermost of the keys that are times the last one: it goes along the axis."""
     index = parts.index
     for level in reversed(range(index.nlevels)):
-        along = scaled(list(index.get_level_values(level).unique()))
+        along = scale_of_times(list(index.get_level_values(level).unique()))
         if along is not None and len(along.at) > 1:
             others = [other for other in range(index.nlevels) if other != level]
             order = [*others, level]
@@ -407,7 +414,7 @@ def _check(kind: Kind, one: Drawn) -> None:
         )
     if kind in ("bar", "barh") and one.scale.points:
         raise QueryError(
-            f"kind={shown(kind)} draws from 0, and points in time have none; use kind='points' or "
+            f"kind={quote(kind)} draws from 0, and points in time have none; use kind='points' or "
             "kind='line'."
         )
 
@@ -429,7 +436,7 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
         return "panels"
     if panels or on_scale:
         raise QueryError(
-            f"kind={shown(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups; give "
+            f"kind={quote(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups; give "
             "ax= or "
             "panels=False to draw all on the same axes, or use kind='bar'."
         )
@@ -448,7 +455,7 @@ def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> Places:
         bins = bins_along(keys)
         if bins is not None:
             return bins
-    return scaled(keys, numbers=kind == "line") or one_by_one(keys)
+    return scale_of_times(keys, numbers=kind == "line") or one_by_one(keys)
 
 
 def _wide(parts: pd.DataFrame) -> tuple[list[Any], list[Any], Mapping[str, np.ndarray]]:

@@ -142,7 +142,7 @@ def one_by_one(keys: Sequence[Any]) -> Places:
     return Places(np.arange(len(keys)), _BAR, NUMBERS, labels=[text(key) for key in keys])
 
 
-def scaled(keys: Sequence[Any], *, numbers: bool = False) -> Places | None:
+def scale_of_times(keys: Sequence[Any], *, numbers: bool = False) -> Places | None:
     """Let keys that are times stand on an axis of time; `None` for others.
 
     Bins that do not overlap stand at their middles, a period at its start, and a date at its
@@ -237,10 +237,10 @@ def text(key: object) -> str:
         shown = shown.removesuffix(" 00:00:00")
     if isinstance(key, pd.Timedelta):
         shown = shown.removesuffix(" 00:00:00").removeprefix("0 days ")
-    return shortened(shown, _MOST_CHARACTERS)
+    return shorten_label(shown, _MOST_CHARACTERS)
 
 
-def shortened(label: str, most: int) -> str:
+def shorten_label(label: str, most: int) -> str:
     """Leave out the middle of a label that is longer than so many characters: ends often differ."""
     end = most // 3
     cut = f"{label[: most - 1 - end].rstrip()}\N{HORIZONTAL ELLIPSIS}{label[-end:].lstrip()}"

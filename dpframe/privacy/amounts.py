@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.exact import Amount, below, exact, read_amount
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
@@ -24,7 +24,7 @@ def check_epsilon(value: object) -> Fraction:
     number = read_amount("epsilon", value)
     if not math.isfinite(number) or number < 0:
         raise CalibrationError(
-            f"epsilon must be a finite number >= 0, got epsilon={shown(value)}. "
+            f"epsilon must be a finite number >= 0, got epsilon={quote(value)}. "
             "Common choices lie between 0.01 and 10."
         )
     return exact(number)
@@ -35,7 +35,7 @@ def check_delta(value: object) -> float:
     number = read_amount("delta", value)
     if not 0 <= number < 1:
         raise CalibrationError(
-            f"delta must be in [0, 1), got delta={shown(value)}. "
+            f"delta must be in [0, 1), got delta={quote(value)}. "
             "It should be far below one over the number of people, 1e-6 for instance."
         )
     return below(exact(number))
@@ -46,7 +46,7 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     number = read_amount(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
         rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError(f"{name} must be {rule}, got {name}={shown(value)}.")
+        raise CalibrationError(f"{name} must be {rule}, got {name}={quote(value)}.")
     return exact(number)
 
 
@@ -109,7 +109,7 @@ def _check_discovery(value: object, delta: float) -> float:
     if not 0 <= number < math.inf or exact(number) > exact(delta):
         raise CalibrationError(
             f"discovery must be in [0, delta], delta={delta}: it is the part of delta kept for "
-            f"extra deltas of releases; got discovery={shown(value)}."
+            f"extra deltas of releases; got discovery={quote(value)}."
         )
     return below(exact(number))
 
@@ -151,7 +151,7 @@ class Spend:
         }
         given = {kind: value for kind, value in ways.items() if value is not None}
         if len(given) != 1:
-            named = ", ".join(f"{k}={shown(v)}" for k, v in given.items()) or "none"
+            named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"
             raise CalibrationError(
                 "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
                 f"got {named}."
@@ -162,7 +162,7 @@ class Spend:
             return cls(kind, check_epsilon(value), checked)
         if delta is not None:
             raise CalibrationError(
-                f"delta goes with epsilon= only, got delta={shown(delta)} with {kind}=."
+                f"delta goes with epsilon= only, got delta={quote(delta)} with {kind}=."
             )
         return cls(kind, check_positive(kind, value))
 

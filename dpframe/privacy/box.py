@@ -51,7 +51,7 @@ from dpframe.privacy.noise import (
     random_words,
     try_strips,
     whole_part,
-    wrapped,
+    wrap_integer,
 )
 from dpframe.privacy.noise_floats import (
     KNOWN_BITS,
@@ -202,10 +202,10 @@ def _exponentials(size: int) -> _Exponentials:
         refined[i] = Interval(drawn.start ^ int(sign[i]), drawn.bits).known_to(KNOWN_BITS)
         known = refined[i].start >> refined[i].bits - KNOWN_BITS
         high[i], low[i] = known >> LOW_BITS, known & _LOW_MASK
-    return _accepted(_Exponentials(high, low, sign, refined), rejected, size)
+    return _fill_rejected(_Exponentials(high, low, sign, refined), rejected, size)
 
 
-def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponentials:
+def _fill_rejected(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponentials:
     """Put spare draws, from place `size` on, where others were rejected; draw what is missing."""
     accepted = np.ones(drawn.high.size - size, bool)
     within = int(rejected.searchsorted(size))
@@ -229,13 +229,15 @@ def _accepted(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponen
 
 def _places(members: int, cells: int) -> np.ndarray:
     """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
-    ranks = _compared(members, cells) if members <= _FEW else _sorted(members, cells)
+    ranks = (
+        _rank_by_comparing(members, cells) if members <= _FEW else _order_by_sorting(members, cells)
+    )
     places: np.ndarray = np.multiply(ranks, cells, dtype=np.int64, order="C")
     places += np.arange(cells)
     return places
 
 
-def _compared(members: int, cells: int) -> np.ndarray:
+def _rank_by_comparing(members: int, cells: int) -> np.ndarray:
     """Return the ranks of random words: how many words of the cell are smaller."""
     keys = random_words(members * cells, np.uint16).reshape(members, cells)
     ranks, smaller = np.empty((members, cells), np.uint8), np.empty((members, cells), bool)
@@ -244,10 +246,10 @@ def _compared(members: int, cells: int) -> np.ndarray:
         np.add.reduce(smaller.view(np.uint8), axis=0, out=rank)
     # equal words share the smaller rank, and nothing else lowers the sum of the ranks
     tied = np.add.reduce(ranks, axis=0, dtype=np.uint8) != members * (members - 1) // 2
-    return _settled(ranks, tied, _compared)
+    return _settle_ties(ranks, tied, _rank_by_comparing)
 
 
-def _sorted(members: int, cells: int) -> np.ndarray:
+def _order_by_sorting(members: int, cells: int) -> np.ndarray:
     """Return the order of random words that bear the numbers of coordinates, by sorting them."""
     word: type[np.uint32 | np.uint64] = np.uint32 if members < _MANY else np.uint64
     bits = (members - 1).bit_length()
@@ -256,10 +258,10 @@ def _sorted(members: int, cells: int) -> np.ndarray:
     keys.sort(axis=1)
     keys = np.ascontiguousarray(keys.T)
     tied = ((keys[1:] ^ keys[:-1]) >> bits == 0).any(axis=0)
-    return _settled(keys & (1 << bits) - 1, tied, _sorted)
+    return _settle_ties(keys & (1 << bits) - 1, tied, _order_by_sorting)
 
 
-def _settled(
+def _settle_ties(
     ranks: np.ndarray, tied: np.ndarray, draw: Callable[[int, int], np.ndarray]
 ) -> np.ndarray:
     """Draw the orders of cells with equal words again."""
@@ -283,7 +285,7 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
                 total = Interval(sums[last], bits)
                 size = whole_part(scale, total, last + 1, half(scale, bits))
                 if size is not None:
-                    found[i] = wrapped(size)
+                    found[i] = wrap_integer(size)
         if len(found) == len(asked):
             return [found[i] for i in range(len(asked))]
         bits += WORD

@@ -166,7 +166,7 @@ def largest_ratio(terms: int, members: int, level: float) -> float:
     return float(widths.max()) / math.sqrt(spread(members)) * _BETWEEN
 
 
-def raised(level: float, members: int) -> float:
+def raise_quantile(level: float, members: int) -> float:
     """Return by how much the largest quantile of several groups and of the normal may be short.
 
     By convolution of two and of three of one or two terms each, the quantile of their sum is at

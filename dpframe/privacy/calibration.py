@@ -10,7 +10,7 @@ import sys
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure
 from dpframe.privacy.curve import HALF, SQRT_2PI, check_finite, gaussian_delta, mills, mills_slope
 from dpframe.privacy.rounding import round_up
@@ -49,7 +49,7 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     level, mass = float(check_epsilon(epsilon)), check_delta(delta)
     if not 0 < level < 1:
         raise CalibrationError(
-            f'mechanism="classical" needs epsilon in (0, 1), got epsilon={shown(epsilon)}: '
+            f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}: '
             "elsewhere "
             "its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). Use "
             'mechanism="gaussian".'

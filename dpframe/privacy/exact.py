@@ -13,7 +13,7 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import TypeAlias
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 
 Amount: TypeAlias = float | Fraction | Decimal | str
 """What an amount may be given as: a number, or a text such as "1/12"."""
@@ -100,7 +100,7 @@ def read_amount(name: str, given: object) -> float | Fraction:
     """
     number: float | Fraction
     if isinstance(given, str) or (isinstance(given, Decimal) and given.is_finite()):
-        number = _written(name, str(given))
+        number = _read_number(name, str(given))
     else:
         try:
             number = as_number(given)
@@ -112,7 +112,7 @@ def read_amount(name: str, given: object) -> float | Fraction:
         return math.inf
     if number and not rounded:
         raise CalibrationError(
-            f"{name} must be 0 or at least 5e-324, the smallest float, got {name}={shown(given)}."
+            f"{name} must be 0 or at least 5e-324, the smallest float, got {name}={quote(given)}."
         )
     if isinstance(number, Fraction) and number.denominator.bit_length() > _MOST_BITS:
         raise CalibrationError(
@@ -122,7 +122,7 @@ def read_amount(name: str, given: object) -> float | Fraction:
     return number
 
 
-def _written(name: str, text: str) -> Fraction:
+def _read_number(name: str, text: str) -> Fraction:
     """Read the text of a number."""
     if len(text) <= _LONGEST and _WRITTEN.fullmatch(text):
         above, _, under = text.partition("/")
@@ -136,5 +136,5 @@ def _written(name: str, text: str) -> Fraction:
 def _no_amount(name: str, given: object) -> CalibrationError:
     return CalibrationError(
         f'{name} must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} '
-        f"characters and three digits of exponent, got {name}={shown(given)}."
+        f"characters and three digits of exponent, got {name}={quote(given)}."
     )

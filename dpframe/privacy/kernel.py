@@ -117,11 +117,11 @@ def _distance(
     for part in footprints:
         own = [scales[k] * part.parts for k in part.coordinates]
         corners = itertools.product(part.corners, repeat=2)
-        far += max(_moved(own, norm, pair, one, other) for one, other in corners)
+        far += max(_corner_movement(own, norm, pair, one, other) for one, other in corners)
     return far
 
 
-def _moved(
+def _corner_movement(
     scales: Sequence[Scale],
     norm: Norm,
     pair: _Pair,

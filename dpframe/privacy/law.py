@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
@@ -170,7 +170,7 @@ class Law(ABC):
         sigma = float(check_scale(scale))
         if not 0 < level < 1:
             raise CalibrationError(
-                f"level must be strictly between 0 and 1, got level={shown(level)}."
+                f"level must be strictly between 0 and 1, got level={quote(level)}."
             )
         if sigma == 0:
             return 0

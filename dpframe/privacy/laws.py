@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy import box_accuracy, sums
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
@@ -311,7 +311,7 @@ class _Box(_Laplace):
                 for g, members in together.items()
             ),
         )
-        factor *= box_accuracy.raised(level, max(own.values()))
+        factor *= box_accuracy.raise_quantile(level, max(own.values()))
         rounding: np.ndarray = np.zeros(())
         for block, loading in (loadings if largest is None else largest).items():
             deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
@@ -389,6 +389,6 @@ def law_named(name: object) -> Law:
         return LAWS[name]
     known = ", ".join(f'"{law}"' for law in LAWS)
     raise CalibrationError(
-        f"law must be one of {known}, got law={shown(name)}. A newer version of dpframe may know "
+        f"law must be one of {known}, got law={quote(name)}. A newer version of dpframe may know "
         "it."
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
-from dpframe.errors import DeclarationError, shown
+from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.exact import WRITTEN, as_number
 
 Neighboring = Literal["add_remove", "replace"]
@@ -54,7 +54,7 @@ class Caps:
                 number = math.nan
             if not isinstance(number, int) or not 1 <= number < WRITTEN:
                 raise DeclarationError(
-                    f"max_{name} must be a whole number >= 1, got max_{name}={shown(value)}. "
+                    f"max_{name} must be a whole number >= 1, got max_{name}={quote(value)}. "
                     "Leave it out for no such limit."
                 )
             object.__setattr__(self, name, number)
@@ -85,5 +85,5 @@ def check_neighboring(value: object) -> Neighboring:
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
     raise DeclarationError(
-        f'neighboring must be "add_remove" or "replace", got neighboring={shown(value)}.'
+        f'neighboring must be "add_remove" or "replace", got neighboring={quote(value)}.'
     )

@@ -57,7 +57,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.noise_floats import (
     KNOWN_BITS,
     NARROW,
@@ -182,7 +182,7 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
             f"scale must be one number or one per draw, got shape {scales.shape} for "
-            f"size={shown(size)}."
+            f"size={quote(size)}."
         )
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         return _draw(strip_table(curve), scales, size)
@@ -202,7 +202,7 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     spare = 0 if scales.ndim else _SPARE + size // _SHARE
     out = np.empty(size + spare, np.int64)
     if spare and out.size <= _FEW:
-        return _accepted(table, scales, out, size)
+        return _draw_accepted(table, scales, out, size)
     blocks = [np.empty(0, np.intp)]
     for start in range(0, out.size, BLOCK):
         block = slice(start, start + BLOCK)
@@ -219,7 +219,7 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     return out[:size]
 
 
-def _accepted(table: StripTable, scales: np.ndarray, out: np.ndarray, size: int) -> np.ndarray:
+def _draw_accepted(table: StripTable, scales: np.ndarray, out: np.ndarray, size: int) -> np.ndarray:
     """Draw once per place of `out`; return the first ones that are accepted, or draw the rest."""
     kept = np.ones(out.size, bool)
     kept[_try_block(table, scales, out)] = False
@@ -327,11 +327,11 @@ def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
     while True:
         size = whole_part(scale, drawn, 1, curve.offset(scale, drawn.bits))
         if size is not None:
-            return wrapped(sign * size)
+            return wrap_integer(sign * size)
         drawn = drawn.refine()
 
 
-def wrapped(value: int) -> int:
+def wrap_integer(value: int) -> int:
     """Return an integer modulo 2**64, as an int64."""
     return (value + 2**63) % 2**64 - 2**63
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, shown
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.noise_tables import STRIP_BITS
 
 MAX_SCALE = 2.0**60
@@ -18,7 +18,7 @@ MAX_SCALE = 2.0**60
 def check_size(size: int) -> None:
     """Validate a number of draws."""
     if size < 0:
-        raise CalibrationError(f"size must be >= 0, got size={shown(size)}.")
+        raise CalibrationError(f"size must be >= 0, got size={quote(size)}.")
 
 
 def check_scale(scale: float | np.ndarray) -> np.ndarray:

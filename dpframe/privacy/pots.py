@@ -185,7 +185,7 @@ class Pots:
     def plus(self, *losses: PrivacyLoss) -> "Pots":
         """Charge losses one after the other, whether they fit or not."""
         sums = tuple(
-            None if had is None else _filled(pot, had, losses)
+            None if had is None else _fill_pot(pot, had, losses)
             for pot, had in zip(self.pots, self.sums, strict=True)
         )
         spent = PrivacyLoss(
@@ -201,7 +201,7 @@ class Pots:
             return True
         if not self.fits_delta(loss):
             return False
-        if any(_filled(pot, had, (loss,)) is not None for pot, had in self.live):
+        if any(_fill_pot(pot, had, (loss,)) is not None for pot, had in self.live):
             return True
         return self.untouched and _gaussian_price(loss) <= self.whole
 
@@ -280,7 +280,7 @@ def _order(kept: tuple[Pot, Fraction]) -> Fraction:
     return -getattr(kept[0], "order", _FIRST)
 
 
-def _filled(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:
+def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:
     """Add what losses take of a pot, unless one of them kills it; prices are never below 0."""
     total = _Sum(had)
     for price in _prices(pot, losses):
@@ -333,7 +333,7 @@ def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
     return summed.value
 
 
-def settled(budget: Budget) -> Pots:
+def settle_pots(budget: Budget) -> Pots:
     """Settle the pots of a budget; without delta for noise there is the pure one alone."""
     delta = budget.noise_delta
     pure = PurePot(exact(budget.epsilon))

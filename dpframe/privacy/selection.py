@@ -255,11 +255,11 @@ def _select_parts(before: np.ndarray, selection: Selection) -> np.ndarray:
         low = np.zeros(groups, np.int64) if step.low < 0 else chosen[:, step.low]
         last = step.high == len(selection.steps)
         high = np.full(groups, ends - 1) if last else np.maximum(chosen[:, step.high], low + 1)
-        chosen[:, step.at] = low + _selected(before, low, high - low, step, scale)
+        chosen[:, step.at] = low + _select_part(before, low, high - low, step, scale)
     return chosen
 
 
-def _selected(
+def _select_part(
     before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Pick, scale: float
 ) -> np.ndarray:
     """Select one part of a range in each group: its place in the range."""

@@ -231,7 +231,7 @@ def _distance(
     dense = cache(_dense)
     for part in footprints:
         if isinstance(part, Footprint):
-            for group, places in _divided(part, grouping):
+            for group, places in _divide_footprint(part, grouping):
                 moved = dense(*_kind(part, places, scales, grouping), norm, rows)
                 if group is None:
                     far += moved
@@ -245,7 +245,7 @@ def _distance(
     return sum(largest.values(), start=far)
 
 
-def _divided(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
+def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
     """Divide the places of a footprint: in groups of its own, and in each shared one."""
     places: dict[int | None, list[int]] = {}
     for place, k in enumerate(part.coordinates):

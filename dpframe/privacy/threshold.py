@@ -96,7 +96,7 @@ class LabelThreshold:
         return _least(lambda n: bool(self.published(n) >= probability), 1)
 
 
-def moved(labels: int, neighboring: Neighboring) -> int:
+def counts_moved(labels: int, neighboring: Neighboring) -> int:
     """Return how many counts of units one unit can move by 1: of a replaced one, all of both."""
     return labels if neighboring == "add_remove" else 2 * labels
 
@@ -161,7 +161,7 @@ def threshold_of(
     >>> threshold_of(LAPLACE, Fraction(1), Fraction(1, 10**6), 1, "add_remove").least
     15
     """
-    counts = Fraction(moved(labels, neighboring))
+    counts = Fraction(counts_moved(labels, neighboring))
     if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
         raise CalibrationError(
             "the noise needed has a scale above the limit of 2**50 units. Spend more, or declare "

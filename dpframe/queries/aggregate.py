@@ -22,7 +22,13 @@ from dpframe.queries.kinds import (
     Variance,
 )
 from dpframe.queries.outputs import Objective
-from dpframe.queries.reading import CapOptions, condition_of, kept, labels_of, limits_of
+from dpframe.queries.reading import (
+    CapOptions,
+    condition_of,
+    labels_of,
+    limits_of,
+    materialized_keys,
+)
 
 _Key = TypeVar("_Key")
 _Value_co = TypeVar("_Value_co", covariant=True)
@@ -151,7 +157,7 @@ def aggregate(
         "max_groups": max_groups,
         "max_rows_per_group": max_rows_per_group,
     }
-    given = labels, condition_of(where), kept(keys), View(queries)
+    given = labels, condition_of(where), materialized_keys(keys), View(queries)
     options = read_options(None, None, n_weight, objective)
     return Aggregate(*given, options, limits=limits_of(caps))
 

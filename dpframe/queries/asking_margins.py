@@ -8,13 +8,13 @@ import pandas as pd
 
 from dpframe.arguments import is_label, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, a_type, shown
+from dpframe.errors import QueryError, a_type, quote
 from dpframe.privacy.exact import as_number
 from dpframe.queries.aggregate import View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import Columns, Count, Keys, Mean, Rate, Sum
 from dpframe.queries.margins import Margins
-from dpframe.queries.reading import condition_of, kept, labels_of, limits_of
+from dpframe.queries.reading import condition_of, labels_of, limits_of, materialized_keys
 
 MarginPart: TypeAlias = Count | Rate | Sum | Mean
 """What can be asked of the rows of several tables that agree."""
@@ -125,7 +125,7 @@ def margins(
 
 def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
-    given = _listed(columns)
+    given = _list_sets(columns)
     kinds = list | tuple if ways is None else list
     sets = [one for one in given if isinstance(one, kinds)]
     if not sets:
@@ -133,7 +133,7 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
         return by, _all_sets(by, ways)
     if ways is not None:
         raise QueryError(
-            f"ways={shown(ways)} and lists of columns exclude each other: columns=[...] with ways= "
+            f"ways={quote(ways)} and lists of columns exclude each other: columns=[...] with ways= "
             "makes all tables by so many columns at most, and lists name the tables one by one."
         )
     if len(sets) < len(given):
@@ -145,12 +145,12 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
     tables = tuple(_in_order(by, one) for one in chosen)
     if len(set(tables)) != len(tables):
-        raise QueryError(f"columns must not name a table twice, got {shown(list(tables))}.")
+        raise QueryError(f"columns must not name a table twice, got {quote(list(tables))}.")
     _check_layers(sum(2 ** len(one) for one in tables))
     return by, tables
 
 
-def _listed(columns: object) -> list[object]:
+def _list_sets(columns: object) -> list[object]:
     """Read a list of labels or sets; a label alone is refused, since a set is."""
     wrong = isinstance(columns, str | bytes | set | frozenset | Mapping | pd.Series | pd.DataFrame)
     if wrong or not isinstance(columns, Iterable):
@@ -170,7 +170,7 @@ def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= len(by):
         raise QueryError(
             f"ways must be a whole number from 1 to the number of columns, {len(by)}, got "
-            f"ways={shown(ways)}."
+            f"ways={quote(ways)}."
         )
     sizes, sets, layers = range(most + 1), 1, 0
     for size in sizes:
@@ -220,8 +220,8 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
     if binned:
-        raise QueryError(f"keys and bins both name {shown(binned)}; give one of them.")
-    return {column: kept(keys) for column, keys in named.items()} or None
+        raise QueryError(f"keys and bins both name {quote(binned)}; give one of them.")
+    return {column: materialized_keys(keys) for column, keys in named.items()} or None
 
 
 def _other(
@@ -244,7 +244,7 @@ def _other(
         if not is_label(key) or isinstance(key, tuple) or pd.isna(key) or not is_unicode(key):
             raise QueryError(
                 f"other must be a key, such as 'other', or a dict of them by column, got "
-                f"{shown(key)} for {column!r}."
+                f"{quote(key)} for {column!r}."
             )
     return named
 
@@ -255,13 +255,13 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple
         return ()
     if not isinstance(given, Mapping):
         raise QueryError(
-            f"weights must be a dict from the columns of a table to a number, got {shown(given)}."
+            f"weights must be a dict from the columns of a table to a number, got {quote(given)}."
         )
     found: dict[ColumnSet, float] = {}
     for columns, weight in given.items():
         table = _named_table(by, tables, columns)
         if table in found:
-            raise QueryError(f"weights must not name a table twice, got {shown(columns)} again.")
+            raise QueryError(f"weights must not name a table twice, got {quote(columns)} again.")
         found[table] = _weight(columns, weight)
     return tuple(found.get(table, 1.0) for table in tables)
 
@@ -273,7 +273,7 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
         if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
             return found
     raise QueryError(
-        f"weights names {shown(columns)}, which is none of the {len(tables)} tables, such as "
+        f"weights names {quote(columns)}, which is none of the {len(tables)} tables, such as "
         f"{tables[-1]!r}."
     )
 
@@ -286,8 +286,8 @@ def _weight(columns: Hashable, given: object) -> float:
     if 1 / _FAR_APART <= number <= _FAR_APART:
         return number
     raise QueryError(
-        f"weights must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}, got {shown(given)} "
-        f"for {shown(columns)}."
+        f"weights must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}, got {quote(given)} "
+        f"for {quote(columns)}."
     )
 
 
@@ -298,13 +298,13 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
     if not isinstance(given, Mapping):
         raise QueryError(
             f"{name} must be a dict by column, as in {name}={{{by[-1]!r}: ...}}, got "
-            f"{shown(given)}."
+            f"{quote(given)}."
             if by
             else f"{name} is given, and there are no columns."
         )
     unknown = [column for column in given if column not in by]
     if unknown:
         raise QueryError(
-            f"{name} names {shown(unknown)}, which is not among columns={shown(list(by))}."
+            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}."
         )
     return given

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import GivenBounds, Query
 from dpframe.queries.outputs import Asked
@@ -114,7 +114,7 @@ class Ranges(Query):
     @property
     def bin_axis(self) -> BinAxis | None:
         """The bins, if they were given."""
-        return None if isinstance(self.bins, int) else _clipped(self.column, self.bins)
+        return None if isinstance(self.bins, int) else _clipped_axis(self.column, self.bins)
 
 
 def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
@@ -150,10 +150,12 @@ def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
     if not isinstance(bins, int):
         _check_covered(query.column, bins, bounds)
         whole = integer and bins.left.dtype.kind in "iu"
-        return _clipped(query.column, bins if whole else _in_floats(bins))
+        return _clipped_axis(query.column, bins if whole else _in_floats(bins))
     if bounds is None:
         return None
-    return _clipped(query.column, intervals_between(query.column, bounds, bins, integer=integer))
+    return _clipped_axis(
+        query.column, intervals_between(query.column, bounds, bins, integer=integer)
+    )
 
 
 def read_off(query: Query) -> ReadOff | None:
@@ -176,7 +178,7 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
     if not adjacent or intervals.closed not in ("left", "right"):
         raise QueryError(
             f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
-            f"value between the bounds is in one of them; got {shown(bins)}."
+            f"value between the bounds is in one of them; got {quote(bins)}."
         )
     if (
         intervals.left.dtype.kind == "f"
@@ -184,12 +186,12 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
     ):
         raise QueryError(
             f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
-            f"in the last bin; got {shown(bins)}."
+            f"in the last bin; got {quote(bins)}."
         )
     return intervals
 
 
-def _clipped(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
+def _clipped_axis(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
     return BinAxis(column, bins.rename(column), clipped=True)
 
 
@@ -213,7 +215,7 @@ def intervals_between(
     else:
         edges = _numbers_between(float(lower), float(upper), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
-        ends = f"({shown(lower)}, {shown(upper)})"
+        ends = f"({quote(lower)}, {quote(upper)})"
         if lower == upper:
             raise QueryError(
                 f"bins of {column!r} are between its bounds, which must differ; got {ends}. Give "
@@ -258,8 +260,8 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds) ->
         covered = False
     if not covered:
         raise QueryError(
-            f"bins of {column!r} must reach from bound to bound, ({shown(bounds[0])}, "
-            f"{shown(bounds[1])}), and these do not. Add edges, or give bounds= in the call."
+            f"bins of {column!r} must reach from bound to bound, ({quote(bounds[0])}, "
+            f"{quote(bounds[1])}), and these do not. Add edges, or give bounds= in the call."
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_size
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
@@ -24,14 +24,14 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
     if kind not in "iufmM" or intervals.hasnans:
         raise QueryError(
             f"bins of {column!r} must have edges that are numbers, times or durations, none "
-            f"missing, got {shown(bins)}."
+            f"missing, got {quote(bins)}."
         )
     if kind in "mM":
         for edge in (*intervals.left, *intervals.right):
             _check_moment(column, edge)
     if not _follow(intervals):
         raise QueryError(
-            f"bins of {column!r} must not overlap and must increase, got {shown(bins)}; sort "
+            f"bins of {column!r} must not overlap and must increase, got {quote(bins)}; sort "
             "them, and merge those that overlap."
         )
     return intervals.rename(column)
@@ -48,7 +48,7 @@ def _follow(intervals: pd.IntervalIndex) -> bool:
 def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
     if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
         raise QueryError(
-            f"bins of {column!r} must be edges or a pandas.IntervalIndex, got {shown(bins)}: edges "
+            f"bins of {column!r} must be edges or a pandas.IntervalIndex, got {quote(bins)}: edges "
             "taken from the data would leak. For equal widths, use "
             "numpy.linspace(lower, upper, n + 1)."
         )
@@ -67,11 +67,11 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise QueryError(f"bins of {column!r} must be numbers, got {shown(bins)}.") from None
+        raise QueryError(f"bins of {column!r} must be numbers, got {quote(bins)}.") from None
     if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
         raise QueryError(
             f"bins of {column!r} must be at least two edges, each above the one before, got "
-            f"{shown(bins)}."
+            f"{quote(bins)}."
         )
     return pd.IntervalIndex.from_breaks(edges)
 
@@ -87,7 +87,7 @@ def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.Inte
     if len(moments) < 2 or not increase:  # noqa: PLR2004
         raise QueryError(
             f"bins of {column!r} must be at least two times, in the years 1 to 9999, or durations, "
-            f"all of one kind, each above the one before, got {shown(bins)}."
+            f"all of one kind, each above the one before, got {quote(bins)}."
         )
     for moment in moments:
         _check_moment(column, moment)

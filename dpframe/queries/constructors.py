@@ -6,7 +6,7 @@ from typing import Unpack, get_args
 
 from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import WRITTEN, as_number
 from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
@@ -28,10 +28,10 @@ from dpframe.queries.reading import (
     CapOptions,
     bounds_of,
     condition_of,
-    kept,
     labels_of,
     limits_of,
-    some,
+    materialized_keys,
+    require_nonempty,
 )
 from dpframe.queries.where import Condition
 
@@ -67,7 +67,7 @@ def _max_true(value: object) -> int | None:
         number = math.nan
     if isinstance(number, int) and 1 <= number < WRITTEN:
         return number
-    raise QueryError(f"max_true must be a whole number >= 1, got max_true={shown(value)}.")
+    raise QueryError(f"max_true must be a whole number >= 1, got max_true={quote(value)}.")
 
 
 def _n_weight(value: object) -> float:
@@ -79,7 +79,7 @@ def _n_weight(value: object) -> float:
         return number
     raise QueryError(
         f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
-        f"n_weight={shown(value)}. "
+        f"n_weight={quote(value)}. "
         "1 makes the number of rows as important as a column."
     )
 
@@ -88,7 +88,7 @@ def _objective(value: object) -> Objective:
     for name in get_args(Objective):
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
-    raise QueryError(f'objective must be "total" or "worst", got objective={shown(value)}.')
+    raise QueryError(f'objective must be "total" or "worst", got objective={quote(value)}.')
 
 
 @with_keywords
@@ -120,7 +120,9 @@ def count(
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
     """
-    return Count(labels_of("by", by), condition_of(where), kept(keys), limits=limits_of(caps))
+    return Count(
+        labels_of("by", by), condition_of(where), materialized_keys(keys), limits=limits_of(caps)
+    )
 
 
 @with_keywords
@@ -159,7 +161,7 @@ def rate(
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    groups = labels_of("by", by), condition_of(where), kept(keys)
+    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
     return Rate(*groups, met=Condition.parse(condition), limits=limits_of(caps))
 
 
@@ -221,8 +223,14 @@ def sum(
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    labels = some(labels_of("columns", columns))
-    given = labels_of("by", by), condition_of(where), kept(keys), labels, bounds_of(labels, bounds)
+    labels = require_nonempty(labels_of("columns", columns))
+    given = (
+        labels_of("by", by),
+        condition_of(where),
+        materialized_keys(keys),
+        labels,
+        bounds_of(labels, bounds),
+    )
     options = read_options(max_true, n, n_weight, objective)
     return Sum(*given, options, limits=limits_of(caps))
 
@@ -263,8 +271,8 @@ def mean(
     >>> released["fare"].round(1).tolist()
     [8.5, 20.0]
     """
-    labels = some(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), kept(keys)
+    labels = require_nonempty(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
     return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
@@ -306,8 +314,8 @@ def var(
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    labels = some(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), kept(keys)
+    labels = require_nonempty(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
     return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
@@ -338,8 +346,8 @@ def std(
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    labels = some(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), kept(keys)
+    labels = require_nonempty(labels_of("columns", columns))
+    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
     return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
 
 
@@ -381,12 +389,12 @@ def histogram(
     """
     labels = labels_of("by", by)
     if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
     if column in labels:
         raise QueryError(
             f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
         )
-    groups = labels, condition_of(where), kept(keys)
+    groups = labels, condition_of(where), materialized_keys(keys)
     bins = check_bins(column, bins)
     return Histogram(*groups, column=column, bins=bins, limits=limits_of(caps))
 
@@ -432,4 +440,6 @@ def units(
             f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
             "max_groups= says in how many groups a unit counts."
         )
-    return UnitCount(labels_of("by", by), condition_of(where), kept(keys), limits=limits)
+    return UnitCount(
+        labels_of("by", by), condition_of(where), materialized_keys(keys), limits=limits
+    )

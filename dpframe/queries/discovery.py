@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.constructors import units
@@ -84,8 +84,8 @@ def labels_wanted(
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
         raise QueryError(
-            f"dtype must be one of {_known()} for all columns, or a dict with each column of "
-            f"by={list(asked.by)!r}, got dtype={shown(dtype)}."
+            f"dtype must be one of {_known_kinds()} for all columns, or a dict with each column of "
+            f"by={list(asked.by)!r}, got dtype={quote(dtype)}."
         )
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
     return Labels(axes, asked.where, Caps(groups=max_groups).groups)
@@ -96,12 +96,12 @@ def _kind(given: Any) -> LabelKind:
         if isinstance(given, str) and given == kind:
             return kind  # type: ignore[no-any-return]
     raise QueryError(
-        f"dtype must be one of {_known()}, got dtype={shown(given)}. It is what labels are: values "
+        f"dtype must be one of {_known_kinds()}, got dtype={quote(given)}. It is what labels are: values "
         "of other kinds are left out, since the dtype of the frame may depend on private values."
     )
 
 
-def _known() -> str:
+def _known_kinds() -> str:
     return ", ".join(f'"{kind}"' for kind in get_args(LabelKind))
 
 
@@ -114,6 +114,6 @@ def _length(given: object) -> int:
     if not isinstance(number, int) or not 1 <= number <= _MOST_LENGTH:
         raise QueryError(
             f"max_length must be a whole number from 1 to {_MOST_LENGTH:,}, got "
-            f"max_length={shown(given)}: texts with more characters are no labels."
+            f"max_length={quote(given)}: texts with more characters are no labels."
         )
     return number

@@ -129,7 +129,7 @@ class Query(ABC):
         >>> dpf.sum(["fare", "tip"], by="zone", where="fare > 0").words
         'sum of fare, tip by zone where fare > 0'
         """
-        groups = f" by {_listed(self.by)}" if self.by else ""
+        groups = f" by {_list_labels(self.by)}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
         return self.what + groups + self.options.words + self.limits.words + condition
 
@@ -211,7 +211,7 @@ class Sum(_OfColumns):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"sum of {_listed(self.columns)}"
+        return f"sum of {_list_labels(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ class Mean(_OfColumns):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"mean of {_listed(self.columns)}"
+        return f"mean of {_list_labels(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +241,7 @@ class Variance(_OfColumns):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"variance of {_listed(self.columns)}"
+        return f"variance of {_list_labels(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ class Deviation(_OfColumns):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"standard deviation of {_listed(self.columns)}"
+        return f"standard deviation of {_list_labels(self.columns)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,5 +360,5 @@ class Joint(Query):
         return {part.condition for part in self.parts}
 
 
-def _listed(labels: Iterable[Hashable]) -> str:
+def _list_labels(labels: Iterable[Hashable]) -> str:
     return ", ".join(str(label) for label in labels)

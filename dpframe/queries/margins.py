@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.kinds import Aggregate, Query
@@ -97,10 +97,10 @@ def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
     """Put a key behind all others, of which it must be none: it would not say what it counts."""
     if is_one_of(rest, keys):
         raise QueryError(
-            f"other={shown(rest)} equals a key of {column!r}, and rows with that key would be "
+            f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
             "counted "
             f"together with all that have none: choose another one, other={{{column!r}: ...}}, or "
-            f"leave {shown(rest)} out of the keys, so that its rows count as such, too."
+            f"leave {quote(rest)} out of the keys, so that its rows count as such, too."
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
 

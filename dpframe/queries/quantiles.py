@@ -11,14 +11,21 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.exact import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
 from dpframe.queries.kinds import By, GivenBounds, Keys, Query
 from dpframe.queries.outputs import Asked
-from dpframe.queries.reading import CapOptions, bounds_of, condition_of, kept, labels_of, limits_of
+from dpframe.queries.reading import (
+    CapOptions,
+    bounds_of,
+    condition_of,
+    labels_of,
+    limits_of,
+    materialized_keys,
+)
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -58,7 +65,7 @@ class Quantile(Query):
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
         bins = "" if number is None else f" in {number:,} bins"
-        return f"{several} {', '.join(map(_shown, self.quantiles))} of {self.column}{bins}"
+        return f"{several} {', '.join(map(_show_quantile, self.quantiles))} of {self.column}{bins}"
 
     @property
     def levels(self) -> set[Hashable]:
@@ -66,7 +73,7 @@ class Quantile(Query):
         return {*super().levels, LEVEL}
 
 
-def selected(queries: object, mechanism: str) -> Quantile | None:
+def query_to_select(queries: object, mechanism: str) -> Quantile | None:
     """Return a query for quantiles that are to be selected, if it is one.
 
     Examples
@@ -77,7 +84,7 @@ def selected(queries: object, mechanism: str) -> Quantile | None:
     return queries if isinstance(queries, Quantile) and mechanism == SELECT else None
 
 
-def measured(query: Query) -> Query:
+def query_to_measure(query: Query) -> Query:
     """Return what is measured for a query: numbers of rows in ranges, where it is for quantiles.
 
     Examples
@@ -117,13 +124,13 @@ def check_selectable(query: Quantile) -> None:
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
         raise QueryError(
             "q must have at most six decimals to be selected, or be fractions of few parts, got "
-            f"q={shown(list(map(float, query.quantiles)))}."
+            f"q={quote(list(map(float, query.quantiles)))}."
         )
     bins = query.bins
     if bins is not None and not (isinstance(bins, int) and 2 <= bins <= _LARGEST_BINS):  # noqa: PLR2004
         raise QueryError(
             f"bins must be a whole number from 2 to {_LARGEST_BINS:,} to select among, got "
-            f"bins={shown(bins)}: there are so many of equal width between the bounds."
+            f"bins={quote(bins)}: there are so many of equal width between the bounds."
         )
 
 
@@ -197,7 +204,7 @@ def quantile(
     """
     labels = labels_of("by", by)
     if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
     if column in labels:
         raise QueryError(
             f"column {column!r} cannot have quantiles and be grouped by at once; drop it from by=."
@@ -217,7 +224,7 @@ def quantile(
     return Quantile(
         labels,
         condition_of(where),
-        kept(keys),
+        materialized_keys(keys),
         column=column,
         quantiles=read_quantiles(q),
         bounds=bounds_of((column,), bounds),
@@ -253,9 +260,9 @@ def read_quantiles(given: object) -> tuple[Fraction, ...]:
 def _wrong(given: object) -> QueryError:
     return QueryError(
         "q must be a number above 0 and below 1, or a list of such in increasing order, got "
-        f"q={shown(given)}: 0.5 is the median, [0.25, 0.5, 0.75] are the quartiles."
+        f"q={quote(given)}: 0.5 is the median, [0.25, 0.5, 0.75] are the quartiles."
     )
 
 
-def _shown(quantile: Fraction) -> str:
+def _show_quantile(quantile: Fraction) -> str:
     return f"{float(quantile):.6g}"

@@ -5,10 +5,17 @@ from typing import Unpack
 
 from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.queries.binned import Ranges, check_range_bins
 from dpframe.queries.kinds import By, GivenBounds, Keys
-from dpframe.queries.reading import CapOptions, bounds_of, condition_of, kept, labels_of, limits_of
+from dpframe.queries.reading import (
+    CapOptions,
+    bounds_of,
+    condition_of,
+    labels_of,
+    limits_of,
+    materialized_keys,
+)
 
 
 @with_keywords
@@ -69,7 +76,7 @@ def ranges(
     """
     labels = labels_of("by", by)
     if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {shown(column)}.")
+        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
     if column in labels:
         raise QueryError(
             f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
@@ -77,7 +84,7 @@ def ranges(
     return Ranges(
         labels,
         condition_of(where),
-        kept(keys),
+        materialized_keys(keys),
         column=column,
         bins=check_range_bins(column, bins),
         bounds=bounds_of((column,), bounds),

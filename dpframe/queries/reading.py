@@ -6,7 +6,7 @@ from typing import TypedDict
 import pandas as pd
 
 from dpframe.arguments import is_label
-from dpframe.errors import DeclarationError, QueryError, a_type, is_data, shown
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
@@ -33,7 +33,7 @@ def condition_of(where: str | None) -> Condition | None:
     return None if where is None else Condition.parse(where)
 
 
-def kept(keys: Keys) -> Keys:
+def materialized_keys(keys: Keys) -> Keys:
     """Return keys that can be read again and again: a query may be previewed, and then released."""
     return list(keys) if isinstance(keys, Iterator) else keys
 
@@ -56,11 +56,11 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     if any(map(is_data, labels)):
         raise wrong
     if repeated:
-        raise QueryError(f"{name} must not name a column twice, got {name}={shown(list(labels))}.")
+        raise QueryError(f"{name} must not name a column twice, got {name}={quote(list(labels))}.")
     return labels
 
 
-def some(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+def require_nonempty(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     """Return columns, of which there must be some."""
     if not columns:
         raise QueryError("columns must name at least one column.")
@@ -73,7 +73,7 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
     unknown = [label for label in named if label not in columns]
     if unknown:
         raise QueryError(
-            f"bounds names {shown(unknown)}, which is not among columns={shown(list(columns))}."
+            f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}."
         )
     return bounds
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Query
@@ -41,8 +41,8 @@ def power_ends(smallest: object, largest: object) -> Ends:
     first, last = math.floor(math.log2(least)), math.ceil(math.log2(most))
     if first > last:
         raise QueryError(
-            f"smallest must be no larger than largest, got smallest={shown(smallest)} and "
-            f"largest={shown(largest)}."
+            f"smallest must be no larger than largest, got smallest={quote(smallest)} and "
+            f"largest={quote(largest)}."
         )
     sizes = np.ldexp(1.0, np.arange(first, last + 1))
     return np.concatenate([-sizes[::-1], [0.0], sizes])
@@ -63,7 +63,7 @@ def linear_ends(within: object, bins: object) -> Ends:
     """
     if not isinstance(bins, int) or isinstance(bins, bool) or not 1 <= bins <= _MOST_BINS:
         raise QueryError(
-            f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={shown(bins)}."
+            f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={quote(bins)}."
         )
     try:
         low, high = (float(as_number(end)) for end in within)  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def linear_ends(within: object, bins: object) -> Ends:
     if not (-math.inf < low < high < math.inf) or max(-low, high) > 2.0**_MOST_EXPONENT:
         raise QueryError(
             "within must be two numbers of at most 2**100 in size, the first below the second, "
-            f"got within={shown(within)}."
+            f"got within={quote(within)}."
         )
     return np.linspace(low, high, bins + 1)
 
@@ -84,7 +84,7 @@ def _size(called: str, given: object) -> float:
         size = math.nan
     if not 2.0**-_MOST_EXPONENT <= size <= 2.0**_MOST_EXPONENT:
         raise QueryError(
-            f"{called} must be a number from 2**-100 to 2**100, got {called}={shown(given)}."
+            f"{called} must be a number from 2**-100 to 2**100, got {called}={quote(given)}."
         )
     return size
 
@@ -180,7 +180,7 @@ def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
     if not isinstance(end, int) or not 1 <= end <= _MOST_LARGEST:
         raise QueryError(
             "largest must be a whole number from 1 to 2**40, the largest cap to look at, got "
-            f"largest={shown(largest)}."
+            f"largest={quote(largest)}."
         )
     return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
 

@@ -70,7 +70,7 @@ def parse_expression(text: str) -> ast.expr:
     return tree
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """Return the label that a name in a tree stands for."""
     return name.strip("`")
 
@@ -79,7 +79,7 @@ def labels(tree: ast.expr) -> tuple[str, ...]:
     """Return the columns named, in order of appearance."""
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     names.sort(key=lambda node: (node.lineno, node.col_offset))
-    return tuple(dict.fromkeys(unquoted(node.id) for node in names))
+    return tuple(dict.fromkeys(unquote(node.id) for node in names))
 
 
 def is_beyond_floats(tree: ast.expr) -> bool:
@@ -91,23 +91,23 @@ def is_beyond_floats(tree: ast.expr) -> bool:
     (True, False)
     """
     try:
-        _computed(tree)
+        _compute(tree)
     except OverflowError:
         return True
     return False
 
 
-def _computed(tree: ast.expr) -> float:
+def _compute(tree: ast.expr) -> float:
     """Compute with floats; not a number where a column is needed, or nothing is defined."""
     match tree:
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            number = _computed(operand)
+            number = _compute(operand)
             return -number if isinstance(sign, ast.USub) else number
         case ast.BinOp(op=operation) if type(operation) in _OPERATIONS:
-            left, right = _computed(tree.left), _computed(tree.right)
-            return _combined(_OPERATIONS[type(operation)], left, right)
+            left, right = _compute(tree.left), _compute(tree.right)
+            return _combine(_OPERATIONS[type(operation)], left, right)
     return math.nan
 
 
@@ -122,7 +122,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], Any]] = {
 }
 
 
-def _combined(operation: Callable[[float, float], Any], left: float, right: float) -> float:
+def _combine(operation: Callable[[float, float], Any], left: float, right: float) -> float:
     """Combine two numbers; an OverflowError where finite ones make an infinite one."""
     try:
         found = operation(left, right)

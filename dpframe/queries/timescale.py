@@ -99,7 +99,7 @@ def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
     if origin is None:
         numbers: np.ndarray = column.to_numpy(np.float64, na_value=np.nan)
         return numbers
-    counted, per_second = _counted(column)
+    counted, per_second = _count_times(column)
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
     return np.asarray((counted - start) / per_second)
 
@@ -111,7 +111,7 @@ def seconds(numbers: np.ndarray) -> np.ndarray:
 
 def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarray | ExtensionArray:
     """Turn seconds, from the origin for points in time, into times like those of a column."""
-    _, per_second = _counted(column)
+    _, per_second = _count_times(column)
     start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
     return _like(column, _whole(np.multiply(numbers, per_second)) + start)
 
@@ -120,7 +120,7 @@ def times_around(
     column: pd.Series, seconds: float | np.ndarray, span: tuple[int, int] | None
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
     """Go some seconds back and forth from released times, not beyond a span in microseconds."""
-    counted, per_second = _counted(column)
+    counted, per_second = _count_times(column)
     # a width is often a whole number of units, except for the rounding of its product
     width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
     near = np.clip(counted, -_FARTHEST, _FARTHEST)
@@ -139,7 +139,7 @@ def _whole(numbers: np.ndarray | float) -> np.ndarray:
     return np.asarray(np.clip(whole, -_FARTHEST, _FARTHEST).astype(np.int64))
 
 
-def _counted(column: pd.Series) -> tuple[np.ndarray, int]:
+def _count_times(column: pd.Series) -> tuple[np.ndarray, int]:
     """Integers that stand for times, and how many of their units a second has."""
     unit = str(column.array.unit)
     return np.asarray(column.array.asi8), _PER_SECOND[unit]

@@ -16,7 +16,7 @@ from dpframe.queries.syntax import (
     is_beyond_floats,
     labels,
     parse_expression,
-    unquoted,
+    unquote,
 )
 
 _PRESENT = (
@@ -176,15 +176,15 @@ def _condition(tree: ast.expr) -> Node:
     """Convert what must be true or false."""
     match tree:
         case ast.BoolOp(op=operator, values=parts):
-            return _joined(_JOINTS[type(operator)], parts)
+            return _convert_joined(_JOINTS[type(operator)], parts)
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as operator, right=right):
-            return _joined(_JOINTS[type(operator)], (left, right))
+            return _convert_joined(_JOINTS[type(operator)], (left, right))
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
             return Not(_condition(operand))
         case ast.Compare():
-            return _compared(tree)
+            return _convert_comparison(tree)
         case ast.Name(id=label):
-            return Name(unquoted(label))
+            return Name(unquote(label))
         case ast.Constant(value=bool(always)):
             return All(()) if always else Any(())
     if isinstance(tree, ast.BinOp | ast.UnaryOp) or _is_constant(tree):
@@ -200,7 +200,7 @@ _JOINTS: dict[type[ast.AST], type[All] | type[Any]] = {
 }
 
 
-def _joined(joint: type[All] | type[Any], parts: Iterable[ast.expr]) -> Node:
+def _convert_joined(joint: type[All] | type[Any], parts: Iterable[ast.expr]) -> Node:
     """Convert conditions joined by `and` or by `or`."""
     return _flat(joint, (_condition(part) for part in parts))
 
@@ -223,7 +223,7 @@ _RELATIONS: dict[type[ast.cmpop], Literal["==", "<", "<=", ">", ">="]] = {
 }
 
 
-def _compared(tree: ast.Compare) -> Node:
+def _convert_comparison(tree: ast.Compare) -> Node:
     """Convert a comparison; a chain holds if all of its comparisons hold."""
     sides = [tree.left, *tree.comparators]
     links = zip(tree.ops, sides, sides[1:], strict=False)
@@ -275,7 +275,7 @@ def _value(tree: ast.expr) -> Value:
     """Convert what must be a number or a text."""
     match tree:
         case ast.Name(id=label):
-            return Name(unquoted(label))
+            return Name(unquote(label))
         case ast.Constant() if _is_constant(tree):
             return _constant(tree)
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):

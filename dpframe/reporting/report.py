@@ -17,7 +17,7 @@ from dpframe.arguments import check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates import words
 from dpframe.certificates.certificate import Certificate
-from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, a_type, shown
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, a_type, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.accuracy import check_level
@@ -103,14 +103,14 @@ def report(
     >>> "<h1>Trips by zone</h1>" in page
     True
     """
-    named = _named(released)
+    named = _name_frames(released)
     level = check_level(level)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
     if not isinstance(title, str):
         raise QueryError(f"title must be a text, got {a_type(title)}.")
     if not isinstance(percent, bool):
-        raise QueryError(f"percent must be True or False, got percent={shown(percent)}.")
+        raise QueryError(f"percent must be True or False, got percent={quote(percent)}.")
     place = None if path is None else check_place(path, "a page")
     template = _template()
     tables = [
@@ -143,7 +143,7 @@ def report(
     return page
 
 
-def _named(released: object) -> list[tuple[str | None, pd.DataFrame]]:
+def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
     """Return frames with the names they were given, if any."""
     if isinstance(released, pd.DataFrame):
         named: list[tuple[str | None, Any]] = [(None, released)]

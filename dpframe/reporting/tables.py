@@ -165,12 +165,13 @@ def _percent_steps(steps: tuple[StepPart, ...]) -> dict[str, PercentStep]:
             found[step.column] = step
         if isinstance(step, RenameStep):
             found = {
-                step.columns.get(name, name): _renamed(one, step) for name, one in found.items()
+                step.columns.get(name, name): _rename_columns(one, step)
+                for name, one in found.items()
             }
     return found
 
 
-def _renamed(step: PercentStep, names: RenameStep) -> PercentStep:
+def _rename_columns(step: PercentStep, names: RenameStep) -> PercentStep:
     by = None if step.by is None else tuple(names.levels.get(name, name) for name in step.by)
     return replace(step, by=by)
 
@@ -304,7 +305,7 @@ def tables_of(
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
     stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
     views = zip(_views(names, carried, stamp), _releases(in_rows(released)), strict=True)
-    return [_filled(view, table, level, shares) for view, table in views]
+    return [_fill_view(view, table, level, shares) for view, table in views]
 
 
 def _views(names: Sequence[str], carried: Certified, stamp: Stamp) -> list[TableView]:
@@ -327,7 +328,7 @@ def _releases(released: pd.DataFrame) -> list[pd.DataFrame]:
     return tables
 
 
-def _filled(view: TableView, released: pd.DataFrame, level: float, shares: bool) -> TableView:
+def _fill_view(view: TableView, released: pd.DataFrame, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     (certificate,) = parts_of(certificate_of(released))
     beside = published_beside(released, certificate)

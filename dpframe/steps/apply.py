@@ -16,9 +16,9 @@ from dpframe.certificates.certificate import Certified
 from dpframe.certificates.packed import Packed
 from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.certificates.subsets import with_rows
-from dpframe.certificates.unstacked import is_wide, places_in, spread, stacked
+from dpframe.certificates.unstacked import is_wide, places_in, spread, stack_table
 from dpframe.certificates.verify import attach
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 
 MOST_SHOWN = 200  # characters of names, which may come from a file
 
@@ -51,7 +51,7 @@ def cell_by_cell(action: Action) -> Action:
 
     @wraps(action)
     def on_cells(frame: pd.DataFrame, certificate: Certified, step: StepPart) -> Outcome:
-        long, described = action(stacked(frame, certificate), certificate, step)
+        long, described = action(stack_table(frame, certificate), certificate, step)
         return spread(long, frame, certificate), described
 
     return on_cells
@@ -73,7 +73,7 @@ def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
     if not is_one_of(label, released.columns):
         raise QueryError(
             f"{called} must name columns of this table, {list(released.columns)!r}, got "
-            f"{shown(label)}."
+            f"{quote(label)}."
         )
     return label_place(released, str(label))
 

@@ -19,7 +19,7 @@ from dpframe.certificates.changes import NOTHING
 from dpframe.certificates.packed import Packed
 from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import attach, verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 
 
 @with_keywords
@@ -78,7 +78,7 @@ def concat(
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:
         raise QueryError(
-            f"releases must be a list or a dict of released frames, got {shown(releases)}."
+            f"releases must be a list or a dict of released frames, got {quote(releases)}."
         )
     certificates = [_of_one(frame) for frame in frames]
     for frame, certificate in zip(frames, certificates, strict=True):
@@ -86,8 +86,8 @@ def concat(
     _check_different(frames, certificates)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
-        raise QueryError(f"name={shown(name)} is that of a level of keys: give keys=, too.")
-    made = _joined(frames, labels, name)
+        raise QueryError(f"name={quote(name)} is that of a level of keys: give keys=, too.")
+    made = _join_frames(frames, labels, name)
     if not made.index.is_unique:
         raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
     ends = np.cumsum([0, *map(len, frames)])
@@ -169,19 +169,19 @@ def _checked_keys(
     names = [*frames[0].columns, *frames[0].index.names]
     if not isinstance(name, str) or not name or not is_unicode(name) or name in names:
         raise QueryError(
-            f"keys need the name of their level, name=..., which no column has, got {shown(name)}."
+            f"keys need the name of their level, name=..., which no column has, got {quote(name)}."
         )
     if len(keys) != len(frames) or len({str(key) for key in keys}) < len(keys):
         raise QueryError(
             f"keys must be {len(frames)}, one for each release, and no two of them may read alike; "
-            f"got {shown(keys)}."
+            f"got {quote(keys)}."
         )
     if not all(map(is_unicode, keys)):
         raise QueryError("keys must be valid Unicode.")
     return keys
 
 
-def _joined(
+def _join_frames(
     frames: Sequence[pd.DataFrame], keys: list[Hashable] | None, name: str | None
 ) -> pd.DataFrame:
     """Put tables under each other."""

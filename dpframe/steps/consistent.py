@@ -16,7 +16,7 @@ from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
-from dpframe.steps.denoise_checks import Described, described, label_of
+from dpframe.steps.denoise_checks import Described, describe_columns, label_of
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
@@ -66,7 +66,7 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         raise QueryError(
             f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
         )
-    certificates = {columns: _unchanged(verify(table)) for columns, table in tables.items()}
+    certificates = {columns: _as_released(verify(table)) for columns, table in tables.items()}
     first = next(iter(certificates.values()))
     if any(not of_one_query(one, first) for one in certificates.values()):
         raise QueryError(
@@ -74,8 +74,8 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         )
     names = next(iter(tables.values())).columns
     sets = [_columns(one) for one in certificates.values()]
-    check_margins(sets, described(first.columns, names))
-    return _made(tables, certificates)
+    check_margins(sets, describe_columns(first.columns, names))
+    return _add_columns(tables, certificates)
 
 
 def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described]) -> None:
@@ -117,11 +117,13 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
 
 def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add the columns to tables that were just released, and the steps to their certificates."""
-    certificates = {columns: _unchanged(certificate_of(table)) for columns, table in tables.items()}
-    return _made(tables, certificates)
+    certificates = {
+        columns: _as_released(certificate_of(table)) for columns, table in tables.items()
+    }
+    return _add_columns(tables, certificates)
 
 
-def _made(
+def _add_columns(
     tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate]
 ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add the columns and the steps."""
@@ -170,7 +172,7 @@ def _cells(column: pd.Series, certificate: Certificate, axes: Sequence[int]) -> 
     return cells.transpose(np.argsort(axes))
 
 
-def _unchanged(certificate: Certified) -> Certificate:
+def _as_released(certificate: Certified) -> Certificate:
     """Return the certificate of a table as it was released, denoised or not."""
     return check_before(certificate, "consistent", allowed={"denoise"})
 

@@ -29,7 +29,13 @@ from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
-from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, described, label_of
+from dpframe.steps.denoise_checks import (
+    Across,
+    Denoising,
+    check_denoising,
+    describe_columns,
+    label_of,
+)
 
 MEANS = "shrunken_means"
 """What "auto" does to means."""
@@ -102,7 +108,7 @@ def denoised(
     check_not_selected(certificate.discovery, "denoising")
     certificate.mechanism.check_noise()
     check_apart(certificate, "denoise", TOGETHER)
-    columns_released = described(certificate.columns, released.columns)
+    columns_released = describe_columns(certificate.columns, released.columns)
     how = check_denoising(
         method,
         released.index,
@@ -243,15 +249,15 @@ def _along(
     if how.across == "columns":
         results = [_denoise(row, facts[0], how) for row in table]
         steps = [_step(results, facts[0].variance, how)] * len(facts)
-        return _stacked(results, table.shape), steps
+        return _stack_results(results, table.shape), steps
     results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
     steps = [
         _step([result], fact.variance, how) for result, fact in zip(results, facts, strict=True)
     ]
-    return _stacked(results, table.T.shape).T, steps
+    return _stack_results(results, table.T.shape).T, steps
 
 
-def _stacked(results: Sequence[Choice], shape: tuple[int, ...]) -> np.ndarray:
+def _stack_results(results: Sequence[Choice], shape: tuple[int, ...]) -> np.ndarray:
     return np.array([result.denoised.values for result in results]).reshape(shape)
 
 
@@ -268,7 +274,7 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
 def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
     sizes = [_sizes(column) for column in columns]
-    common = set(certificate.common_blocks) if how.across == "rows" else _shared(sizes)
+    common = set(certificate.common_blocks) if how.across == "rows" else _shared_blocks(sizes)
     law = certificate.mechanism.distribution
     cells = certificate.query.cells
     groups = certificate.mechanism.drawn_together(cells, certificate.common_blocks)
@@ -307,7 +313,7 @@ def _sizes(column: ColumnPart) -> dict[str, float]:
     }
 
 
-def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
+def _shared_blocks(sizes: Sequence[Mapping[str, float]]) -> set[str]:
     """Return the blocks whose noise moves all of several columns alike."""
     first, *others = sizes
     return {
@@ -320,7 +326,7 @@ def _shared(sizes: Sequence[Mapping[str, float]]) -> set[str]:
 def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseStep:
     """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
-    chosen = _chosen(results[0]) if len(results) == 1 else {}
+    chosen = _choices_of(results[0]) if len(results) == 1 else {}
     return DenoiseStep(
         step="denoise",
         column="",
@@ -333,12 +339,12 @@ def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseSte
         graph=None if how.edges is None else _graph(how.edges),
         noise_variance=_number(noise),
         chosen={name: _number(value) for name, value in chosen.items()},
-        tried=_tried(results, noise),
+        tried=_try_methods(results, noise),
         of=UNSEALED,
     )
 
 
-def _tried(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
+def _try_methods(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
     """Return by method what part of the noise it is expected to remove, an average of lines."""
     gains: dict[str, list[float]] = {}
     for result in results:
@@ -349,7 +355,7 @@ def _tried(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
     return {name: _number(float(np.mean(gain))) for name, gain in gains.items()}
 
 
-def _chosen(result: Choice) -> dict[str, float]:
+def _choices_of(result: Choice) -> dict[str, float]:
     """Return what the methods that were taken chose by looking at the values."""
     if len(result.methods) == 1:
         return result.denoised.chosen

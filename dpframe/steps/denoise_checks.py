@@ -12,7 +12,7 @@ from dpframe.calls import nearest, no_such_keyword
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.denoise.base import check_edges
 from dpframe.denoise.methods import METHODS
-from dpframe.errors import QueryError, is_data, shown
+from dpframe.errors import QueryError, is_data, quote
 from dpframe.queries.outputs import Statistic
 
 _FORMS = (
@@ -123,7 +123,7 @@ def _by_order(graph: str, index: pd.Index) -> np.ndarray:
                 f'{list(index.names)!r}. Use graph="ordered" for one.'
             )
         return np.concatenate([_along(index, 1), _along(index, 2)])
-    raise QueryError(f"graph must be {_FORMS}; got graph={shown(graph)}.")
+    raise QueryError(f"graph must be {_FORMS}; got graph={quote(graph)}.")
 
 
 def _along(index: pd.Index, level: int) -> np.ndarray:
@@ -195,7 +195,7 @@ class Denoising:
     across: Across
 
 
-def described(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
+def describe_columns(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
         Described(name, column.kind, column.std_error)
@@ -230,9 +230,9 @@ def check_denoising(
         If it does not.
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {shown(method)}.")
+        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {quote(method)}.")
     if not is_one_of(across, (None, "rows", "columns")):
-        raise QueryError(f"across must be 'rows' or 'columns', got across={shown(across)}.")
+        raise QueryError(f"across must be 'rows' or 'columns', got across={quote(across)}.")
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
     if across == "columns":
@@ -245,7 +245,7 @@ def check_denoising(
     _check_options(method, given)
     for name, value in given.items():
         if is_data(value) and name != _BY_ROW:
-            raise QueryError(f"{name} must be one value for all rows, got {shown(value)}.")
+            raise QueryError(f"{name} must be one value for all rows, got {quote(value)}.")
         if isinstance(value, pd.Series) and not value.index.equals(index):
             raise QueryError(
                 f"{name} must have a value for each row in the order of the release; the index of "
@@ -271,7 +271,7 @@ def _positions(
         wanted = list(columns) if isinstance(columns, list) else [columns]
     unknown = [name for name in wanted if not is_one_of(name, names)]
     if unknown:
-        raise QueryError(f"columns must be among {names!r}; {shown(unknown[0])} is not.")
+        raise QueryError(f"columns must be among {names!r}; {quote(unknown[0])} is not.")
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
@@ -282,7 +282,7 @@ def _positions(
         )
     if not chosen or (means and method != "auto"):
         raise QueryError(
-            f"method={shown(method)} is for counts and sums, and there are none among the "
+            f"method={quote(method)} is for counts and sums, and there are none among the "
             "columns to "
             'denoise, or means beside them. Means are denoised by "auto" alone.'
         )
@@ -334,12 +334,12 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
         if nearest(unknown[0], _KEYWORDS):
             raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
         raise QueryError(
-            f"{shown(unknown[0])} is not an option of method={shown(method)}, which takes "
+            f"{quote(unknown[0])} is not an option of method={quote(method)}, which takes "
             f"{sorted(allowed)!r}."
         )
     missing = sorted(required - options.keys())
     if missing:
-        raise QueryError(f"method={shown(method)} needs {missing[0]}=.")
+        raise QueryError(f"method={quote(method)} needs {missing[0]}=.")
 
 
 def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
@@ -347,11 +347,11 @@ def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
         graph = "ordered"
     if graph is not None:
         if method != "auto" and not METHODS[method].needs_graph:
-            raise QueryError(f"method={shown(method)} takes no graph. Leave it out, or use 'auto'.")
+            raise QueryError(f"method={quote(method)} takes no graph. Leave it out, or use 'auto'.")
         return edges_of(graph, index)
     if method != "auto" and METHODS[method].needs_graph:
         raise QueryError(
-            f"method={shown(method)} needs to know which rows are neighbors: give graph=, for "
+            f"method={quote(method)} needs to know which rows are neighbors: give graph=, for "
             "instance "
             '"ordered" where the keys follow each other.'
         )

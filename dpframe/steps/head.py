@@ -7,7 +7,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import WRITTEN
 from dpframe.steps.apply import Outcome, after, keep_rows
 
@@ -68,7 +68,7 @@ def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
 
 def _number_of_rows(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < WRITTEN:
-        raise QueryError(f"n must be a whole number of rows, 0 or more, got {shown(n)}.")
+        raise QueryError(f"n must be a whole number of rows, 0 or more, got {quote(n)}.")
     return int(n)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from dpframe.arguments import is_label
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import missing, numbers, texts
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, comparisons
 
 _ONE_AND_MANY = {
@@ -58,7 +58,7 @@ def check_condition(
     QueryError
         If a constant is compared with values that are all of other kinds.
     """
-    for label, constant in compared(condition):
+    for label, constant in constants_compared(condition):
         values = named[label]
         present = values[~missing(values)]
         if len(present) and not may_match(present, constant):
@@ -66,13 +66,13 @@ def check_condition(
             written = int(constant) if whole else constant
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
             raise QueryError(
-                f"where: {shown(written)} is {_one(constant)}, and {what} are {_many(present)}: "
+                f"where: {quote(written)} is {_one(constant)}, and {what} are {_many(present)}: "
                 "no row "
                 f"can match. {_way_out(label, written, present, label in levels)}"
             )
 
 
-def compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
+def constants_compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
     """Find the constants that a condition compares with a name."""
     for found in comparisons(condition):
         match found:
@@ -132,11 +132,11 @@ def check_keys(
             raise QueryError(f"keys must be among those of this table, and {called} is not.")
         if isinstance(known, pd.MultiIndex):
             raise QueryError(
-                f"keys must be among those of this table, and {shown(key)} is no key of "
+                f"keys must be among those of this table, and {quote(key)} is no key of "
                 f"{list(known.names)!r}. {_by_level(known, wanted)}"
             )
         raise QueryError(
-            f"keys must be among those of this table, and {shown(key)} is no key of {of!r}"
+            f"keys must be among those of this table, and {quote(key)} is no key of {of!r}"
             f"{_other_kind(key, known.to_series())}."
         )
 
@@ -146,7 +146,7 @@ def _by_level(known: pd.MultiIndex, wanted: Sequence[object]) -> str:
     for at, name in enumerate(known.names):
         keys = set(known.get_level_values(at))
         if name is not None and all(is_label(key) and key in keys for key in wanted):
-            return f"Use keys={{{name!r}: {shown([*wanted])}}}."
+            return f"Use keys={{{name!r}: {quote([*wanted])}}}."
     return "Give tuples, one key for each level, or a dict of lists by level."
 
 

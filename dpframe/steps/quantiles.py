@@ -12,11 +12,11 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import ENDS
-from dpframe.certificates.diagnosis import noted
+from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
 from dpframe.queries.timescale import as_moment
@@ -146,7 +146,7 @@ def between(
     found = distribution_of(released, certificate, "between")
     first, last = _places(found, low, high)
     sums = _sums(found, certificate, (first, last), level)
-    return noted(sums, certificate, "between")
+    return mark_diagnosis(sums, certificate, "between")
 
 
 def _sums(
@@ -196,8 +196,8 @@ def _places(found: Distribution, low: object, high: object) -> tuple[float, floa
         final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
     if not first < final:
         raise QueryError(
-            f"low must be below high, and both in the bins, got low={shown(low)} and "
-            f"high={shown(high)}."
+            f"low must be below high, and both in the bins, got low={quote(low)} and "
+            f"high={quote(high)}."
         )
     return first, final
 
@@ -221,5 +221,5 @@ def _place(found: Distribution, given: object, name: str, beside: int) -> float:
     kind = "a whole number" if found.whole else "a value"
     raise QueryError(
         f"{name} must be {kind} from {edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, "
-        f"where the bins are, got {name}={shown(given)}."
+        f"where the bins are, got {name}={quote(given)}."
     )

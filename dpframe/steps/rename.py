@@ -17,7 +17,7 @@ from dpframe.certificates.steps import RenameStep
 from dpframe.certificates.subsets import with_each
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import Outcome, after, label_place, place_of
 
 _Labels: TypeAlias = Mapping[Hashable, str]
@@ -79,12 +79,12 @@ def _labels(called: str, given: object) -> dict[Hashable, str]:
     if given is not None and not isinstance(given, Mapping):
         raise QueryError(
             f"{called} must be a dict of new labels by old ones, such as {{'count': 'trips'}}, got "
-            f"{shown(given)}."
+            f"{quote(given)}."
         )
     labels = dict(given or {})
     for new in labels.values():
         if not isinstance(new, str) or not new or not is_unicode(new):
-            raise QueryError(f"a new label must be a text that is not empty, got {shown(new)}.")
+            raise QueryError(f"a new label must be a text that is not empty, got {quote(new)}.")
     return labels
 
 
@@ -97,7 +97,7 @@ def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Lab
     for label, place in zip(renamed, places, strict=True):
         if place >= own:
             raise QueryError(
-                f"column {shown(label)} has the label of what it was computed from. Rename that."
+                f"column {quote(label)} has the label of what it was computed from. Rename that."
             )
     beside = [followers(released, certificate, at) for at in range(own)]
     computed = [released.columns[place] for places in beside for place in places]
@@ -106,7 +106,7 @@ def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Lab
         read_as = {f"{base}{suffix}" for base in {*bases} - {new} for suffix in SUFFIXES}
         if computed and label != new and (new in computed or new in read_as):
             raise QueryError(
-                f"{shown(new)} would read as a column that was computed from another, as "
+                f"{quote(new)} would read as a column that was computed from another, as "
                 f"{computed[0]!r} is. Take another label."
             )
 
@@ -116,7 +116,7 @@ def _check_levels(released: pd.DataFrame, renamed: _Labels) -> None:
     names = list(released.index.names)
     for level in renamed:
         if level is None or level not in names:
-            raise QueryError(f"levels must be among {names!r}, got {shown(level)}.")
+            raise QueryError(f"levels must be among {names!r}, got {quote(level)}.")
 
 
 def _check_no_exchange(labels: _Labels) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.accuracy.outward import known, outward
+from dpframe.accuracy.outward import known_numbers, outward
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedPart
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.subsets import with_each
-from dpframe.certificates.unstacked import stacked
+from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import (
     Outcome,
     after,
@@ -59,7 +59,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = stacked(released, certificate)
+    cells = stack_table(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
     ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
@@ -71,7 +71,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         if type(count) is not int or abs(count) > MOST_DECIMALS:
             raise QueryError(
                 f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
-                f"{shown(count)}."
+                f"{quote(count)}."
             )
         if at in ends:
             raise QueryError(
@@ -106,7 +106,7 @@ def apply_round(frame: pd.DataFrame, certificate: Certified, step: RoundStep) ->
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
     """Round ends of intervals; whole numbers stay whole, and missing ones missing."""
-    rounded = pd.Series(outward(known(column), decimals, up=up), index=column.index)
+    rounded = pd.Series(outward(known_numbers(column), decimals, up=up), index=column.index)
     return rounded.astype(column.dtype).mask(column.isna())
 
 

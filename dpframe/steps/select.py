@@ -15,7 +15,7 @@ from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.columns.filters import keep
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError, UnknownColumnError, a_type, shown
+from dpframe.errors import QueryError, UnknownColumnError, a_type, quote
 from dpframe.queries.where import Condition
 from dpframe.steps.apply import Outcome, after, keep_cells, keep_rows, label_place, place_of
 from dpframe.steps.matching import check_condition, check_keys
@@ -120,7 +120,7 @@ def _with_keys(
     for level, wanted in keys.items():
         places = [at for at, name in enumerate(index.names) if name == level]
         if len(places) != 1:
-            raise QueryError(f"keys must be by {list(index.names)!r}, got {shown(level)}.")
+            raise QueryError(f"keys must be by {list(index.names)!r}, got {quote(level)}.")
         chosen &= _are_among(index.get_level_values(places[0]), wanted, level)
     return chosen
 
@@ -128,7 +128,7 @@ def _with_keys(
 def _are_among(known: pd.Index, wanted: Sequence[object], of: object) -> np.ndarray:
     """Tell which keys are among some."""
     if isinstance(wanted, str | bytes) or not hasattr(wanted, "__iter__"):
-        raise QueryError(f"keys of {of!r} must be a list of keys, got {shown(wanted)}.")
+        raise QueryError(f"keys of {of!r} must be a list of keys, got {quote(wanted)}.")
     listed = list(wanted)
     called = None if isinstance(wanted, list | tuple) else f"a key of {a_type(wanted)}"
     check_keys(known, listed, of, called)
@@ -142,7 +142,7 @@ def _names_of_columns(
     labels = list(columns) if isinstance(columns, list) else [columns]
     places = [place_of(released, label, "columns") for label in labels]
     if not labels or len(set(places)) < len(places):
-        raise QueryError(f"columns must name some columns, each once, got {shown(labels)}.")
+        raise QueryError(f"columns must name some columns, each once, got {quote(labels)}.")
     sources = {
         later: at
         for at in range(len(first_of(certificate).columns))

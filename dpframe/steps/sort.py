@@ -11,7 +11,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified
 from dpframe.certificates.steps import SortStep
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import MOST_SHOWN, Outcome, after, keep_rows, label_place
 
 
@@ -57,8 +57,8 @@ def sort_values(
     flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(labels)
     if not all(isinstance(flag, bool | np.bool_) for flag in flags) or len(flags) != len(names):
         raise QueryError(
-            f"ascending must be True or False, or a list of them for {shown(labels)}, got "
-            f"{shown(ascending)}."
+            f"ascending must be True or False, or a list of them for {quote(labels)}, got "
+            f"{quote(ascending)}."
         )
     if not names:
         raise QueryError("by must name at least one column or level, got none.")
@@ -72,7 +72,7 @@ def _name_of(released: pd.DataFrame, label: Hashable, called: str) -> str:
     if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
         raise QueryError(
             f"{called} must name a column, {list(released.columns)!r}, or a level, "
-            f"{list(released.index.names)!r}, got {shown(label)}."
+            f"{list(released.index.names)!r}, got {quote(label)}."
         )
     return str(label)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import std_error
-from dpframe.denoise.tails import supported
+from dpframe.denoise.tails import support_counts
 from dpframe.steps.suggest_caps import expected_error, mean_error, with_errors
 
 _ALIKE = 1e-3  # by so little, errors do not differ
@@ -59,7 +59,7 @@ def add_bound_errors(released: pd.DataFrame, facts: BoundErrors) -> pd.DataFrame
     rows = max(float(counts.sum()), 1.0)
     per_group = max(rows / facts.groups, 1.0)
     noise = facts.noise / per_group if facts.is_mean else facts.noise
-    lost = _clipped(counts, facts) / (rows if facts.is_mean else facts.groups)
+    lost = _clipped_amounts(counts, facts) / (rows if facts.is_mean else facts.groups)
     errors = expected_error(lost, noise)
     found = _best(errors, facts.ends)
     return with_errors(
@@ -79,11 +79,11 @@ def _counts(noisy: np.ndarray, noise: float, facts: BoundErrors) -> np.ndarray:
     """Return what the noise leaves, from the middle of all bins or from each side of zero."""
     widths = np.ones(len(noisy))
     middle = len(noisy) // 2 if facts.powers else max(int(np.argmax(noisy)), 1)
-    below = supported(noisy[:middle][::-1], noise, widths[:middle])[::-1]
-    return np.concatenate([below, supported(noisy[middle:], noise, widths[middle:])])
+    below = support_counts(noisy[:middle][::-1], noise, widths[:middle])[::-1]
+    return np.concatenate([below, support_counts(noisy[middle:], noise, widths[middle:])])
 
 
-def _clipped(counts: np.ndarray, facts: BoundErrors) -> np.ndarray:
+def _clipped_amounts(counts: np.ndarray, facts: BoundErrors) -> np.ndarray:
     """Return by how much values are clipped in all, for each lower and each upper bound."""
     values, ends = _typical(facts), facts.ends
     below = np.maximum(ends[:, None] - values, 0.0) @ counts

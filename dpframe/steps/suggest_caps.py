@@ -74,13 +74,13 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
     >>> best(dpf.suggest_caps(trips, by="zone", largest=1, epsilon=1))
     {'max_rows': 1}
     """
-    parts = suggested(released)
+    parts = best_suggestion(released)
     if not parts:
         raise CertificateError("this frame suggests nothing: it is not what suggest_caps released.")
     return dict(parts[-1].best)
 
 
-def suggested(released: pd.DataFrame) -> list[SuggestionPart]:
+def best_suggestion(released: pd.DataFrame) -> list[SuggestionPart]:
     """Return what a released frame suggests, by the column that it was written to."""
     return [one for one in certificate_of(released).steps if isinstance(one, SuggestionPart)]
 

@@ -14,10 +14,10 @@ from dpframe.certificates.companion_columns import check_no_intervals_beside, fo
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.steps import SuppressStep
 from dpframe.certificates.subsets import with_each, without_cells
-from dpframe.certificates.unstacked import stacked
+from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps.apply import (
@@ -85,13 +85,13 @@ def suppress(
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
-        raise QueryError(f"relative_error must be 0 or more, got {shown(relative_error)}.")
+        raise QueryError(f"relative_error must be 0 or more, got {quote(relative_error)}.")
     if most is not None and most > 1:
         warn(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = stacked(released, certificate)
+    cells = stack_table(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
@@ -110,7 +110,7 @@ def _check_judges(
     places = range(len(known)) if by is None else [place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
         raise QueryError(
-            f"by={shown(by)} was computed, and has no standard error. Take the released column."
+            f"by={quote(by)} was computed, and has no standard error. Take the released column."
         )
     for place in (place for place in places if place < len(known)):
         own = least is not None and by is None and not known[place].is_total
@@ -128,7 +128,7 @@ def _limit(name: str, given: object) -> float:
     except (TypeError, ValueError, OverflowError):
         limit = math.nan
     if not math.isfinite(limit):
-        raise QueryError(f"{name} must be a finite number, got {shown(given)}.")
+        raise QueryError(f"{name} must be a finite number, got {quote(given)}.")
     return limit
 
 

@@ -10,9 +10,9 @@ from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.steps import UnstackStep
 from dpframe.certificates.subsets import with_columns
-from dpframe.certificates.unstacked import is_wide, widened
+from dpframe.certificates.unstacked import is_wide, widen_table
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, shown
+from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
 
 
@@ -61,7 +61,7 @@ def unstack(
         raise QueryError(f"unstack needs two levels of keys or more, and there is {names!r}.")
     position = names.index(level) if is_one_of(level, names) else level
     if type(position) is not int or not -len(names) <= position < len(names):
-        raise QueryError(f"level must be among {names!r}, or a position, got {shown(level)}.")
+        raise QueryError(f"level must be among {names!r}, or a position, got {quote(level)}.")
     if list(map(str, names)).count(str(names[position])) > 1:
         raise QueryError(
             f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
@@ -71,7 +71,7 @@ def unstack(
         column = own[0]
     if not is_one_of(column, own):
         raise QueryError(
-            f"column must be one of the columns released, {own!r}, got {shown(column)}."
+            f"column must be one of the columns released, {own!r}, got {quote(column)}."
         )
     _check_alone(released, certificate, own.index(column))
     step = UnstackStep("unstack", str(names[position]), str(column), certificate.digest)
@@ -97,6 +97,6 @@ def apply_unstack(frame: pd.DataFrame, certificate: Certified, step: UnstackStep
     """Make columns of the keys of a level."""
     level = [str(name) for name in frame.index.names].index(step.level)
     place = label_place(frame, step.column)
-    wide, order = widened(frame, level, place)
+    wide, order = widen_table(frame, level, place)
     described = with_columns(certificate, [place])
     return wide, unstack_certificate(described, order, step.level, step.column)

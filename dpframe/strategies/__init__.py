@@ -102,8 +102,8 @@ class Mechanism:
 
 
 _SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
-_CONTRASTS = (margins.apart, margins.paired, tree.design)
-_TABLES = (margin_tables.apart, margin_tables.paired, node_tree.design)
+_CONTRASTS = (margins.apart, margins.plan_paired, tree.design)
+_TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
@@ -122,7 +122,7 @@ MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
         "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
         "box": Mechanism(
             BOX,
-            (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.joined),
+            (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.plan_over_cells),
             "box",
             plain=_SINGLE,
         ),

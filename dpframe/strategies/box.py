@@ -20,7 +20,7 @@ import numpy as np
 from dpframe.privacy.box_accuracy import spread
 from dpframe.privacy.law import Law
 from dpframe.strategies.base import Workload
-from dpframe.strategies.layout import Layout, depend_on_rows, lifted, separate, weights
+from dpframe.strategies.layout import Layout, depend_on_rows, lift_totals, separate, weights
 from dpframe.strategies.linear import LinearDesign, move_alone
 
 MOST_JOINED = 10_000
@@ -36,18 +36,18 @@ def runs(workload: Workload, law: Law) -> LinearDesign | None:
 
 def runs_lifted(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan boxes of totals lifted by the rows of the cell; `None` where that gains nothing."""
-    layout = None if _alone(workload) else _lifted(workload)
+    layout = None if _alone(workload) else _lift_totals(workload)
     return None if layout is None else _in_runs(workload, layout)
 
 
-def joined(workload: Workload, law: Law) -> LinearDesign | None:
+def plan_over_cells(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan one box over all cells; `None` where a unit moves one cell only."""
     return _in_one(workload, separate(workload)) if _over_cells(workload) else None
 
 
 def joined_lifted(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan one box over all cells, of totals lifted by the rows of their cell."""
-    layout = _lifted(workload) if _over_cells(workload) else None
+    layout = _lift_totals(workload) if _over_cells(workload) else None
     return None if layout is None else _in_one(workload, layout)
 
 
@@ -89,11 +89,11 @@ def _alone(workload: Workload) -> bool:
     return len(workload.outputs) == 1 and not workload.rows_weight
 
 
-def _lifted(workload: Workload) -> Layout | None:
+def _lift_totals(workload: Workload) -> Layout | None:
     """Totals lifted by the rows of the cell, where something but the rows depends on them."""
     if workload.rows_public:
         return None
-    layout = lifted(workload, as_asked=True)
+    layout = lift_totals(workload, as_asked=True)
     return layout if depend_on_rows(workload, weights(workload, layout)) else None
 
 

@@ -37,7 +37,7 @@ def contrasts(totals: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     return found
 
 
-def restored(measured: np.ndarray, axes: Iterable[int]) -> np.ndarray:
+def restore_totals(measured: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     """Return `C' diag(1 / |r|^2)` times contrasts along some axes: the totals they are of.
 
     Examples

@@ -32,7 +32,14 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
-from dpframe.strategies.layout import Layout, best_scales, depend_on_rows, lifted, parts, weights
+from dpframe.strategies.layout import (
+    Layout,
+    best_scales,
+    depend_on_rows,
+    lift_totals,
+    parts,
+    weights,
+)
 from dpframe.strategies.linear import LinearDesign, corners, parts_of
 
 Demand: TypeAlias = Mapping[int, float]
@@ -120,7 +127,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     """
     if workload.rows_public or workload.most is not None or _alone(workload):
         return None
-    layout = lifted(workload, as_asked=law.norm == 1)
+    layout = lift_totals(workload, as_asked=law.norm == 1)
     found = weights(workload, layout)
     if not depend_on_rows(workload, found):
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
+from dpframe.strategies.contrasts import contrasts, restore_totals, squared_lengths
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.structure import Structure
 
@@ -142,7 +142,7 @@ class Lattice:
         along = np.empty(self.shape(table))
         for layer in subsets(table):
             along[place(table, layer)] = measured[layer]
-        cells: np.ndarray = restored(along, range(len(table))) + 0.0  # no zero is negative
+        cells: np.ndarray = restore_totals(along, range(len(table))) + 0.0  # no zero is negative
         return cells
 
     def _apart(self, axes: Sequence[int]) -> Layer:

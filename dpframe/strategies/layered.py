@@ -103,14 +103,14 @@ class LayeredDesign:
         ]
 
 
-def layered(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:
+def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:
     """Measure the totals of a design in layers; outputs are left as they are, not rounded.
 
     Whole numbers would not add up to those of other tables.
     """
-    readings = tuple(map(_unrounded, totals.readings[: len(workload.outputs)]))
+    readings = tuple(map(_without_rounding, totals.readings[: len(workload.outputs)]))
     return LayeredDesign(workload, replace(totals, readings=readings), layers)
 
 
-def _unrounded(reading: AnyReading) -> AnyReading:
+def _without_rounding(reading: AnyReading) -> AnyReading:
     return replace(reading, step=0) if isinstance(reading, Reading) else reading

@@ -48,7 +48,7 @@ def _separately(workload: Workload, output: Output, blocks: dict[Block, int]) ->
     own = position if source.optional else EVERYONE
     if output.kind == "rows":
         return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
-    at = _place(blocks, _centered(workload, position))
+    at = _place(blocks, _center_sum(workload, position))
     rows = Reading({_place(blocks, Block(own, 0, 1)): 1.0})
     if output.kind == "mean":
         return Quotient(Reading({at: 0.5}), rows, (source.lower, source.upper))
@@ -57,7 +57,7 @@ def _separately(workload: Workload, output: Output, blocks: dict[Block, int]) ->
     return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
 
 
-def lifted(workload: Workload, *, as_asked: bool) -> Layout:
+def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
     """Measure `2 f - (l + u) n` for every total f, and the number of rows n, once, or known.
 
     Counts and sums are read in halves, and rounded to whole numbers.
@@ -71,14 +71,14 @@ def lifted(workload: Workload, *, as_asked: bool) -> Layout:
         it was not asked for. A release then looks the same whether its totals are lifted or not.
     """
     blocks: dict[Block, int] = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
-    readings = [_lifted(workload, output, blocks) for output in workload.outputs]
+    readings = [_lift_output(workload, output, blocks) for output in workload.outputs]
     free = not as_asked or workload.rows_weight
     if free and not workload.known_rows and workload.everyone not in workload.outputs:
         readings.append(_everyone(workload))
     return Layout(tuple(blocks), tuple(readings))
 
 
-def _lifted(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
+def _lift_output(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
         return _value(workload, output.source, blocks).whole(2)
@@ -88,7 +88,7 @@ def _lifted(workload: Workload, output: Output, blocks: dict[Block, int]) -> Any
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
     source = workload.sources[output.source]
-    centered = Reading({_place(blocks, _centered(workload, output.source)): 0.5})
+    centered = Reading({_place(blocks, _center_sum(workload, output.source)): 0.5})
     return Quotient(centered, rows, (source.lower, source.upper))
 
 
@@ -99,7 +99,7 @@ def _dispersion(
     position = output.source
     source = workload.sources[position]
     width = source.upper - source.lower
-    first = _place(blocks, _centered(workload, position))
+    first = _place(blocks, _center_sum(workload, position))
     rest = _place(blocks, Block(position, 0, -width, square=2))
     unit = 1 / (width or 1)
     root = output.kind == "deviation"
@@ -124,7 +124,7 @@ def _everyone(workload: Workload) -> Reading:
     return Reading({KNOWN if workload.known_rows else 0: 1.0})
 
 
-def _centered(workload: Workload, position: int) -> Block:
+def _center_sum(workload: Workload, position: int) -> Block:
     """Sum of a source's values minus the center of its bounds, doubled."""
     source = workload.sources[position]
     return Block(position, 2, -(source.lower + source.upper))
@@ -144,7 +144,7 @@ def _value(workload: Workload, position: int, blocks: dict[Block, int]) -> Readi
     if _is_averaged(workload, position) or not source.optional:
         rows = _rows(workload, position, blocks)
         center = (source.lower + source.upper) / 2
-        return rows.times(center).plus(_place(blocks, _centered(workload, position)), 0.5)
+        return rows.times(center).plus(_place(blocks, _center_sum(workload, position)), 0.5)
     lower, upper = source.hull
     at = _place(blocks, Block(position, 2, 0, everyone=-(lower + upper)))
     return _everyone(workload).times((lower + upper) / 2).plus(at, 0.5)

@@ -263,12 +263,13 @@ def move_alone(
     """
     how = norm, workload.reach, workload.neighboring, joined
     return tuple(
-        _moved(_footprint(workload.sources[block.source], [block], [0]), *how) for block in blocks
+        _block_movement(_footprint(workload.sources[block.source], [block], [0]), *how)
+        for block in blocks
     )
 
 
 @lru_cache  # many blocks have the same corners, in all designs that are compared
-def _moved(
+def _block_movement(
     one: Footprint,
     norm: Norm,
     reach: Reach,

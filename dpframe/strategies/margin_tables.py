@@ -22,7 +22,7 @@ from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, place, subsets
-from dpframe.strategies.layered import LayeredDesign, layered
+from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.structure import Structure
 
 _ABOVE = 1 + 2.0**-48
@@ -33,13 +33,19 @@ def apart(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of totals that are measured on their own; `None` if no margins are wanted."""
     if not workload.domain.margins:
         return None
-    return layered(workload, independent.design(workload, law), _layers(workload.domain, law))
+    return measure_in_layers(
+        workload, independent.design(workload, law), _layers(workload.domain, law)
+    )
 
 
-def paired(workload: Workload, law: Law) -> LayeredDesign | None:
+def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of one column that is measured from both of its bounds, if that is possible."""
     totals = pair.design(workload, law) if workload.domain.margins else None
-    return None if totals is None else layered(workload, totals, _layers(workload.domain, law))
+    return (
+        None
+        if totals is None
+        else measure_in_layers(workload, totals, _layers(workload.domain, law))
+    )
 
 
 @dataclass(frozen=True, eq=False)

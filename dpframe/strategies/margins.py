@@ -29,7 +29,7 @@ from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Workload
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, subsets
-from dpframe.strategies.layered import LayeredDesign, layered
+from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.structure import Structure
 
 _ROUNDING = 1 / 12
@@ -42,13 +42,13 @@ def apart(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of totals that are measured on their own; `None` if no margins are wanted."""
     if not workload.domain.margins:
         return None
-    return layered(workload, independent.design(workload, law), _layers(workload.domain))
+    return measure_in_layers(workload, independent.design(workload, law), _layers(workload.domain))
 
 
-def paired(workload: Workload, law: Law) -> LayeredDesign | None:
+def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of one column that is measured from both of its bounds, if that is possible."""
     totals = pair.design(workload, law) if workload.domain.margins else None
-    return None if totals is None else layered(workload, totals, _layers(workload.domain))
+    return None if totals is None else measure_in_layers(workload, totals, _layers(workload.domain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class ContrastLayers:
 def _layers(domain: Domain) -> ContrastLayers:
     """Choose the noise of the layers."""
     lattice = Lattice(domain)
-    precisions = _weighted(lattice) if domain.weights else _equal(lattice)
+    precisions = _weight_layers(lattice) if domain.weights else _equal(lattice)
     return ContrastLayers(lattice, precisions)
 
 
@@ -174,7 +174,7 @@ def _equal(lattice: Lattice) -> tuple[Fraction, ...]:
     )
 
 
-def _weighted(lattice: Lattice) -> tuple[Fraction, ...]:
+def _weight_layers(lattice: Lattice) -> tuple[Fraction, ...]:
     """Minimize the weighted sum of the variances of a cell of every table."""
     charged = dict.fromkeys(lattice.layers, 0.0)
     for table, weight in zip(lattice.tables, lattice.domain.weights, strict=True):

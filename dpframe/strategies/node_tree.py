@@ -19,11 +19,11 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.law import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
-from dpframe.strategies.contrasts import restored, sums_and_contrasts
-from dpframe.strategies.layered import LayeredDesign, layered
+from dpframe.strategies.contrasts import restore_totals, sums_and_contrasts
+from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
-from dpframe.strategies.tree import ABOVE, filled, layers_of
+from dpframe.strategies.tree import ABOVE, fill_leaves, layers_of
 
 _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike
@@ -36,8 +36,8 @@ def design(workload: Workload, law: Law) -> LayeredDesign | None:
     if not workload.ranges or law.norm != 1 or law.inside == "max":
         return None
     bins = workload.domain.dimensions[-1].size
-    tree = NodeTree(*_planned(bins), bins, workload.cells // bins, law)
-    return layered(workload, independent.design(workload, law), tree)
+    tree = NodeTree(*_plan_tree(bins), bins, workload.cells // bins, law)
+    return measure_in_layers(workload, independent.design(workload, law), tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class NodeTree:
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the counts of each tree, from the root down."""
-        sums = filled(totals, self.bins, self._nodes[-1])
+        sums = fill_leaves(totals, self.bins, self._nodes[-1])
         found = [sums]
         for size in reversed(self.sizes):
             sums = sums.reshape(self.groups, -1, size).sum(axis=2)
@@ -104,7 +104,7 @@ class NodeTree:
             precision = below + here
         for both in reversed(found):
             both[:, :, 0] = sums
-            sums = restored(both, [2]).reshape(self.groups, -1)
+            sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
 
     def deviations(self, scale: float) -> list[float]:
@@ -156,9 +156,9 @@ def _of_layers(sizes: Sequence[int]) -> np.ndarray:
 
 
 @lru_cache
-def _planned(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _plan_tree(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the tree of the least error, and the shares of its levels."""
-    found = (_shared(sizes, bins) for sizes in dict.fromkeys(_trees(bins)))
+    found = (_share_levels(sizes, bins) for sizes in dict.fromkeys(_trees(bins)))
     return min(found, key=lambda one: one[0])[1:]
 
 
@@ -187,7 +187,9 @@ def _powers(bits: int, levels: int) -> tuple[int, ...]:
     return (2 ** (bits // levels + 1),) * more + (2 ** (bits // levels),) * (levels - more)
 
 
-def _shared(sizes: tuple[int, ...], bins: int) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _share_levels(
+    sizes: tuple[int, ...], bins: int
+) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
     """Return the mean variance of a tree at epsilon 1, and what its levels may move by.
 
     With continuous noise, a count has the precision `s^2 / 2`. Where shares are best, all have the

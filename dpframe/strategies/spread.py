@@ -34,7 +34,7 @@ def design(workload: Workload, law: Law) -> "SpreadDesign | None":
     if not counted or workload.neighboring != "add_remove" or not workload.has_units:
         return None
     if law.inside == "max":
-        return _joined(workload)
+        return _plan_over_bins(workload)
     if law.norm == 1 or reach.rest or reach.full <= 1:
         return None
     radius, shift = lift(workload.cells, reach.full)
@@ -45,7 +45,7 @@ def design(workload: Workload, law: Law) -> "SpreadDesign | None":
     return SpreadDesign(workload, shift, (reach.rows * shift.denominator * spread, of_units))
 
 
-def _joined(workload: Workload) -> "SpreadDesign | None":
+def _plan_over_bins(workload: Workload) -> "SpreadDesign | None":
     """Plan one box over all bins."""
     reach = workload.reach
     if reach.full + (reach.rest > 0) <= 1 or workload.cells >= MOST_JOINED:

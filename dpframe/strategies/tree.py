@@ -22,8 +22,8 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.law import Law
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
-from dpframe.strategies.contrasts import contrasts, restored, squared_lengths
-from dpframe.strategies.layered import LayeredDesign, layered
+from dpframe.strategies.contrasts import contrasts, restore_totals, squared_lengths
+from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.prefixes import mean_products
 from dpframe.strategies.structure import Structure
 
@@ -39,8 +39,8 @@ def design(workload: Workload, law: Law) -> LayeredDesign | None:
     if not workload.ranges or law.norm == 1:
         return None
     bins = workload.domain.dimensions[-1].size
-    tree = ContrastTree(*_planned(bins), bins, workload.cells // bins)
-    return layered(workload, independent.design(workload, law), tree)
+    tree = ContrastTree(*_plan_tree(bins), bins, workload.cells // bins)
+    return measure_in_layers(workload, independent.design(workload, law), tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class ContrastTree:
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the total and the contrasts of each tree, from the root down."""
-        sums, found = filled(totals, self.bins, math.prod(self.sizes)), []
+        sums, found = fill_leaves(totals, self.bins, math.prod(self.sizes)), []
         for size in reversed(self.sizes):
             along = contrasts(sums.reshape(self.groups, -1, size), [2])
             found.append(along[:, :, 1:].reshape(self.groups, -1))
@@ -100,7 +100,7 @@ class ContrastTree:
             shape = self.groups, sums.shape[1], size - 1
             own, left = left[:, : shape[1] * shape[2]], left[:, shape[1] * shape[2] :]
             both = np.concatenate([sums[:, :, None], own.reshape(shape)], axis=2)
-            sums = restored(both, [2]).reshape(self.groups, -1)
+            sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
 
     def deviations(self, scale: float) -> list[float]:
@@ -123,20 +123,22 @@ def layers_of(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return ((), *((level,) for level in range(1, len(sizes) + 1)))
 
 
-def filled(totals: np.ndarray, bins: int, leaves: int) -> np.ndarray:
+def fill_leaves(totals: np.ndarray, bins: int, leaves: int) -> np.ndarray:
     """Return totals with one row per tree, and empty leaves at the end."""
     table = totals.reshape(-1, bins)
     return np.pad(table, ((0, 0), (0, leaves - bins))) if leaves > bins else table
 
 
 @lru_cache
-def _planned(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _plan_tree(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the tree of the least error, and the scales of its layers."""
-    found = (_scaled(_factors(leaves), bins) for leaves in _sizes(bins))
+    found = (_scale_layers(_factors(leaves), bins) for leaves in _sizes(bins))
     return min(found, key=lambda one: one[0])[1:]
 
 
-def _scaled(sizes: tuple[int, ...], bins: int) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _scale_layers(
+    sizes: tuple[int, ...], bins: int
+) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
     """Return the mean variance of a tree where a row moves it by 1, and its scales."""
     counted = mean_products(sizes, bins).of_noise[0]
     moved = np.array([1.0, *(1 - 1 / size for size in sizes)])

@@ -165,7 +165,7 @@ def test_only_needed_columns_are_read(count, tmp_path):
     found = exactly(lambda f: f.dp.count(epsilon=1), collection)
     assert found["count"].item() == 400
     for labels in (["zone"], []):
-        read = engine_module._projected(collection, labels).optimize()
+        read = engine_module._project(collection, labels).optimize()
         assert all(list(one.columns) == ["zone"] for one in read.expr.walk())
 
 

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.accuracy.joint_errors import errors_of_shares
 from dpframe.errors import QueryError
-from dpframe.strategies.contrasts import restored
+from dpframe.strategies.contrasts import restore_totals
 
 SEX, AGE, EDU = ["f", "m"], [1, 2, 3], ["low", "mid", "high", "top"]
 RELEASES = 600
@@ -104,7 +104,7 @@ def test_covariances_are_those_of_a_dense_computation(people):
             measured = np.zeros(described.sizes)
             at = iter(place)
             measured[tuple(next(at) + 1 if k in layer else 0 for k in range(2))] = 1.0
-            rows.append(restored(measured, range(2)).ravel() * math.sqrt(variances[place]))
+            rows.append(restore_totals(measured, range(2)).ravel() * math.sqrt(variances[place]))
     covariance = np.array(rows).T @ np.array(rows)
     rng = np.random.default_rng(4)
     for weights in rng.normal(size=(5, 12)):

@@ -24,14 +24,14 @@ from dpframe.errors import BudgetExceededError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
-from dpframe.privacy.pots import settled
+from dpframe.privacy.pots import settle_pots
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-WHOLE = settled(ONE).pots[1].limit
+WHOLE = settle_pots(ONE).pots[1].limit
 SPENT = Fraction(1, 10**14)  # mu^2 of each release
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed

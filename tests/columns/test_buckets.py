@@ -23,7 +23,7 @@ from support.hostile import KINDS, objects
 from dpframe.columns import buckets
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.times import wall_times
-from dpframe.columns.values import decoded, is_dictionary, missing
+from dpframe.columns.values import is_dictionary, missing, split_dictionary
 from dpframe.columns.values import objects as boxed
 
 MANY = 1 << 40  # so many buckets that units share one by equality alone
@@ -113,7 +113,7 @@ def cells(column, count=MANY):
     if column.dtype.kind == "M":
         column = column[np.abs(wall_times(column)[0]) < FAR]
     if is_dictionary(column.dtype):
-        parts = decoded(column)
+        parts = split_dictionary(column)
         values = [None if code < 0 else boxed(parts.values)[code] for code in parts.codes]
     else:
         values = boxed(column).tolist()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.columns.times import instants, wall_times
-from dpframe.columns.values import coded, missing, numbers, raw_numbers, texts
+from dpframe.columns.values import missing, numbers, raw_numbers, split_categories, texts
 
 pa = pytest.importorskip("pyarrow")
 
@@ -379,10 +379,10 @@ def test_no_rows_no_values(column):
 
 def test_codes_cost_no_more_than_the_rows():
     column = pd.Series(pd.Categorical.from_codes([7, -1, 900], categories=range(1000)))
-    parts = coded(column)
+    parts = split_categories(column)
     assert parts.values.tolist() == [7, 900]
     assert parts.codes.tolist() == [0, -1, 1]
-    assert coded(pd.Series([1])) is None
+    assert split_categories(pd.Series([1])) is None
 
 
 CELLS = [*HOSTILE, *ABSENT, *TEXTS, *(row[0] for row in NUMBERS), *(row[0] for row in TIMES)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpframe.denoise.tails import log_widths, mean_sizes, supported, tail_counts
+from dpframe.denoise.tails import log_widths, mean_sizes, support_counts, tail_counts
 from dpframe.queries.sizes import candidate_caps
 
 MOST = candidate_caps("rows", 2**20).to_numpy()
@@ -69,8 +69,8 @@ def test_few_bins_are_no_hindrance(bins):
 def test_empty_bins_in_front_are_left_out(seed):
     truth = np.concatenate([np.zeros(30), TRUTH])
     noisy = truth + np.random.default_rng(seed).laplace(0, 10, len(truth)).round()
-    counts = supported(noisy, 10.0, np.ones(len(truth)))
+    counts = support_counts(noisy, 10.0, np.ones(len(truth)))
     assert (counts[:29] == 0).all()
     np.testing.assert_array_equal(counts[30:38], noisy[30:38])
-    nothing = supported(noisy[:30], 10.0, np.ones(30))
+    nothing = support_counts(noisy[:30], 10.0, np.ones(30))
     assert not nothing.any()

@@ -188,7 +188,7 @@ def test_what_is_drawn_has_keys_of_its_own():
     """A cluster computes a key once: two releases must not share what a cap kept."""
     task = Task(Cells(), (Term("rows"),), unit="u", caps=Caps(rows=2))
     collection = split(crowd(), 3)
-    keys = [set(dict(engine_module._delayed(collection, [task]).dask)) for _ in range(2)]
+    keys = [set(dict(engine_module._delay_totals(collection, [task]).dask)) for _ in range(2)]
     drawn = [{key for key in some if "_totaled_together" in str(key)} for some in keys]
     assert [len(some) for some in drawn] == [3, 3]
     assert not drawn[0] & drawn[1]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.engines.spilling import narrowed, split_tables
+from dpframe.engines.spilling import narrow_integers, split_tables
 
 KINDS = {f"{sign}int{bits}": (sign, bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
@@ -24,7 +24,7 @@ def columns(draw):
 
 @given(columns())
 def test_a_narrow_column_holds_the_same_in_no_more_bytes_than_it_must(column):
-    found = narrowed(column)
+    found = narrow_integers(column)
     assert found.cast(column.type).equals(column)
     there = [value for value in column.to_pylist() if value is not None]
     widths = [bits for bits in (8, 16, 32) if bits < column.type.bit_width]
@@ -34,7 +34,7 @@ def test_a_narrow_column_holds_the_same_in_no_more_bytes_than_it_must(column):
 
 def test_what_lies_under_a_missing_value_does_not_matter():
     values = pa.array(np.array([2**40, 5]), mask=np.array([True, False]))
-    found = narrowed(pa.chunked_array([values]))
+    found = narrow_integers(pa.chunked_array([values]))
     assert found.type == "int8"
     assert found.to_pylist() == [None, 5]
 
@@ -42,7 +42,7 @@ def test_what_lies_under_a_missing_value_does_not_matter():
 @pytest.mark.parametrize("kind", ["float64", "string", "bool", "timestamp[us]", "null", "date32"])
 def test_other_columns_stay_as_they_are(kind):
     column = pa.chunked_array([pa.nulls(3, kind)])
-    assert narrowed(column) is column
+    assert narrow_integers(column) is column
 
 
 def test_rows_of_a_bucket_come_back_in_order_whatever_their_widths_were(tmp_path):

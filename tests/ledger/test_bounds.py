@@ -10,7 +10,7 @@ from support.charging import ONE, PURE, affords, gaussian, pure, status
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.exact import below, exact
-from dpframe.privacy.pots import settled
+from dpframe.privacy.pots import settle_pots
 from dpframe.privacy.rounding import root_below
 
 mp = mpmath.mp.clone()
@@ -58,7 +58,7 @@ def kept_by_a_pot(budget: Budget, losses: list[PrivacyLoss], inflate: float = 1)
     moved = square + mp.fsum(mu_of(e) ** 2 for e in pures) * inflate
     if delta_of(epsilon, mp.sqrt(moved)) <= delta * 4 / 5:
         return True
-    for pot in settled(budget).pots[2:]:
+    for pot in settle_pots(budget).pots[2:]:
         order = real(pot.order)
         divergence = order * square / 2 + mp.fsum(divergence_of(e, order) for e in pures) * inflate
         if log_delta_of(epsilon, divergence, order) <= mp.log(delta / 30):
@@ -71,7 +71,7 @@ def random_ledgers(seed: int, count: int):
     source = random.Random(seed)
     for _ in range(count):
         budget = Budget(source.choice([0.1, 1, 3, 10]), source.choice([1e-9, 1e-6, 1e-3, 0.05]))
-        pots, losses = settled(budget), []
+        pots, losses = settle_pots(budget), []
         for _ in range(source.randrange(2, 6)):
             part = source.choice([0.2, 0.5, 0.9, 0.999])
             most = pots.spare
@@ -134,7 +134,7 @@ def test_an_overspent_pure_budget_is_refused_to_the_last_bit():
 
 
 def test_gaussian_losses_add_up_like_squares():
-    most = settled(ONE).pots[1].limit
+    most = settle_pots(ONE).pots[1].limit
     assert affords(ONE, [PrivacyLoss(mu_squared=most / 16)] * 16)
     assert not affords(ONE, [PrivacyLoss(mu_squared=most / 16)] * 17)
     whole = gaussian_mu(1, 1e-6)
@@ -155,7 +155,7 @@ ADDED = [  # percent
 @pytest.mark.parametrize(("budget", "more"), ADDED)
 def test_gaussian_releases_alone_need_hardly_more_noise_than_settled_ones(budget, more):
     beforehand = gaussian_mu(budget.epsilon, budget.delta)
-    adaptively = root_below(settled(budget).pots[1].limit)
+    adaptively = root_below(settle_pots(budget).pots[1].limit)
     assert 100 * (beforehand / adaptively - 1) == pytest.approx(more, abs=0.01)
     assert more <= 1.5
 
@@ -172,7 +172,7 @@ def test_a_full_budget_remains_whole():
     left = status(ONE)
     assert left.remaining_mu == gaussian_mu(1, 1e-6)
     assert (left.remaining_epsilon, left.remaining_share, left.used) == (1, 1, 0)
-    most = settled(ONE).pots[1].limit
+    most = settle_pots(ONE).pots[1].limit
     tiny = status(ONE, PrivacyLoss(mu_squared=most - Fraction(1, 10**700)))
     assert 0 <= tiny.remaining_mu < 1e-70
 

@@ -15,7 +15,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationErr
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.pots import Pots, settled
+from dpframe.privacy.pots import Pots, settle_pots
 
 COLUMNS = ["released_at", "what", "mechanism", "part", "epsilon", "mu", "delta"]
 COLUMNS += ["name", "frame", "unit", "columns", "user", "note"]
@@ -97,7 +97,7 @@ def test_threads_race_for_the_last_share_and_one_wins(kind, kept, tmp_path, monk
     monkeypatch.setattr(Pots, "fits", hesitantly)
     path = tmp_path / "race.ledger"
     ledger = Ledger(budget=ONE) if kept == "in memory" else Ledger.create(path, budget=ONE)
-    most = settled(ONE).pots[1].limit
+    most = settle_pots(ONE).pots[1].limit
     half = pure(0.5) if kind == "laplace" else PrivacyLoss(mu_squared=most / 2)
     ledger.charge(entry(half))
     gate, outcomes = threading.Barrier(8), []

@@ -13,7 +13,7 @@ from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.pots import KINDS, settled
+from dpframe.privacy.pots import KINDS, settle_pots
 
 BUDGETS = [ONE, Budget(1), Budget(0, 1e-3), Budget(100, 1e-9), Budget(1, 1e-6, discovery=4e-7)]
 LOSSES = [pure(0.02), gaussian(0.001), pure(Fraction(1, 70)), gaussian(0.0005)]
@@ -32,7 +32,7 @@ def test_what_is_read_from_a_file_is_what_was_in_memory(tmp_path, budget):
     ledger = charged(Ledger.create(tmp_path / "x.ledger", budget=budget), LOSSES)
     again = Ledger(ledger.path)
     assert again.status() == ledger.status()
-    assert again.status().pots.pots == settled(budget).pots
+    assert again.status().pots.pots == settle_pots(budget).pots
     assert again.budget == budget
 
 
@@ -53,9 +53,9 @@ def test_pots_are_read_and_not_settled_anew(tmp_path, monkeypatch):
         patched.setattr(chain, "settled", lambda budget: pytest.fail("settled anew"))
         assert Ledger(ledger.path).status() == ledger.status()
     with monkeypatch.context() as patched:  # a version that would settle other ones
-        patched.setattr(chain, "settled", lambda _: settled(Budget(3, 1e-3)))
+        patched.setattr(chain, "settled", lambda _: settle_pots(Budget(3, 1e-3)))
         other = Ledger.create(tmp_path / "y.ledger", budget=ONE)
-    assert Ledger(other.path).status().pots == settled(Budget(3, 1e-3))
+    assert Ledger(other.path).status().pots == settle_pots(Budget(3, 1e-3))
 
 
 @pytest.mark.parametrize("kept", ["in memory", "in a file"])

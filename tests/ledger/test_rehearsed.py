@@ -10,7 +10,7 @@ from support.interrupting import Traced, places
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError
-from dpframe.ledger.ledger import rehearsed
+from dpframe.ledger.ledger import copy_in_memory
 
 FILES = ("/dpframe/ledger/log.py",)
 TINY = pure(Fraction(1, 10**6))
@@ -30,7 +30,7 @@ def trips(ledger):
 
 
 def test_what_is_tried_is_judged_as_the_ledger_would(ledger):
-    frame = trips(rehearsed(ledger))
+    frame = trips(copy_in_memory(ledger))
     with pytest.raises(BudgetExceededError):
         frame.dp.count(epsilon=0.5)
     with pytest.raises(AlreadyReleasedError):
@@ -41,7 +41,7 @@ def test_what_is_tried_is_judged_as_the_ledger_would(ledger):
 
 def test_what_is_tried_does_not_reach_the_file(ledger):
     before = ledger.path.read_bytes()
-    trips(rehearsed(ledger)).dp.count(epsilon=0.25, name="april")
+    trips(copy_in_memory(ledger)).dp.count(epsilon=0.25, name="april")
     assert ledger.path.read_bytes() == before
     assert ledger.status().remaining_epsilon == 0.25
     assert dpf.Ledger(ledger.path).head == ledger.head
@@ -49,7 +49,7 @@ def test_what_is_tried_does_not_reach_the_file(ledger):
 
 def test_whom_a_trial_protects_is_not_settled(tmp_path):
     ledger = dpf.Ledger.create(tmp_path / "new.ledger", budget=dpf.Budget(1))
-    tried = rehearsed(ledger)
+    tried = copy_in_memory(ledger)
     trips(tried)
     assert tried.protected is not None
     assert dpf.Ledger(ledger.path).protected is None
@@ -59,7 +59,7 @@ def test_a_trial_at_any_step_of_a_charge_leaves_the_ledger_as_it_is(ledger):
     charge = partial(ledger.charge, entry(TINY))
     steps = [place for place in places(charge, FILES) if place[2] == 0]
     for step in steps:
-        tried = rehearsed(ledger)
+        tried = copy_in_memory(ledger)
         Traced(FILES, step, lambda tried=tried: tried.charge(entry(TINY))).run(
             partial(ledger.charge, entry(TINY))
         )

@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.pots import GaussianPot, PurePot, settled
+from dpframe.privacy.pots import GaussianPot, PurePot, settle_pots
 
 FOUND = dpf.Budget(1, 1e-6, discovery=1e-7)
 
@@ -26,7 +26,7 @@ def trips(budget):
 def filled(budget, kind, left):
     """Fill the pot of a kind but for a part of it; no other pot has room for that kind."""
     ledger = Ledger(budget=budget)
-    pots = settled(budget).pots
+    pots = settle_pots(budget).pots
     limit = next(pot.limit for pot in pots if isinstance(pot, kind))
     amount = limit * (1 - left)
     spent = pure(amount) if kind is PurePot else PrivacyLoss(mu_squared=amount)

@@ -21,7 +21,7 @@ from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Law
-from dpframe.privacy.pots import settled
+from dpframe.privacy.pots import settle_pots
 
 forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -29,7 +29,7 @@ forks = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 DRAWING = sys.modules["dpframe.operations.release"]
-WHOLE = settled(ONE).pots[1].limit
+WHOLE = settle_pots(ONE).pots[1].limit
 
 
 def forking(test):

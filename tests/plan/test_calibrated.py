@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, row_of, workload
 
-from dpframe.plan.calibrated import _calibrated, calibrated
+from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
 from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import MECHANISMS, Output
 from dpframe.strategies.domain import Dimension, Domain
@@ -32,17 +32,19 @@ OTHER = {
 
 def test_an_equal_demand_gets_the_same_plan():
     again = replace(WORK, domain=Domain((Dimension(4, ordered=False),)))
-    assert calibrated(HOW, [WORK], ALLOWED) is calibrated(HOW, [again], Fraction(2, 6))
+    assert calibrate_designs(HOW, [WORK], ALLOWED) is calibrate_designs(
+        HOW, [again], Fraction(2, 6)
+    )
 
 
 def test_every_part_of_a_demand_counts():
     assert set(OTHER) == {field.name for field in fields(WORK)}
-    made = calibrated(HOW, [WORK], ALLOWED)
+    made = calibrate_designs(HOW, [WORK], ALLOWED)
     for name, value in OTHER.items():
-        assert calibrated(HOW, [replace(WORK, **{name: value})], ALLOWED) is not made
-    assert calibrated(HOW, [WORK], ALLOWED / 2) is not made
-    assert calibrated(HOW, [WORK, WORK], ALLOWED) is not made
-    assert calibrated(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
+        assert calibrate_designs(HOW, [replace(WORK, **{name: value})], ALLOWED) is not made
+    assert calibrate_designs(HOW, [WORK], ALLOWED / 2) is not made
+    assert calibrate_designs(HOW, [WORK, WORK], ALLOWED) is not made
+    assert calibrate_designs(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
 
 
 def test_chosen_groups_are_not_those_of_another_choice():
@@ -51,7 +53,7 @@ def test_chosen_groups_are_not_those_of_another_choice():
     assert one == replace(one) and one != other and one != Domain(dimensions)
     assert hash(one) == hash(replace(one)) and one != dimensions
     work = replace(WORK, domain=one)
-    first, second = (calibrated(HOW, [work], ALLOWED) for _ in range(2))
+    first, second = (calibrate_designs(HOW, [work], ALLOWED) for _ in range(2))
     assert first is not second
 
 
@@ -61,7 +63,10 @@ def test_what_is_kept_is_what_would_be_made(name):
     units = workload((EVERYONE,), (Output("rows", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True)
     for works in ((WORK,), (counting(3),), (units,), (WORK, units)):
         for _ in range(2):
-            kept, fresh = calibrated(how, works, ALLOWED), _calibrated(how, works, ALLOWED)
+            kept, fresh = (
+                calibrate_designs(how, works, ALLOWED),
+                _calibrate_anew(how, works, ALLOWED),
+            )
             assert (kept is None) == (fresh is None)
             for mine, theirs in zip(kept or (), fresh or (), strict=True):
                 assert mine[1:] == theirs[1:]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.errors import CalibrationError, DeclarationError, shown
+from dpframe.errors import CalibrationError, DeclarationError, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.exact import as_number, below, exact
@@ -55,7 +55,7 @@ def test_epsilons_that_are_no_amount_are_refused(value):
             Spend.of(epsilon=value)
     with pytest.raises(CalibrationError, match=r"^epsilon must be") as caught:
         Budget(epsilon=value, delta=1e-6)
-    assert shown(value) in str(caught.value)
+    assert quote(value) in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["mu", "rho", "share"])
@@ -65,7 +65,7 @@ def test_other_amounts_must_be_positive(kind, value):
         return
     with pytest.raises(CalibrationError, match=rf"^{kind} must be") as caught:
         Spend.of(**{kind: value})
-    assert f"{kind}={shown(value)}" in str(caught.value)
+    assert f"{kind}={quote(value)}" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, *NEGATIVE, math.nan, math.inf, 1, 1.5, 10**400])

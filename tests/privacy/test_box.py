@@ -181,7 +181,7 @@ def test_equal_words_are_drawn_again(members, monkeypatch):
     assert (places % 7 == np.arange(7)).all()
 
 
-@pytest.mark.parametrize("draw", [box._compared, box._sorted])
+@pytest.mark.parametrize("draw", [box._rank_by_comparing, box._order_by_sorting])
 def test_all_orders_are_as_likely(draw):
     orders = draw(4, 240_000).astype(int)
     counts = np.bincount(orders[0] * 64 + orders[1] * 16 + orders[2] * 4 + orders[3], minlength=256)
@@ -288,7 +288,7 @@ def test_what_is_known_of_a_spare_exponential_goes_where_it_is_put(monkeypatch):
     monkeypatch.setattr(box, "_exponentials", lambda size: more if size == 1 else None)
     del known[1]  # what is rejected is not known better
     drawn = box._Exponentials(*columns, known)
-    found = box._accepted(drawn, numbered([1, 2, 4]), 4)
+    found = box._fill_rejected(drawn, numbered([1, 2, 4]), 4)
     assert found.high.tolist() == [0, 5, 7, 3]
     assert found.low.tolist() == [0, 50, 70, 30]
     assert found.sign.tolist() == [0, 0, -1, 0]

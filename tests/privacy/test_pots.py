@@ -10,7 +10,7 @@ from support.charging import ONE, PURE, affords, gaussian, pure
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
 from dpframe.privacy.exact import exact
-from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settled
+from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settle_pots
 
 BUDGETS = [
     ONE,
@@ -31,7 +31,7 @@ ALL = pytest.mark.parametrize("budget", BUDGETS, ids=str)
 
 
 def whole(budget: Budget) -> PrivacyLoss:
-    return PrivacyLoss(mu_squared=settled(budget).whole)
+    return PrivacyLoss(mu_squared=settle_pots(budget).whole)
 
 
 def random_losses(seed: int, number: int) -> list[PrivacyLoss]:
@@ -43,7 +43,7 @@ def random_losses(seed: int, number: int) -> list[PrivacyLoss]:
 @ALL
 def test_a_loss_fits_where_one_pot_is_within_its_limit_afterwards(budget):
     first, *others = random_losses(5, 300)
-    pots, refused = settled(budget).plus(first), 0
+    pots, refused = settle_pots(budget).plus(first), 0
     for loss in (*others, pure(1000)):
         after = pots.plus(loss)
         fits = any(had is not None for had in after.sums)
@@ -54,7 +54,7 @@ def test_a_loss_fits_where_one_pot_is_within_its_limit_afterwards(budget):
 
 
 def test_the_pots_of_a_budget():
-    first, second, *others = settled(ONE).pots
+    first, second, *others = settle_pots(ONE).pots
     assert first == PurePot(Fraction(1))
     assert second == GaussianPot(Fraction(4, 5), Fraction(gaussian_mu(1, 8e-7)) ** 2)
     assert all(isinstance(pot, RenyiPot) for pot in others)
@@ -64,7 +64,7 @@ def test_the_pots_of_a_budget():
 
 @ALL
 def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(budget):
-    pots = settled(budget)
+    pots = settle_pots(budget)
     assert sum(getattr(pot, "part", 0) for pot in pots.pots) in (0, 1)
     assert budget.noise_delta + pots.discovery == exact(budget.delta)
     for pot in pots.pots:
@@ -74,17 +74,17 @@ def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(bu
 
 
 def test_without_delta_or_epsilon_there_are_fewer_pots():
-    assert settled(PURE).pots == (PurePot(Fraction(1)),)
-    assert settled(Budget(1, 1e-6, discovery=1e-6)).pots == (PurePot(Fraction(1)),)
-    assert [pot.kind for pot in settled(Budget(0, 1e-3)).pots] == ["pure", "gaussian"]
-    assert settled(Budget(0, 1e-3)).pots[1].part == 1
-    assert [pot.kind for pot in settled(Budget(5e-324, 5e-324)).pots] == ["pure", "gaussian"]
+    assert settle_pots(PURE).pots == (PurePot(Fraction(1)),)
+    assert settle_pots(Budget(1, 1e-6, discovery=1e-6)).pots == (PurePot(Fraction(1)),)
+    assert [pot.kind for pot in settle_pots(Budget(0, 1e-3)).pots] == ["pure", "gaussian"]
+    assert settle_pots(Budget(0, 1e-3)).pots[1].part == 1
+    assert [pot.kind for pot in settle_pots(Budget(5e-324, 5e-324)).pots] == ["pure", "gaussian"]
 
 
 @ALL
 def test_what_is_spare_fits_and_a_little_more_does_not(budget):
     for losses in ([], random_losses(1, 3), random_losses(2, 8), [pure(budget.epsilon / 3)]):
-        pots = settled(budget)
+        pots = settle_pots(budget)
         for loss in losses:
             pots = pots.plus(loss) if pots.fits(loss) else pots
         most = pots.largest
@@ -99,7 +99,7 @@ def test_what_is_spare_fits_and_a_little_more_does_not(budget):
 
 def test_each_pot_says_what_fits_in_it():
     for budget, losses in itertools.product(BUDGETS[:7], ([], random_losses(3, 4))):
-        pots = settled(budget)
+        pots = settle_pots(budget)
         for loss in losses:
             pots = pots.plus(loss)
         for pot, had in pots.live:
@@ -119,7 +119,7 @@ def test_each_pot_says_what_fits_in_it():
 def test_the_whole_budget_at_once_and_nothing_after_it(budget):
     if not budget.noise_delta:
         pytest.skip("no delta, no Gaussian noise")
-    pots = settled(budget)
+    pots = settle_pots(budget)
     assert pots.fits(whole(budget))
     assert not pots.fits(PrivacyLoss(mu_squared=pots.whole + Fraction(1, 10**300)))
     full = pots.plus(whole(budget))
@@ -140,7 +140,7 @@ def test_a_spend_of_the_whole_epsilon_is_the_whole_budget():
 
 
 def test_a_pot_over_its_limit_stays_dead():
-    pots = settled(ONE)
+    pots = settle_pots(ONE)
     over = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit * Fraction(99, 100)))
     dead = over.plus(pure(Fraction(1, 2)))  # beyond the Gaussian pot, and not recorded by a ledger
     assert not over.fits(pure(Fraction(1, 2)))
@@ -152,10 +152,10 @@ def test_a_pot_over_its_limit_stays_dead():
 
 
 def test_a_gaussian_loss_kills_the_pure_pot_however_small():
-    pots = settled(ONE).plus(gaussian(1e-100))
+    pots = settle_pots(ONE).plus(gaussian(1e-100))
     assert pots.sums[0] is None
     assert not pots.fits(pure(1))
-    assert not settled(PURE).fits(gaussian(1e-100))
+    assert not settle_pots(PURE).fits(gaussian(1e-100))
 
 
 def test_the_order_of_losses_does_not_matter():
@@ -164,10 +164,10 @@ def test_the_order_of_losses_does_not_matter():
     for seed in range(20):
         mixed = losses[:]
         random.Random(seed).shuffle(mixed)
-        pots = settled(Budget(8, 1e-6))
+        pots = settle_pots(Budget(8, 1e-6))
         for loss in mixed:
             pots = pots.plus(loss)
-        assert pots == settled(Budget(8, 1e-6)).plus(*losses)
+        assert pots == settle_pots(Budget(8, 1e-6)).plus(*losses)
         expected = expected or pots
         assert pots == expected
     assert None not in expected.sums[1:]
@@ -177,7 +177,7 @@ def test_the_order_of_losses_does_not_matter():
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_equal_parts_of_one_kind_fill_their_pot_to_the_last_bit(kind, n):
     for budget in BUDGETS[:5]:
-        pots, position = settled(budget), 0 if kind == "pure" else 1
+        pots, position = settle_pots(budget), 0 if kind == "pure" else 1
         part = pots.pots[position].limit / n
         loss = PrivacyLoss(epsilon=part) if position == 0 else PrivacyLoss(mu_squared=part)
         for _ in range(n):
@@ -202,13 +202,13 @@ def test_extra_deltas_come_out_of_what_is_kept_for_them():
 
 
 def test_what_costs_nothing_always_fits():
-    full = settled(ONE).plus(whole(ONE))
+    full = settle_pots(ONE).plus(whole(ONE))
     assert full.fits(PrivacyLoss())
-    assert settled(ONE).plus(PrivacyLoss()).fits(whole(ONE))
+    assert settle_pots(ONE).plus(PrivacyLoss()).fits(whole(ONE))
 
 
 def test_sums_of_odd_fractions_stay_short_and_are_rounded_up():
-    pots = settled(ONE)
+    pots = settle_pots(ONE)
     exactly = Fraction(0)
     for prime in (p for p in range(1_000_003, 1_003_000, 2) if pow(2, p - 1, p) == 1):
         loss = pure(Fraction(1, 100 * prime))
@@ -219,7 +219,7 @@ def test_sums_of_odd_fractions_stay_short_and_are_rounded_up():
 
 
 def test_pure_losses_cost_a_gaussian_pot_the_mu_that_they_imply():
-    pot = settled(ONE).pots[1]
+    pot = settle_pots(ONE).pots[1]
     assert pot.price(pure(0.25)) == Fraction(mu_of_pure(Fraction(1, 4))) ** 2
     assert pot.price(pure(0.25) + gaussian(0.5)) == Fraction(mu_of_pure(0.25)) ** 2 + Fraction(1, 4)
 
@@ -233,7 +233,7 @@ def test_two_pots_are_not_one():
 
 
 def test_the_pot_with_most_left_says_what_is_used():
-    pots = settled(ONE)
+    pots = settle_pots(ONE)
     assert (pots.used, pots.untouched) == (0, True)
     half = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit / 2))
     assert half.used == Fraction(1, 2)

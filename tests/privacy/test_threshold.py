@@ -11,7 +11,13 @@ from support.histograms import beyond, charged, counted, hockey_sticks, of_mu, p
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.threshold import LabelThreshold, best_split, extra_delta, moved, threshold_of
+from dpframe.privacy.threshold import (
+    LabelThreshold,
+    best_split,
+    counts_moved,
+    extra_delta,
+    threshold_of,
+)
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0]
 ROUNDING = 1 + 1e-9  # of sums of products of floats
@@ -33,7 +39,7 @@ CASES = [
 
 
 def loss(law, scale, labels, neighboring):
-    return moved(labels, neighboring) / Fraction(scale) ** law.norm
+    return counts_moved(labels, neighboring) / Fraction(scale) ** law.norm
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

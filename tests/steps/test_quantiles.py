@@ -370,9 +370,9 @@ def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
     rng = np.random.default_rng(rows + bins)
     scale = 5.0
     tree_of = (
-        tree.ContrastTree(*tree._planned(bins), bins, runs)
+        tree.ContrastTree(*tree._plan_tree(bins), bins, runs)
         if make is contrast_tree
-        else nodes.NodeTree(*nodes._planned(bins), bins, runs, law)
+        else nodes.NodeTree(*nodes._plan_tree(bins), bins, runs, law)
     )
     values = np.sort(np.minimum(rng.exponential(1, (runs, rows)), 10), axis=1)
     edges = np.linspace(0, 10, bins + 1)

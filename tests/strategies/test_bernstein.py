@@ -9,7 +9,7 @@ import pytest
 from support.designing import EVERYONE, columns, deviations, workload
 from support.moving import farthest, square_of
 
-from dpframe.engines.blocks import squared
+from dpframe.engines.blocks import square_integers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
@@ -166,7 +166,7 @@ def test_squares_are_exact_integers(ends):
     some = np.random.default_rng(1).integers(lower, upper + 1, 300)
     values = np.unique([lower, upper, (lower + upper) // 2, *some, *(upper - np.arange(2))])
     source, width = Source(lower, upper, optional=False), upper - lower
-    squares = squared(values, Grid(0, lower, upper)).tolist()
+    squares = square_integers(values, Grid(0, lower, upper)).tolist()
     assert squares == [square_of(int(value), source) for value in values]
     # so that the three parts are at least 0
     t = 2 * values - lower - upper

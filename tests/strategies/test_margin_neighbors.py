@@ -106,7 +106,7 @@ def test_sums_and_means(neighboring, plan, law, values, rows):
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(
-    ("plan", "law"), [(margins.paired, GAUSSIAN), (margin_tables.paired, LAPLACE)]
+    ("plan", "law"), [(margins.plan_paired, GAUSSIAN), (margin_tables.plan_paired, LAPLACE)]
 )
 def test_a_column_from_both_of_its_bounds(neighboring, plan, law):
     sources = (EVERYONE, Source(1, 4, optional=False))

@@ -238,7 +238,7 @@ def test_mechanisms_have_ways_of_their_own_for_margins():
     assert MECHANISMS["box"].plain_planners(work) == ()
     alone = marginal((2,), [])
     assert margins.apart(alone, GAUSSIAN) is None
-    assert margin_tables.paired(alone, LAPLACE) is None
+    assert margin_tables.plan_paired(alone, LAPLACE) is None
 
 
 @pytest.mark.parametrize("scale", [2.5, 40.0])

@@ -19,7 +19,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, pure_of_mu
 from dpframe.privacy.curve import gaussian_delta
 from dpframe.privacy.exact import exact
-from dpframe.privacy.pots import GaussianPot, Pots, Spare, settled
+from dpframe.privacy.pots import GaussianPot, Pots, Spare, settle_pots
 
 BUDGETS = [
     Budget(1, 1e-6),
@@ -58,7 +58,7 @@ class Settled:
     budget: Budget
 
     def start(self) -> Pots:
-        return settled(self.budget)
+        return settle_pots(self.budget)
 
     def charge(self, state: Pots, loss: PrivacyLoss) -> Pots | None:
         return state.plus(loss) if state.fits(loss) else None
@@ -95,7 +95,7 @@ class FullDelta(Settled):
     """Not valid: each pot has all of delta."""
 
     def start(self) -> Pots:
-        pots = settled(Budget(self.budget.epsilon, self.budget.delta * 30)).pots
+        pots = settle_pots(Budget(self.budget.epsilon, self.budget.delta * 30)).pots
         everything = GaussianPot(Fraction(1), whole(self.budget))
         return Pots((everything, *pots[2:]), Fraction(0), Fraction(0))
 

@@ -27,7 +27,7 @@ def boxed_column(column):
     if getattr(column.dtype, "kind", "") == "M" and abs(wall_times(column)[0]).max(initial=0) > FAR:
         return [None] * len(column)  # pandas 2.3 crashes where times with a zone lie so far
     if not values.is_dictionary(column.dtype):
-        return lookup.boxed(values.dense(column))
-    parts = values.decoded(column)
-    box = lookup.boxed(parts.values)
+        return lookup.box_values(values.dense(column))
+    parts = values.split_dictionary(column)
+    box = lookup.box_values(parts.values)
     return [None if code < 0 else box[code] for code in parts.codes]

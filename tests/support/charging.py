@@ -11,7 +11,7 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.exact import exact
-from dpframe.privacy.pots import settled
+from dpframe.privacy.pots import settle_pots
 
 ONE = Budget(1, 1e-6)
 PURE = Budget(1)
@@ -27,7 +27,7 @@ def gaussian(mu: float) -> PrivacyLoss:
 
 def affords(budget: Budget, losses: Iterable[PrivacyLoss]) -> bool:
     """Whether losses fit in a budget one after the other."""
-    pots = settled(budget)
+    pots = settle_pots(budget)
     for loss in losses:
         if not pots.fits(loss):
             return False

@@ -42,12 +42,12 @@ def groups_without_cap(patch):
 
 
 def values_without_bounds(patch):
-    snapped = blocks._snapped
+    snapped = blocks._snap_to_grid
 
     def unclipped(numbers, own):
         return snapped(numbers, replace(own, lower=-(2**62), upper=2**62))
 
-    patch.setattr(blocks, "_snapped", unclipped)
+    patch.setattr(blocks, "_snap_to_grid", unclipped)
 
 
 def replacement_without_bounds(patch):
