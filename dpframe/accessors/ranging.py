@@ -63,7 +63,7 @@ class RangesAccessor:
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles(self._frame, wanted, **how)
 
-    def _released(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
+    def _release(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
         return release(self._frame, query, **spend)
 
     def ranges(
@@ -80,7 +80,7 @@ class RangesAccessor:
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
         caps = caps_of(spend)
         query = ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
-        return self._released(query, spend)
+        return self._release(query, spend)
 
     def quantile(
         self,
@@ -117,7 +117,7 @@ class RangesAccessor:
             simultaneous=simultaneous,
             **caps_of(spend),
         )
-        return self._released(query, spend)
+        return self._release(query, spend)
 
     def median(
         self,

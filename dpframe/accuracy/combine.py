@@ -230,7 +230,7 @@ def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarra
     structure = certificate.mechanism.structure
     if structure is not None:
         return {
-            block: np.sqrt([structure.described[block].variance(part)])
+            block: np.sqrt([structure.by_block[block].variance(part)])
             for block, part in weights_of_blocks(certificate, structure, weights).items()
         }
     common = set(certificate.common_blocks)

@@ -81,7 +81,7 @@ def errors_over_tables(
             )
         columns = [grouping.column for grouping in certificate.query.by]
         for block, own in weights_of_blocks(certificate, structure, weights).items():
-            described = structure.described[block]
+            described = structure.by_block[block]
             named = [(block, tuple(columns[at] for at in layer)) for layer in structure.layers]
             for name, part in zip(named, described.coefficients(own), strict=True):
                 sums[name] = sums.get(name, 0.0) + part
@@ -104,9 +104,9 @@ def of_one_query(one: Certificate, other: Certificate) -> bool:
 def loading_weights(column: ColumnPart, structure: StructurePart) -> dict[str, float | np.ndarray]:
     """Return how often a column counts the totals of each block."""
     return {
-        block: loading / structure.described[block].deviation
+        block: loading / structure.by_block[block].deviation
         for block, loading in column.deviations.items()
-        if block in structure.described
+        if block in structure.by_block
     }
 
 
@@ -139,7 +139,7 @@ def errors_of_shares(
     group[tuple(0 if k in levels else slice(None) for k in range(group.ndim))] = 1
     cells = np.count_nonzero(group)
     for block, weight in loading_weights(column, structure).items():
-        described = structure.described[block]
+        described = structure.by_block[block]
         total = described.variance(group)
         own = described.deviation**2
         variance = a * a * own - 2 * a * b * total / cells + b * b * total

@@ -80,7 +80,7 @@ def distribution_of(frame: pd.DataFrame, certificate: Certificate, what: str) ->
     bins = pd.IntervalIndex(index[:number].get_level_values(-1))
     groups = None if index.nlevels == 1 else index[::number].droplevel(-1)
     rows = frame.iloc[:, 0].to_numpy(np.float64).reshape(-1, number)
-    return Distribution(groups, bins, rows, structure.described["0"])
+    return Distribution(groups, bins, rows, structure.by_block["0"])
 
 
 def with_quantiles(

@@ -63,7 +63,7 @@ class StructurePart(Part):
         require(all(place < known for place in places), "layers are along axes that there are")
 
     @property  # records say what their attributes are: nothing is kept beside
-    def described(self) -> Mapping[str, Structure]:
+    def by_block(self) -> Mapping[str, Structure]:
         """What is known of the noise of each block."""
         return {
             block: Structure(self.kind, self.sizes, self.layers, scales, self.rounding)

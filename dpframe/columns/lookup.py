@@ -114,7 +114,7 @@ class AxisKeys:
         return len(self._index)
 
     @cached_property
-    def boxed(self) -> list[Any]:
+    def boxed_keys(self) -> list[Any]:
         """The keys as Python objects, as pandas boxes them."""
         items: list[Any] = np.asarray(self._index, dtype=object).tolist()
         if _TIMES.isdisjoint(map(type, items)):
@@ -155,7 +155,7 @@ def search_of(keys: AxisKeys, dtype: np.dtype[Any], aware: bool) -> Search:
     if kind == "f":
         return _hash_search(_floats(keys), len(keys))
     unit = np.datetime_data(dtype)[0]
-    ticks = _exact(keys.boxed, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
+    ticks = _exact(keys.boxed_keys, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
     return _integer_search(ticks, len(keys))
 
 
@@ -163,7 +163,7 @@ def _integers(keys: AxisKeys, dtype: type[np.integer[Any]]) -> _Places:
     """Find the keys that are integers of a dtype."""
     numbers = keys.numbers("iu")
     if numbers is None:
-        return _exact(keys.boxed, _as_integer, dtype)
+        return _exact(keys.boxed_keys, _as_integer, dtype)
     held = numbers.astype(dtype, copy=False)
     if (held.min(initial=0) >= 0) and (numbers.min(initial=0) >= 0):
         return held, np.arange(len(held))
@@ -175,7 +175,7 @@ def _floats(keys: AxisKeys) -> _Places:
     """Find the keys that are equal to a float."""
     numbers = keys.numbers("f")
     if numbers is None:
-        return _exact(keys.boxed, _as_float, np.float64)
+        return _exact(keys.boxed_keys, _as_float, np.float64)
     return numbers.astype(np.float64), np.arange(len(numbers))
 
 
@@ -310,7 +310,7 @@ class CellLookup:
         if len(self._axes) == 1:
             codes = position(self._axes[0])
         else:
-            codes = self._combined(position, length)
+            codes = self._combine(position, length)
         return codes if self._choose is None else self._choose(codes)
 
     def _outside(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
@@ -320,7 +320,7 @@ class CellLookup:
             outside |= position(axis) == len(axis)
         return outside
 
-    def _combined(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
+    def _combine(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
         """Positions in the product of the axes, row-major."""
         codes = np.zeros(length, np.int64)
         dropped = np.zeros(length, bool)
@@ -458,10 +458,10 @@ def _plain_finder(keys: AxisKeys, column: pd.Series) -> Finder:
     """Choose the quickest search for a dtype that holds no values itself."""
     dtype, size = column.dtype, len(keys)
     if is_arrow_text(dtype) and len(keys) <= _MOST_TEXTS:
-        return _text_finder(keys.boxed, column)
+        return _text_finder(keys.boxed_keys, column)
     kept = native_dtype(dtype)
     if kept is None:
-        return _object_finder(keys.boxed)
+        return _object_finder(keys.boxed_keys)
     search = search_of(keys, kept, aware=_has_zone(dtype))
 
     def find(block: pd.Series) -> np.ndarray:

@@ -59,7 +59,7 @@ class Engine(Protocol):
         """Return the `attrs` of the frame, as pandas keeps them."""
         ...
 
-    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+    def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Put all rows of some columns together in memory, as a frame of pandas; no release does.
 
         Raises

@@ -37,7 +37,7 @@ class FrameReader:
         self.frame = frame
         self._places = {label: place for place, label in enumerate(frame.columns)}
         self._columns: dict[Hashable, pd.Series] = {}
-        self._finders = {_name(axis): self._prepared(axis, finders) for axis in axes}
+        self._finders = {_name(axis): self._prepare_search(axis, finders) for axis in axes}
 
     def place(self, label: Hashable) -> int:
         """Return the position of a column."""
@@ -53,7 +53,7 @@ class FrameReader:
         """Return the positions of a block's rows on an axis, in a new array."""
         return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
 
-    def _prepared(self, axis: Axis, finders: Finders) -> Finder:
+    def _prepare_search(self, axis: Axis, finders: Finders) -> Finder:
         """Prepare a search, or use one prepared for an equal dtype."""
         column = self.column(axis.column)
         if isinstance(column.dtype, _OWN):
@@ -92,7 +92,7 @@ class RowBlock:
             self._positions[name] = self._source.positions(axis, self.rows)
         return self._positions[name]
 
-    def kept(self, condition: Condition) -> np.ndarray:
+    def rows_where(self, condition: Condition) -> np.ndarray:
         """Return the mask of the rows that satisfy a condition."""
         found = self._kept.get(condition)
         if found is None:
@@ -106,14 +106,14 @@ class RowBlock:
     def _frame(self) -> pd.DataFrame:
         return self._source.frame.iloc[self.rows]
 
-    def snapped(self, label: Hashable, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    def snap(self, label: Hashable, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
         """Return the grid integers of a column, and a mask of what is missing."""
         key = label, grid
         if key not in self._snapped:
             self._snapped[key] = _on_grid(self._source.column(label).iloc[self.rows], grid)
         return self._snapped[key]
 
-    def rounded(self, label: Hashable, grid: Grid) -> np.ndarray:
+    def round_column(self, label: Hashable, grid: Grid) -> np.ndarray:
         """Return a column in steps of a grid, not clipped yet: float64, NaN for what is missing."""
         return _round_to_grid(_numbers(self._source.column(label).iloc[self.rows], grid), grid)
 

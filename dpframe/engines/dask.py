@@ -156,7 +156,7 @@ class DaskEngine:
         return attrs
 
     @silent
-    def gathered(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
+    def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Compute all partitions, in the columns asked for, and stack them here."""
         self.check(frame, labels)
         parts = _project(frame, labels).to_delayed()

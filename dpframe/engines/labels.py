@@ -304,7 +304,7 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
     cells, first = _combine_codes(coded, usable)
     if task.unit is not None:
         units = Units(part.iloc[:, places[task.unit]], threads)
-        cells = cells[units.kept(cells, len(first), Caps(None, task.most, 1))]
+        cells = cells[units.choose(cells, len(first), Caps(None, task.most, 1))]
     numbers = np.bincount(cells, minlength=len(first) + 1)[:-1]
     had = first[numbers > 0]
     labels = tuple(column.labels[column.codes[had]] for column in coded)

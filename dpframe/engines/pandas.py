@@ -59,7 +59,7 @@ class PandasEngine:
         attrs: Mapping[Any, Any] = frame.attrs
         return attrs
 
-    def gathered(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
+    def gather(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Return the frame as it is."""
         self.check(frame, labels)
         return frame
@@ -192,13 +192,13 @@ class _Pass:
         for prepared in capped:
             task = prepared.task
             if task.sizes is not None:
-                prepared.capped = units[task.unit].sized(prepared.capped, task.sizes)
+                prepared.capped = units[task.unit].cells_of_sizes(prepared.capped, task.sizes)
                 prepared.first = prepared.capped != prepared.outside
                 continue
             # tables that ask the same of a unit get the same of its rows: public facts decide
             same = task.unit, task.where, task.caps, task.inner, cells_name(task.cells)
             if same not in chosen:
-                chosen[same] = units[task.unit].kept(
+                chosen[same] = units[task.unit].choose(
                     prepared.capped, prepared.outside, task.caps, task.inner
                 )
             kept = chosen[same]

@@ -126,18 +126,18 @@ class ParquetFiles:
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
                 "path must name Parquet files with the same types of columns, got "
-                f"{self._shown()}: they cannot be read as such."
+                f"{self._quote_path()}: they cannot be read as such."
             ) from error
         checked_folder(self.spill_folder)
         places = {place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise DeclarationError(
-                f"path names a file twice, whose rows would count twice: {self._shown()}. "
+                f"path names a file twice, whose rows would count twice: {self._quote_path()}. "
                 "Name each file once, and remove links to files that are named already."
             )
         if not self._files:
             raise DeclarationError(
-                f"path must name Parquet files, got {self._shown()}, where there are none."
+                f"path must name Parquet files, got {self._quote_path()}, where there are none."
             )
 
     def check(self, labels: Iterable[Hashable]) -> None:
@@ -191,9 +191,9 @@ class ParquetFiles:
 
     def __repr__(self) -> str:
         """Show path and columns; neither rows nor how many there are."""
-        return f"{type(self).__name__}({self._shown()}, columns={self.columns})"
+        return f"{type(self).__name__}({self._quote_path()}, columns={self.columns})"
 
-    def _shown(self) -> str:
+    def _quote_path(self) -> str:
         """Show the path, without a password that it may hold."""
         return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
 
@@ -252,7 +252,7 @@ class ParquetEngine:
         """Return the `attrs` that pandas has written to the files."""
         return frame.attrs
 
-    def gathered(self, frame: ParquetFiles, labels: Sequence[Hashable]) -> pd.DataFrame:
+    def gather(self, frame: ParquetFiles, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Read all rows of some columns."""
         self.check(frame, labels)
         check_gathered(sum(file.rows for file in frame._files))

@@ -118,7 +118,7 @@ class Followed:
         """Return a column."""
         return self._source.column(label)
 
-    def matched(self, axis: Axis) -> bool:
+    def has_rows_on(self, axis: Axis) -> bool:
         """Tell whether any row of the frame has one of the keys, or lies in one of the bins."""
         return bool((self._block.position(_strict(axis)) < len(axis)).any())
 
@@ -133,11 +133,11 @@ class Followed:
 
     def satisfying(self, where: Condition | None, among: np.ndarray) -> np.ndarray:
         """Mask of the rows, among those of another, that satisfy a condition."""
-        return among if where is None else among & self._block.kept(where)
+        return among if where is None else among & self._block.rows_where(where)
 
-    def valued(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Valued:
+    def look_at_values(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Valued:
         """Look at the values of a column in the rows of a mask."""
-        numbers = self._block.rounded(label, grid)
+        numbers = self._block.round_column(label, grid)
         missing = values.missing(self.column(label))
         return Valued(
             missing=int(np.count_nonzero(rows & missing)),
@@ -151,7 +151,7 @@ class Followed:
         columns = []
         for term in sums_of(self._task):
             if term.grid is not None:
-                integers, _ = self._block.snapped(term.column, term.grid)
+                integers, _ = self._block.snap(term.column, term.grid)
                 columns.append(np.where(self.satisfying(term.where, self.kept), integers, 0))
         before = sum(int(column.sum()) for column in columns)
         keep_few(columns, most)
@@ -167,18 +167,18 @@ class Followed:
         """Leave rows out, in the order in which a release does."""
         task = self._task
         if task.where is not None:
-            yield self._leave_out("where", ~self._block.kept(task.where))
+            yield self._leave_out("where", ~self._block.rows_where(task.where))
         if task.unit is not None:
             yield self._leave_out("unit", self._units == self._none)
         for axis in task.cells.axes:
-            yield from self._found(axis)
+            yield from self._look_on(axis)
         if task.cells.chosen is not None:
             yield self._leave_out("combination", self.cells == self._prepared.outside)
         self.grouped = self._left
         if task.unit is not None:
-            yield from self._capped(Units(self.column(task.unit)))
+            yield from self._apply_caps(Units(self.column(task.unit)))
 
-    def _found(self, axis: Axis) -> Iterator[Step]:
+    def _look_on(self, axis: Axis) -> Iterator[Step]:
         """Look for the rows on an axis, and for those that count although they are not on it."""
         outside, beyond = (self._block.position(one) == len(axis) for one in (axis, _strict(axis)))
         if isinstance(axis, BinAxis) or not axis.rest:
@@ -188,7 +188,7 @@ class Followed:
         if _strict(axis) is not axis:
             yield Step("moved key", self._left & beyond, axis)
 
-    def _capped(self, units: Units) -> Iterator[Step]:
+    def _apply_caps(self, units: Units) -> Iterator[Step]:
         """Apply the caps of the task one by one: together they do the same, to the same law."""
         size, inner, caps = self._task.cells.places, self._task.inner, self._task.caps
         bound = binding(caps, size // inner)
@@ -205,7 +205,7 @@ class Followed:
         for name, stage in stages.items():
             if declared[name] is not None:
                 cells = np.where(self._left, self.cells, size)
-                yield self._leave_out(name, ~units.kept(cells, size, stage, inner))
+                yield self._leave_out(name, ~units.choose(cells, size, stage, inner))
 
     def _leave_out(self, kind: str, rows: np.ndarray, axis: Axis | None = None) -> Step:
         left_out = self._left & rows

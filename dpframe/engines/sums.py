@@ -166,9 +166,9 @@ class Prepared:
         cells = self._lookup(block.position, len(block))
         if self.task.where is None:
             return cells
-        return np.where(block.kept(self.task.where), cells, self.ungrouped)
+        return np.where(block.rows_where(self.task.where), cells, self.ungrouped)
 
-    def kept(self, block: RowBlock) -> np.ndarray:
+    def cells_kept(self, block: RowBlock) -> np.ndarray:
         """Return the cells of a block; rows that caps drop are outside."""
         if self.task.unit is None:
             return self.find(block)
@@ -205,7 +205,7 @@ class Sums:
 
     def add(self, block: RowBlock) -> None:
         """Add up a block."""
-        cells = self._prepared.kept(block)
+        cells = self._prepared.cells_kept(block)
         terms = _BlockTerms(self._prepared, block, cells)
         if self._task.cells.margins:
             amounts = {at: terms.amounts_everywhere(term) for at, term in self._others}
@@ -252,14 +252,16 @@ class _BlockTerms:
     def _rows(self, where: Condition | None) -> int:
         """Count the rows in the only cell that satisfy the condition of a term."""
         inside = self._inside
-        return int(np.count_nonzero(inside if where is None else inside & self._block.kept(where)))
+        return int(
+            np.count_nonzero(inside if where is None else inside & self._block.rows_where(where))
+        )
 
     def cells(self, where: Condition | None) -> np.ndarray:
         """Cells of the rows; those that fail the condition of a term are outside."""
         if where is None:
             return self._whole
         if self._last[0] != where:  # terms of one condition follow each other
-            kept = self._block.kept(where)
+            kept = self._block.rows_where(where)
             self._last = where, np.where(kept, self._whole, self._prepared.outside)
         return self._last[1]
 
@@ -270,8 +272,8 @@ class _BlockTerms:
                 return 1  # every row is a unit
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
-            return self._chosen(self._task.most)[term]
-        integers, missing = self._block.snapped(term.column, term.grid)
+            return self._choose_ones(self._task.most)[term]
+        integers, missing = self._block.snap(term.column, term.grid)
         if term.kind == "sum":
             return integers
         everyone = term.grid.fill is not None or not missing.any()
@@ -287,12 +289,12 @@ class _BlockTerms:
             return amounts
         return np.where(self.cells(term.where) == self._prepared.outside, 0, amounts)
 
-    def _chosen(self, most: int) -> dict[Term, np.ndarray]:
+    def _choose_ones(self, most: int) -> dict[Term, np.ndarray]:
         """Return what every row adds to the sums, few of which are 1 for a row."""
         if not self._few:
             for term in sums_of(self._task):
                 if term.grid is not None:
-                    integers, _ = self._block.snapped(term.column, term.grid)
+                    integers, _ = self._block.snap(term.column, term.grid)
                     absent = self.cells(term.where) == self._prepared.outside
                     self._few[term] = np.where(absent, 0, integers)
             keep_few(list(self._few.values()), most)

@@ -108,7 +108,7 @@ class Units:
         self._rows = [rows for rows, _ in found if len(rows)]
         self._codes = [codes for rows, codes in found if len(rows)]
 
-    def kept(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
+    def choose(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
         kept = np.empty(self._length, bool)
 
@@ -121,7 +121,7 @@ class Units:
         in_threads(keep, range(len(self._rows)), self._threads)
         return kept
 
-    def sized(self, groups: np.ndarray, sizes: Sizes) -> np.ndarray:
+    def cells_of_sizes(self, groups: np.ndarray, sizes: Sizes) -> np.ndarray:
         """Give one row of every unit the cell of its size, and all others the cell for none.
 
         Parameters

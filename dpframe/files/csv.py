@@ -213,7 +213,7 @@ class Sidecar(Part):
     certificate: Certified
     digest: Digest
 
-    def sealed(self) -> "Sidecar":
+    def seal(self) -> "Sidecar":
         """Return it with the digest that its other parts have."""
         parts = json.dumps(plain(replace(self, digest=UNSEALED)), sort_keys=True)
         return replace(self, digest=f"sha256:{sha256(parts.encode()).hexdigest()}")
@@ -409,7 +409,7 @@ def _shape_of(released: pd.DataFrame, certificate: Certified) -> Sidecar:
         certificate=certificate,
         digest=UNSEALED,
     )
-    return shape.sealed()
+    return shape.seal()
 
 
 def _parts(frame: pd.DataFrame) -> list[pd.Index]:
@@ -457,7 +457,7 @@ def _quote(text: str) -> str:
 
 def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     """Read a table and check it; anything can be raised if it was changed."""
-    if shape != shape.sealed():
+    if shape != shape.seal():
         raise ValueError("another sidecar")
     lines = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
     if next(lines, None) != _header(shape):

@@ -98,7 +98,7 @@ class Data:
         """A file or a folder by itself, or a list of files."""
         return self.paths[0] if len(self.paths) == 1 else list(self.paths)
 
-    def stored(self) -> Stored:
+    def stored_types(self) -> Stored:
         """Look which columns the files have; they are public, and no row is read."""
         form = self.form
         for path in self.paths:
@@ -113,10 +113,10 @@ class Data:
             files = {path: self._read(partial(_header, self, path)) for path in self.paths}
             return Stored(list(dict.fromkeys(chain(*files.values()))), self.types, files)
         typed = {path: self._read(partial(_feather_types, path)) for path in self.paths}
-        types = self._joined(typed)
+        types = self._join_types(typed)
         return Stored(list(types), types, {path: list(kinds) for path, kinds in typed.items()})
 
-    def _joined(self, typed: Mapping[Path, Mapping[str, str]]) -> Mapping[str, str]:
+    def _join_types(self, typed: Mapping[Path, Mapping[str, str]]) -> Mapping[str, str]:
         """Join the types of files, of which no column may have two."""
         first: dict[str, tuple[str, Path]] = {}
         for path, types in typed.items():
@@ -290,7 +290,7 @@ def _paths(section: Section) -> tuple[Path, ...]:
     texts = [found] if isinstance(found, str) else found
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
-    return tuple(section.source.folder / section.filled("path", text) for text in texts)
+    return tuple(section.source.folder / section.fill_text("path", text) for text in texts)
 
 
 def _header(data: Data, path: Path) -> list[Hashable]:

@@ -262,11 +262,11 @@ class Section:
         """Return a table within this one, an empty one where it is not given."""
         return Section(self.source, (*self.keys, key), self.get(key, dict) or {})
 
-    def given(self, *keys: str) -> tuple[str, ...]:
+    def given_keys(self, *keys: str) -> tuple[str, ...]:
         """Return so many of some keys, one within the other, as there are in the plan."""
         return next(keys[:n] for n in range(len(keys), -1, -1) if holds(self.table, keys[:n]))
 
-    def filled(self, key: str, text: str, **more: str) -> str:
+    def fill_text(self, key: str, text: str, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text."""
         values = {**self.source.values, **more}
         names = _PLACEHOLDER.findall(text)
@@ -291,7 +291,7 @@ class Section:
     def text(self, key: str) -> str | None:
         """Return a text with its placeholders filled in; `None` where it is not given."""
         given = self.get(key, str)
-        return None if given is None else self.filled(key, given)
+        return None if given is None else self.fill_text(key, given)
 
 
 def placeholders(given: object) -> list[str]:

@@ -146,7 +146,7 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     PlanFileError
         If a name leads elsewhere, or all that is filled in does so together.
     """
-    filled = section.filled("files", text, **names)
+    filled = section.fill_text("files", text, **names)
     used = [one for one in _NAMES if one in names and one in placeholders(text)]
     for one in used:
         if leads_elsewhere(names[one]):
@@ -158,7 +158,7 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     # only the plan itself has values with folders; of any other, a name could stand there
     values = {**section.source.values, **names}
     plain = {one: value if leads_elsewhere(value) else "x" for one, value in values.items()}
-    if "\0" in filled or _shape(filled) != _shape(section.filled("files", text, **plain)):
+    if "\0" in filled or _shape(filled) != _shape(section.fill_text("files", text, **plain)):
         raise section.error(
             f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone.", "files"
         )

@@ -139,7 +139,7 @@ def preview_job(
     """
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
-    stored = job.data.stored() if with_data else Stored(_named_columns(job), job.data.types)
+    stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
     _check_columns(job, stored)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
     with warnings.catch_warnings(record=True) as caught:
@@ -262,7 +262,7 @@ def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) 
         return
     declares, queries = job.plan.section("declare"), job.plan.section("queries")
     place = declares if found.query is None else queries.section(found.query)
-    raise place.error(found.words, *place.given(*found.keys))
+    raise place.error(found.words, *place.given_keys(*found.keys))
 
 
 def _named_columns(job: Job) -> list[Hashable]:

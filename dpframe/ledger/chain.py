@@ -84,7 +84,7 @@ class Chain:
         return tuple(one for number, one in enumerate(self.log.hashes) if number not in other)
 
     @classmethod
-    def started(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
+    def start(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
         pots = settle_pots(budget)
         body = _canonical(
@@ -125,9 +125,9 @@ class Chain:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
             raise LedgerError(other_format(where, version))
-        return chain.extended(rows[1:], where)
+        return chain.extend(rows[1:], where)
 
-    def extended(self, rows: Iterable[Row], where: str) -> "Chain":
+    def extend(self, rows: Iterable[Row], where: str) -> "Chain":
         """Read rows that follow, each of which must continue the chain.
 
         Raises

@@ -15,7 +15,7 @@ from dpframe.privacy.rounding import round_up
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
-    first = None if name is None else seen.log.named(name)
+    first = None if name is None else seen.log.with_name(name)
     if first is not None:
         raise AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "

@@ -95,7 +95,7 @@ class LedgerFile:
             If there is something of that name already, or the file cannot be created.
         """
         if os.path.lexists(self.path):
-            raise LedgerError(self._taken())
+            raise LedgerError(self._taken_error())
         if not os.path.isdir(self.path.parent):
             raise LedgerError(
                 f"the folder of the ledger {self.path} does not exist. Create it first."
@@ -114,7 +114,7 @@ class LedgerFile:
             os.unlink(draft)
             locks.flush_folder(self.path.parent)
         except FileExistsError:
-            raise LedgerError(self._taken()) from None
+            raise LedgerError(self._taken_error()) from None
         except OSError as error:
             if error.errno in failures.NO_ROOM:
                 raise failures.of_system(self.path, error) from error
@@ -145,7 +145,7 @@ class LedgerFile:
         LedgerError
             If it is not, or cannot be read.
         """
-        return self._opened("DEFERRED", self._everything)
+        return self._transact("DEFERRED", self._everything)
 
     def rows_after(self, number: int, head: str) -> list[Row]:
         """Read what follows a row that was seen.
@@ -155,7 +155,7 @@ class LedgerFile:
         LedgerError
             If that row is not there any more, or the file cannot be read.
         """
-        return self._opened("DEFERRED", lambda connection: self._news(connection, number, head))
+        return self._transact("DEFERRED", lambda connection: self._news(connection, number, head))
 
     def append(
         self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
@@ -185,7 +185,7 @@ class LedgerFile:
                 connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row)
             return decided
 
-        return self._opened("EXCLUSIVE", appended)
+        return self._transact("EXCLUSIVE", appended)
 
     def _everything(self, connection: sqlite3.Connection) -> list[Row]:
         self._check_form(connection)
@@ -247,7 +247,7 @@ class LedgerFile:
                 "entry 0 and all after it are not as they were made. Restore the file from a copy."
             )
 
-    def _opened(self, kind: str, act: Callable[[sqlite3.Connection], T]) -> T:
+    def _transact(self, kind: str, act: Callable[[sqlite3.Connection], T]) -> T:
         """Act within a transaction in the file, which nobody else uses meanwhile."""
         place = Path(os.path.realpath(self.path))  # SQLite, too, looks for journals there
 
@@ -314,7 +314,7 @@ class LedgerFile:
         except (sqlite3.Error, UnicodeError) as error:  # the latter from messages of the former
             raise failures.of_sqlite(self.path, place, error) from error
 
-    def _taken(self) -> str:
+    def _taken_error(self) -> str:
         return (
             f"there is a file at {self.path} already. To use the ledger in it, open it: "
             "dpf.Ledger(path); or choose another path."

@@ -86,7 +86,7 @@ class Ledger:
             self._seen = Chain.of_rows(rows, str(self.path))
             self._left = file.left
         elif budget is not None:
-            self._seen, _ = Chain.started(uuid4().hex, budget)
+            self._seen, _ = Chain.start(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
             raise DeclarationError(
                 f"the ledger {self.path} has {self.budget}, got budget={budget}. Leave budget= "
@@ -121,7 +121,7 @@ class Ledger:
         True
         """
         _check_budget(budget)
-        _, header = Chain.started(uuid4().hex, budget)
+        _, header = Chain.start(uuid4().hex, budget)
         file = LedgerFile(_checked_path(path))
         OneAtATime().hold(lambda _: file.create(header))
         return cls(path, budget=budget)
@@ -244,9 +244,11 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        self._lock.hold(lambda again: self._appended(decide, again))
+        self._lock.hold(lambda again: self._append_once(decide, again))
 
-    def _appended(self, decide: Callable[[Chain], tuple[Chain, Row | None]], again: bool) -> None:
+    def _append_once(
+        self, decide: Callable[[Chain], tuple[Chain, Row | None]], again: bool
+    ) -> None:
         if again:
             raise LedgerError(
                 f"{self._where()} is in use by this very thread, which a signal has "
@@ -256,7 +258,7 @@ class Ledger:
             self._seen, _ = decide(self._seen)
             return
         self._seen = self._file.append(  # now that it is on disk
-            *self._place(), lambda news: decide(self._seen.extended(news, str(self.path)))
+            *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
         )
         self._left = self._file.left
 
@@ -281,7 +283,7 @@ class Ledger:
     def _look_at_file(self, again: bool) -> None:
         if self._file is not None and not again:  # a signal handler is told what was last seen
             news = self._file.rows_after(*self._place())
-            self._seen = self._seen.extended(news, str(self.path))
+            self._seen = self._seen.extend(news, str(self.path))
             self._left = self._file.left
 
     def _glance_at_file(self, again: bool) -> None:

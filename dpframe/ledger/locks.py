@@ -218,7 +218,7 @@ class _Opening:
         self._file: FileIO | None = None
         self._key = (-1, -1, -1)
 
-    def locked(self, *, new: bool) -> int:
+    def lock(self, *, new: bool) -> int:
         """Open the file and wait for its lock."""
         # a pipe must not be waited for
         flags = getattr(os, "O_NONBLOCK", 0) | (os.O_RDWR | os.O_CREAT | os.O_EXCL if new else 0)
@@ -266,7 +266,7 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
             "in memory, dpf.Ledger(budget=...)."
         )
     opening = _Opening(path)
-    return freed_surely(lambda: act(opening.locked(new=new)), opening.close)
+    return freed_surely(lambda: act(opening.lock(new=new)), opening.close)
 
 
 def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:

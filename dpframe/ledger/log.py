@@ -105,7 +105,7 @@ class Log:
         """Find the entry of a release."""
         return self._at(self._ids.get(release_id))
 
-    def named(self, name: str) -> Entry | None:
+    def with_name(self, name: str) -> Entry | None:
         """Find the first entry of a name, whichever way its accents are encoded."""
         return self._at(self._names.get(_compose_accents(name)))
 

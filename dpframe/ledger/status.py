@@ -165,7 +165,7 @@ class BudgetStatus:
         """
         return self._parts([check_loss(loss)])[0]
 
-    def taken(self, loss: PrivacyLoss) -> tuple[float, float]:
+    def part_and_used(self, loss: PrivacyLoss) -> tuple[float, float]:
         """Return `part` of a loss and `used`, which look for the same pot."""
         found = self.pots.emptiest
         if found is None:

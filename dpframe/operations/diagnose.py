@@ -137,7 +137,7 @@ def _instead(axis: Axis) -> str:
 
 def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
     """Say which keys are not declared, or why no row can have one that is."""
-    if not found.matched(axis):
+    if not found.has_rows_on(axis):
         kinds = kinds_of(_sample(found, step)), kinds_of(_keys(axis))
         (held, classes), (wanted, known) = kinds
         if not classes & known:
@@ -306,7 +306,7 @@ def _look_at_rows(
     @silent
     def quietly() -> _Result:
         with np.errstate(all="ignore"):
-            return look(engine.gathered(frame, labels))
+            return look(engine.gather(frame, labels))
 
     try:
         return quietly()
@@ -480,7 +480,7 @@ def _lines_of_source(
         yield _Line(part, "condition not met", counted - left, counted, left, hint=hint)
     if out.grid is None or out.bounds is None:
         return
-    valued = found.valued(out.column, out.grid, rows)
+    valued = found.look_at_values(out.column, out.grid, rows)
     replaced = declaration.column(out.column).missing
     hint = "" if replaced is None else f"counted as {replaced}"
     lower, upper = out.bounds

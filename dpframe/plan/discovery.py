@@ -221,7 +221,7 @@ def _threshold(
         )
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
-    allowed = law.allowed(allowance)
+    allowed = law.movement_allowed(allowance)
     return threshold_of(law, allowed, most, labels, neighboring) if allowed else None
 
 

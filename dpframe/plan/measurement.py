@@ -63,7 +63,7 @@ def _can_join(one: Table, other: Table) -> bool:
     """Whether two queries count the same rows in the same groups, or are asked for together."""
     if one.of is not None or other.of is not None or one.query.ranges or other.query.ranges:
         return one.of is not None and one.of is other.of
-    if one.query.options.given or other.query.options.given:
+    if one.query.options.names_given or other.query.options.names_given:
         return False
     apart = one.unit is not None and one.where != other.where
     return not apart and one.caps == other.caps and _same_cells(one.cells, other.cells)

@@ -198,7 +198,7 @@ def _used_up(
     """Say so where a share is nothing because other noise has used what the mechanism needs."""
     if spend.kind != "share" or any(refusal.allowed for refusal in refusals):
         return None
-    if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.untouched:
+    if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.is_untouched:
         return None
     return BudgetExceededError(
         f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
@@ -327,7 +327,7 @@ def _apart(
 def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
     """Return the most that movement may add up to."""
     if not how.classical:
-        return how.law.allowed(allowance)
+        return how.law.movement_allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
         raise CalibrationError(
             f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'

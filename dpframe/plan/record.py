@@ -209,7 +209,7 @@ def _structure(planned: TablePlan) -> StructurePart | None:
     if layers is None:
         return None
     blocks = {
-        str(block): layers.described(planned.place, scale)
+        str(block): layers.describe(planned.place, scale)
         for block, scale in enumerate(planned.measurement.scales)
     }
     one = blocks["0"]
@@ -292,7 +292,7 @@ def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
     if ledger is None:
         return None
     # without a look at a file: nothing may fail between charge and release
-    part, used = ledger.last_status().taken(entry.loss)
+    part, used = ledger.last_status().part_and_used(entry.loss)
     budget = ledger.budget
     return LedgerPart(
         id=ledger.ledger_id,

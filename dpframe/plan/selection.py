@@ -176,7 +176,7 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
 
 def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     """Return the pure epsilon that a spend stands for, as for Laplace noise."""
-    allowed = LAPLACE.allowed(allowance_of(spend, declaration))
+    allowed = LAPLACE.movement_allowed(allowance_of(spend, declaration))
     if allowed:
         return allowed
     if spend.kind == "share" and declaration.ledger is not None:

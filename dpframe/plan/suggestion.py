@@ -348,15 +348,15 @@ class _PlansOfPairs:
         if low >= high:
             return np.inf
         if not self.powers:
-            return self._planned(float(low), float(high))
+            return self._plan_pair(float(low), float(high))
         # noise is proportional to bounds; powers of two are multiplied without rounding
         factor = max(abs(low), abs(high)) / _UNIT
         pair = float(low / factor), float(high / factor)
         if pair not in self.known:
-            self.known[pair] = self._planned(*pair)
+            self.known[pair] = self._plan_pair(*pair)
         return self.known[pair] * factor
 
-    def _planned(self, low: float, high: float) -> float:
+    def _plan_pair(self, low: float, high: float) -> float:
         query = self.wanted.ask((low, high))
         try:
             plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))

@@ -109,7 +109,7 @@ def _of_column(
     label = released.columns[place]
     return Drawn(
         label,
-        scale.named(text(label)),
+        scale.with_unit(text(label)),
         _drawable(numbers, released.index),
         scale,
         caption_of(certificate, [place]),
@@ -166,7 +166,7 @@ def together(drawn: list[Drawn]) -> Drawn:
     table = pd.concat(parts, ignore_index=True)
     table.index = pd.MultiIndex.from_tuples(rows, names=names)
     captions = list(dict.fromkeys(one.caption for one in drawn))
-    return Drawn(None, drawn[0].scale.named(""), table, drawn[0].scale, max(captions, key=len))
+    return Drawn(None, drawn[0].scale.with_unit(""), table, drawn[0].scale, max(captions, key=len))
 
 
 def _scale(column: pd.Series, numbers: dict[str, np.ndarray]) -> Scale:

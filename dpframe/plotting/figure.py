@@ -416,7 +416,7 @@ def _name_axes(panel: Panel, axes: Any, *, first: bool, last: bool) -> None:
     many = f"{len(panel.places.at):,} rows"
     behind = f" of {panel.key}" if panel.key else ""
     key = f"rank by denoised value, {many}{behind}" if panel.rank else panel.key
-    key = panel.places.scale.named(key)
+    key = panel.places.scale.with_unit(key)
     name = "" if panel.title and not panel.across else panel.name
     if last:
         axes.set_xlabel(name if panel.across else key, **PLAIN)

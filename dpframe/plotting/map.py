@@ -102,7 +102,7 @@ def plot_map(
         for axes, place in zip(panels, places, strict=True):
             axes.set_title(text(released.columns[place]), **PLAIN)
     name = text(released.columns[raw if len(places) > 1 else places[0]])
-    _add_bar(panels, nodes, drawn.scale, drawn.scale.named(name), _ticks(norm))
+    _add_bar(panels, nodes, drawn.scale, drawn.scale.with_unit(name), _ticks(norm))
     return panels if len(places) > 1 else panels[0]
 
 

@@ -53,7 +53,7 @@ class Scale:
         """How many seconds one is, of durations and of points in time."""
         return _UNITS[self.unit] if self.unit else _DAY
 
-    def named(self, name: str) -> str:
+    def with_unit(self, name: str) -> str:
         """Put the unit or the time zone behind the name of an axis."""
         beside = str(self.zone) if self.zone is not None else self.unit
         return f"{name} ({beside})".strip() if beside else name

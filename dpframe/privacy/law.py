@@ -88,7 +88,7 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range or the size is negative.
         """
-        return self._drawn(scales, size)
+        return self._draw(scales, size)
 
     def draw_each(self, scales: np.ndarray) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
@@ -100,7 +100,7 @@ class Law(ABC):
         """
         return integer_noise(self.curve, scales, len(scales))
 
-    def _drawn(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: each coordinate on its own."""
         return [integer_noise(self.curve, scale, size) for scale in scales]
 
@@ -309,7 +309,7 @@ class Law(ABC):
         return min(1 - self._missed_by_each(level, cells), math.nextafter(1, 0))
 
     @abstractmethod
-    def allowed(self, allowance: Allowance) -> Fraction:
+    def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return the most that movement may add up to, 0 where the law has no noise for it."""
 
     @abstractmethod

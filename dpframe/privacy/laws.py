@@ -65,7 +65,7 @@ class _Gaussian(Law):
         step = sums.half_step(largest or loadings, scales, self.standard_deviation)
         return self.sum_half_width(loadings, scales, level, largest, groups) + step
 
-    def allowed(self, allowance: Allowance) -> Fraction:
+    def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return mu^2."""
         return allowance.mu_squared
 
@@ -162,7 +162,7 @@ class _Laplace(Law):
             return integer_pair_holds(distance, *two, level)
         return super().sum_holds(distance, loadings, scales, level, largest=largest, groups=groups)
 
-    def allowed(self, allowance: Allowance) -> Fraction:
+    def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
         return allowance.epsilon
 
@@ -213,7 +213,7 @@ class _Box(_Laplace):
 
     __slots__ = ()
 
-    def _drawn(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: all of its coordinates together."""
         return box_noise(scales, size)
 

@@ -203,14 +203,14 @@ class Pots:
             return False
         if any(_fill_pot(pot, had, (loss,)) is not None for pot, had in self.live):
             return True
-        return self.untouched and _gaussian_price(loss) <= self.whole
+        return self.is_untouched and _gaussian_price(loss) <= self.whole
 
     def fits_delta(self, loss: PrivacyLoss) -> bool:
         """Whether the extra delta of a further loss fits, exactly."""
         return loss.delta <= self.discovery - self.spent.delta
 
     @property
-    def untouched(self) -> bool:
+    def is_untouched(self) -> bool:
         """Whether nothing was spent."""
         return self.spent == PrivacyLoss()
 
@@ -237,7 +237,7 @@ class Pots:
     def largest(self) -> Spare:
         """Largest loss of either kind that fits, the whole budget at once included."""
         most = self.spare
-        if not self.untouched:
+        if not self.is_untouched:
             return most
         alone = _pure_of_mu_squared(self.whole)
         return Spare(max(most.mu_squared, self.whole), max(most.epsilon, alone))

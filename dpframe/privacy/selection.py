@@ -90,7 +90,7 @@ class Pick(NamedTuple):
     level: int
 
     @property
-    def moved(self) -> int:
+    def most_moved(self) -> int:
         """By how much one row more or fewer moves a utility at most, D."""
         return max(self.a, self.b - self.a)
 
@@ -177,7 +177,7 @@ def selection_of(
     """
     steps = tuple(steps_of(quantiles))
     e = epsilon / _weight(steps, reach, neighboring)
-    exact = [2 * step.moved / e for step in steps]
+    exact = [2 * step.most_moved / e for step in steps]
     scales = tuple(_above(scale) for scale in exact)
     if max(scales) > _MOST_SCALE:
         raise CalibrationError(
@@ -195,7 +195,7 @@ def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fr
         Footprint((first,), ((top.b - top.a,), (-top.a,))),
         *(Footprint((level,), ((1,), (-1,))) for level in later),
     ]
-    scales = [Fraction(top.moved), *(Fraction(1) for _ in later)]
+    scales = [Fraction(top.most_moved), *(Fraction(1) for _ in later)]
     return movement(footprints, scales, 1, reach, neighboring)
 
 

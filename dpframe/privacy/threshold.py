@@ -79,7 +79,7 @@ class LabelThreshold:
         """`1 - P^k`, rounded up: that a label is published which one unit alone has."""
         return extra_delta(self.law, self.scale, self.least, self.labels)
 
-    def published(self, units: np.ndarray | int) -> np.ndarray:
+    def chance_published(self, units: np.ndarray | int) -> np.ndarray:
         """Return the probability that labels with so many units are published."""
         return self.law.at_least(self.scale, self.least - np.asarray(units))
 
@@ -93,7 +93,7 @@ class LabelThreshold:
         >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
         [13, 15, 17]
         """
-        return _least(lambda n: bool(self.published(n) >= probability), 1)
+        return _least(lambda n: bool(self.chance_published(n) >= probability), 1)
 
 
 def counts_moved(labels: int, neighboring: Neighboring) -> int:
@@ -219,7 +219,7 @@ def best_split(
     found = [
         threshold_of(law, allowed, extra, labels, neighboring)
         for extra in sorted(extras)
-        if extra and (allowed := law.allowed(_left(epsilon, delta - extra)))
+        if extra and (allowed := law.movement_allowed(_left(epsilon, delta - extra)))
     ]
     return min(found, key=lambda one: (one.least, one.scale), default=None)
 

@@ -207,7 +207,7 @@ def check_part(
             f"{name}= has caps of its own; in {called}, {_CAPS[called]} given once for all. "
             "Queries with other caps go through release({...})."
         )
-    if query.options.given:
+    if query.options.names_given:
         raise QueryError(
             f"{name}= has options for several outputs; {_OPTIONS[called]}, and max_true= and n= "
             "belong to dpf.sum([...]) on its own."

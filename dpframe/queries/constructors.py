@@ -49,7 +49,7 @@ def read_options(
 
 def _check_options(options: QueryOptions) -> None:
     """Refuse options that have no meaning together."""
-    others = [name for name in options.given if name != "max_true"]
+    others = [name for name in options.names_given if name != "max_true"]
     if options.max_true is not None and others:
         raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
     if options.n is not None and options.n_weight:

@@ -295,7 +295,7 @@ class Aggregate(Query):
     @cached_property
     def outputs(self) -> tuple[Asked, ...]:
         """One column per query, under its own condition unless all have the same."""
-        shared = self._shared
+        shared = self._shared_condition
         return tuple(
             replace(asked, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
@@ -310,10 +310,10 @@ class Aggregate(Query):
     @property
     def condition(self) -> Condition | None:
         """The condition on all rows: a row that no output counts is left out as a whole."""
-        return Condition.all_of(self.where, self._shared)
+        return Condition.all_of(self.where, self._shared_condition)
 
     @property
-    def _shared(self) -> Condition | None:
+    def _shared_condition(self) -> Condition | None:
         """The condition that all queries have."""
         conditions = {part.where for part in self.queries.values()}
         return conditions.pop() if len(conditions) == 1 else None

@@ -57,7 +57,7 @@ class QueryOptions:
     objective: Objective = "total"
 
     @property
-    def given(self) -> list[str]:
+    def names_given(self) -> list[str]:
         """The names of the options that are given."""
         given = {
             "max_true": self.max_true is not None,

@@ -93,11 +93,11 @@ class Mechanism:
 
     def planners(self, workload: Workload) -> tuple[Planner, ...]:
         """Return the ways to plan a workload."""
-        return self.layered if workload.layered else self.designs
+        return self.layered if workload.is_layered else self.designs
 
     def plain_planners(self, workload: Workload) -> tuple[Planner, ...]:
         """Return the other ways to plan it beside other tables."""
-        plain = self.layered_plain if workload.layered else self.plain
+        plain = self.layered_plain if workload.is_layered else self.plain
         return tuple(one for one in plain if one not in self.planners(workload))
 
 

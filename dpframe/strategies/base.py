@@ -44,10 +44,10 @@ class Layers(Protocol):
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of a cell of every table, or the largest there is."""
 
-    def compared(self, scale: float) -> list[float]:
+    def errors_to_compare(self, scale: float) -> list[float]:
         """Return the error of every table by which plans are compared."""
 
-    def described(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
 
 
@@ -151,7 +151,7 @@ class Workload:
     ranges: bool = False
 
     @property
-    def layered(self) -> bool:
+    def is_layered(self) -> bool:
         """Whether what is wanted is measured over many cells at once."""
         return self.ranges or bool(self.domain.margins)
 

@@ -39,14 +39,14 @@ class Lattice:
         return tuple(map(self._apart, self.domain.margins))
 
     @cached_property
-    def counted(self) -> tuple[Layer, ...]:
+    def count_tables(self) -> tuple[Layer, ...]:
         """The tables in which rows are counted, of which all others are sums."""
         return tuple(map(self._apart, largest_sets(self.domain.margins)))
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """All layers of all tables, the smallest sets first."""
-        found = {layer for table in self.counted for layer in subsets(table)}
+        found = {layer for table in self.count_tables for layer in subsets(table)}
         return tuple(sorted(found, key=lambda layer: (len(layer), layer)))
 
     def shape(self, table: Layer) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Lattice:
         )
         return math.fsum(parts)
 
-    def rounded(self, table: Layer) -> float:
+    def rounding_variance(self, table: Layer) -> float:
         """Return the most that variance 1 of every contrast, and of the total, adds to a cell.
 
         It is the product over the axes of `n^-2 + sum_j 1 / (j (j + 1))^2`, for the first two cells
@@ -90,7 +90,7 @@ class Lattice:
         """
         return math.prod(float((1 / squared_lengths(n) ** 2).sum()) for n in self.shape(table))
 
-    def described(
+    def describe(
         self, table: int, taus: Mapping[Layer, float], scale: float, rounding: float
     ) -> Structure:
         """Say what the covariance of the cells of a table is, by the position of the table."""
@@ -106,14 +106,14 @@ class Lattice:
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
-        ends = np.cumsum([self.size(table) for table in self.counted])[:-1]
+        ends = np.cumsum([self.size(table) for table in self.count_tables])[:-1]
         parts = np.split(totals, ends)
         return {
             table: part.reshape(self.shape(table))
-            for table, part in zip(self.counted, parts, strict=True)
+            for table, part in zip(self.count_tables, parts, strict=True)
         }
 
-    def summed(self, totals: np.ndarray) -> list[np.ndarray]:
+    def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return all tables wanted, from the cells in which rows are counted."""
         counted = self.split(totals)
         found = []
@@ -134,11 +134,11 @@ class Lattice:
             found |= {layer: along[place(table, layer)] for layer in new}
         return [found[layer] for layer in self.layers]
 
-    def restored(self, measured: Mapping[Layer, np.ndarray]) -> list[np.ndarray]:
+    def restore_cells(self, measured: Mapping[Layer, np.ndarray]) -> list[np.ndarray]:
         """Return the cells of all tables wanted, from the contrasts of their layers."""
-        return [self._restored(table, measured).ravel() for table in self.tables]
+        return [self._restore_table(table, measured).ravel() for table in self.tables]
 
-    def _restored(self, table: Layer, measured: Mapping[Layer, np.ndarray]) -> np.ndarray:
+    def _restore_table(self, table: Layer, measured: Mapping[Layer, np.ndarray]) -> np.ndarray:
         along = np.empty(self.shape(table))
         for layer in subsets(table):
             along[place(table, layer)] = measured[layer]

@@ -83,7 +83,7 @@ class LayeredDesign:
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs of every table, from the scales of the blocks."""
         by_table = zip(*map(self.layers.deviations, deviations), strict=True)
-        compared = zip(*map(self.layers.compared, deviations), strict=True)
+        compared = zip(*map(self.layers.errors_to_compare, deviations), strict=True)
         return [
             replace(one, block=None, compared=other.std_error)
             for own, others in zip(by_table, compared, strict=True)

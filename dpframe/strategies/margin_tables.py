@@ -80,7 +80,7 @@ class TableLayers:
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the cells of all tables."""
-        return np.concatenate([table.ravel() for table in self.lattice.summed(totals)])
+        return np.concatenate([table.ravel() for table in self.lattice.sum_tables(totals)])
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the cells of every table, by the weights that are best for wide noise."""
@@ -90,20 +90,20 @@ class TableLayers:
             along = contrasts(part.reshape(self.lattice.shape(table)), range(len(table)))
             for layer, weight in own.items():
                 found[layer] += weight * along[place(table, layer)]
-        return self.lattice.restored(found)
+        return self.lattice.restore_cells(found)
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table."""
         squares = {layer: tau**2 for layer, tau in _taus(self, scale).items()}
         return [math.sqrt(self.lattice.variance(table, squares)) for table in self.lattice.tables]
 
-    def compared(self, scale: float) -> list[float]:
+    def errors_to_compare(self, scale: float) -> list[float]:
         """Return the same."""
         return self.deviations(scale)
 
-    def described(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
-        return self.lattice.described(table, _taus(self, scale), 1.0, 0.0)
+        return self.lattice.describe(table, _taus(self, scale), 1.0, 0.0)
 
     @cached_property
     def _sizes(self) -> list[int]:

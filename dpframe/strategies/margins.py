@@ -95,7 +95,7 @@ class ContrastLayers:
         """Return the cells of every table; no scale changes how contrasts are read."""
         shapes = [self.lattice.shape_of(layer) for layer in self.lattice.layers]
         parts = np.split(measured, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        return self.lattice.restored(
+        return self.lattice.restore_cells(
             {
                 layer: part.reshape(shape)
                 for layer, part, shape in zip(self.lattice.layers, parts, shapes, strict=True)
@@ -109,13 +109,13 @@ class ContrastLayers:
             for variance, rounded in self._variances
         ]
 
-    def compared(self, scale: float) -> list[float]:
+    def errors_to_compare(self, scale: float) -> list[float]:
         """Return the same."""
         return self.deviations(scale)
 
-    def described(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
-        return self.lattice.described(table, self._taus, scale, _ROUNDING)
+        return self.lattice.describe(table, self._taus, scale, _ROUNDING)
 
     @cached_property
     def _tau(self) -> list[float]:
@@ -130,7 +130,7 @@ class ContrastLayers:
         """By table, the variance of a cell at scale 1, and what rounding adds to it at most."""
         squares = {layer: tau**2 for layer, tau in self._taus.items()}
         return [
-            (self.lattice.variance(table, squares), self.lattice.rounded(table))
+            (self.lattice.variance(table, squares), self.lattice.rounding_variance(table))
             for table in self.lattice.tables
         ]
 

@@ -74,8 +74,10 @@ class NodeTree:
     @cached_property
     def profile(self) -> np.ndarray:
         """The noise scales `1 / share` of a tree, rounded up, for one tree after the other."""
-        scales = [1 / self.shares[level] * ABOVE for level in self._counted]
-        return np.tile(np.repeat(scales, [self._nodes[k] for k in self._counted]), self.groups)
+        scales = [1 / self.shares[level] * ABOVE for level in self._counted_levels]
+        return np.tile(
+            np.repeat(scales, [self._nodes[k] for k in self._counted_levels]), self.groups
+        )
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the counts of each tree, from the root down."""
@@ -85,7 +87,7 @@ class NodeTree:
             sums = sums.reshape(self.groups, -1, size).sum(axis=2)
             found.append(sums)
         found.reverse()
-        return np.concatenate([found[level] for level in self._counted], axis=1).ravel()
+        return np.concatenate([found[level] for level in self._counted_levels], axis=1).ravel()
 
     def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the numbers in all bins, by least squares.
@@ -109,14 +111,14 @@ class NodeTree:
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of a bin."""
-        return [self.described(0, scale).deviation]
+        return [self.describe(0, scale).deviation]
 
-    def compared(self, scale: float) -> list[float]:
+    def errors_to_compare(self, scale: float) -> list[float]:
         """Return the root of the mean variance of numbers of rows below an edge."""
         found = mean_products(self.sizes, self.bins)
-        return [math.sqrt(found.variances(self.described(0, scale).tau, 0.0)[0])]
+        return [math.sqrt(found.variances(self.describe(0, scale).tau, 0.0)[0])]
 
-    def described(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
         precisions = _of_layers(self.sizes) @ self._precisions(scale)
         tau = tuple(float(one) for one in precisions**-0.5)
@@ -128,22 +130,22 @@ class NodeTree:
         return [math.prod(self.sizes[:level]) for level in range(len(self.sizes) + 1)]
 
     @cached_property
-    def _counted(self) -> list[int]:
+    def _counted_levels(self) -> list[int]:
         return [level for level, share in enumerate(self.shares) if share]
 
     def _levels(self, measured: np.ndarray) -> list[np.ndarray]:
         """Return the noisy counts of all levels, zeros for those that are not counted."""
-        sizes = [self._nodes[level] for level in self._counted]
+        sizes = [self._nodes[level] for level in self._counted_levels]
         parts = np.split(measured.reshape(self.groups, -1), np.cumsum(sizes)[:-1], axis=1)
         found = [np.zeros((self.groups, nodes)) for nodes in self._nodes]
-        for level, part in zip(self._counted, parts, strict=True):
+        for level, part in zip(self._counted_levels, parts, strict=True):
             found[level] = part.astype(np.float64)
         return found
 
     def _precisions(self, scale: float) -> np.ndarray:
         """Return the precision of a count of each level."""
         found = np.zeros(len(self.shares))
-        for level in self._counted:
+        for level in self._counted_levels:
             own = self.law.standard_deviation(scale / self.shares[level] * ABOVE)
             found[level] = max(own, _LEAST_DEVIATION) ** -2.0
         return found

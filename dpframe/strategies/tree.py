@@ -105,14 +105,14 @@ class ContrastTree:
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of a bin, the largest by rounding."""
-        return [self.described(0, scale).deviation]
+        return [self.describe(0, scale).deviation]
 
-    def compared(self, scale: float) -> list[float]:
+    def errors_to_compare(self, scale: float) -> list[float]:
         """Return the root of the mean variance of numbers of rows below an edge."""
         found = mean_products(self.sizes, self.bins)
         return [math.sqrt(found.variances([scale * tau for tau in self.tau], _ROUNDING)[0])]
 
-    def described(self, table: int, scale: float) -> Structure:
+    def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
         tau = tuple(scale * one for one in self.tau)
         return Structure("tree", self.sizes, layers_of(self.sizes), tau, _ROUNDING)

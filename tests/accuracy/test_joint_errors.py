@@ -97,7 +97,7 @@ def test_tables_are_named_by_their_columns_in_any_order(people):
 
 def test_covariances_are_those_of_a_dense_computation(people):
     structure = margins(people)["age", "edu"].dp.certificate.mechanism.structure
-    described = structure.described["0"]
+    described = structure.by_block["0"]
     rows = []
     for layer, variances in zip(described.layers, described.variances(), strict=True):
         for place in np.ndindex(variances.shape):

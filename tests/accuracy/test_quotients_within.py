@@ -87,7 +87,7 @@ LAYERS = ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2))
 def test_cells_that_were_measured_together_are_weighed_together(levels, rounding):
     sizes, tau = (2, 3, 4), (3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0)
     structure = StructurePart("margins", sizes, LAYERS, {"0": tau}, rounding)
-    noise = structure.described["0"]
+    noise = structure.by_block["0"]
     column = SimpleNamespace(deviations={"0": noise.deviation})
     a, b = np.random.default_rng(4).uniform(0, 1, (2, 24))
     (found,) = errors_of_shares(column, structure, a, b, levels).values()

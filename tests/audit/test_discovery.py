@@ -86,16 +86,16 @@ def mass_at_the_threshold_dropped(patch):
 
 def rows_counted(patch):
     class Counting(labels.Units):
-        def kept(self, cells, cell_count, caps):
-            return super().kept(cells, cell_count, Caps(None, caps.groups, None))
+        def choose(self, cells, cell_count, caps):
+            return super().choose(cells, cell_count, Caps(None, caps.groups, None))
 
     patch.setattr(labels, "Units", Counting)
 
 
 def labels_without_cap(patch):
     class Counting(labels.Units):
-        def kept(self, cells, cell_count, caps):
-            return super().kept(cells, cell_count, Caps(None, None, 1))
+        def choose(self, cells, cell_count, caps):
+            return super().choose(cells, cell_count, Caps(None, None, 1))
 
     patch.setattr(labels, "Units", Counting)
 

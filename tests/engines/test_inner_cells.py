@@ -40,7 +40,7 @@ def kept_by(caps, inner, groups=GROUPS):
     """The sets of rows that some unit keeps."""
     cells = np.array([group * INNER + place for group, place in ROWS])
     column = pd.Series(np.repeat(np.arange(UNITS), len(ROWS)))
-    mask = Units(column).kept(np.tile(cells, UNITS), groups * INNER, caps, inner)
+    mask = Units(column).choose(np.tile(cells, UNITS), groups * INNER, caps, inner)
     rows = mask.reshape(UNITS, len(ROWS))
     return {tuple(np.flatnonzero(own).tolist()) for own in np.unique(rows, axis=0)}
 

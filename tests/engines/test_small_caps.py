@@ -65,7 +65,7 @@ def test_units_keep_what_caps_allow_and_no_less(caps):
     seen = [set() for _ in SHAPES]
     for _ in range(10):
         for mask in (
-            Units(FRAME["u"]).kept(FRAME["k"].to_numpy(), CELLS, caps),
+            Units(FRAME["u"]).choose(FRAME["k"].to_numpy(), CELLS, caps),
             kept_rows(*unit_codes(FRAME["u"]), FRAME["k"].to_numpy(), CELLS, caps),
         ):
             for found, kept in zip(seen, kept_in_cells(FRAME, mask), strict=True):
@@ -100,7 +100,7 @@ def test_totals_of_small_frames_are_what_caps_allow(caps, dtype):
 def test_a_cap_off_by_one_is_seen(off):
     """The reference refuses what a cap that is larger by one keeps, somewhere."""
     larger = Caps(*(None if limit is None else limit + 1 for limit in vars_of(off)))
-    mask = Units(FRAME["u"]).kept(FRAME["k"].to_numpy(), CELLS, larger)
+    mask = Units(FRAME["u"]).choose(FRAME["k"].to_numpy(), CELLS, larger)
     kept = kept_in_cells(FRAME, mask)
     assert any(one not in allowed(shape, off) for shape, one in zip(SHAPES, kept, strict=True))
 

@@ -76,7 +76,7 @@ def test_units_that_cannot_be_hashed_are_dropped():
     codes, count = unit_codes(column)
     assert (codes == count).tolist() == [True, True, False, True, False, False]
     assert codes[2] == codes[5] != codes[4]
-    mask = Units(column).kept(np.zeros(6, np.uint8), 1, Caps(rows=5))
+    mask = Units(column).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
     assert mask.tolist() == [False, False, True, False, True, True]
 
 
@@ -113,10 +113,10 @@ def test_groups_of_units_keep_what_all_units_together_keep(kind, rows, caps, thr
     words = mock.patch.object(noise, "random_words", lambda n, kind: np.full(n, WORD, kind))
     with words:
         whole = Units(column)
-        expected = whole.kept(cells, 3, caps)
+        expected = whole.choose(cells, 3, caps)
         with mock.patch.object(grouping, "_GROUP", 5):
             parted = Units(column, threads)
-            found = parted.kept(cells, 3, caps)
+            found = parted.choose(cells, 3, caps)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(parted.first(found), whole.first(found))
 

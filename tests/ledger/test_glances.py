@@ -26,7 +26,7 @@ def path(tmp_path) -> Path:
 @pytest.fixture
 def opened(monkeypatch) -> list[str]:
     """How files were opened."""
-    found, acts = [], LedgerFile._opened
+    found, acts = [], LedgerFile._transact
 
     def watched(file, kind, act):
         found.append(kind)

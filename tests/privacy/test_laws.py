@@ -122,10 +122,10 @@ def test_coordinates_count_in_a_group_as_the_law_states():
 @every_law
 def test_charges_are_what_was_allowed(law):
     allowance = Allowance(mu_squared=Fraction(1, 3), epsilon=Fraction(2, 7))
-    loss = law.charge(law.allowed(allowance))
+    loss = law.charge(law.movement_allowed(allowance))
     assert loss in (PrivacyLoss(mu_squared=Fraction(1, 3)), PrivacyLoss(epsilon=Fraction(2, 7)))
     assert bool(loss.mu_squared) == law.needs_delta
-    assert (law.allowed(Allowance(Fraction(0), Fraction(1))) == 0) == law.needs_delta
+    assert (law.movement_allowed(Allowance(Fraction(0), Fraction(1))) == 0) == law.needs_delta
     assert law.charge(Fraction(0)) == PrivacyLoss()
 
 

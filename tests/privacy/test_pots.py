@@ -234,7 +234,7 @@ def test_two_pots_are_not_one():
 
 def test_the_pot_with_most_left_says_what_is_used():
     pots = settle_pots(ONE)
-    assert (pots.used, pots.untouched) == (0, True)
+    assert (pots.used, pots.is_untouched) == (0, True)
     half = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit / 2))
     assert half.used == Fraction(1, 2)
     small = pure(0.01)

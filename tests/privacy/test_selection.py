@@ -86,7 +86,7 @@ def test_permute_and_flip_is_what_its_definition_says():
 )
 def test_bins_are_selected_with_exactly_the_law_of_permute_and_flip(quantiles, table, parts):
     made = selection_of(quantiles, Fraction(1), ROW, "add_remove")
-    scale = 2 * math.lcm(*(step.moved for step in made.steps))
+    scale = 2 * math.lcm(*(step.most_moved for step in made.steps))
     each = Fraction(1, made.levels)
     law = law_of(table, made.steps, scale, Fraction(math.exp(-each / scale)), parts)
     assert sum(law.values()) == 1
@@ -167,7 +167,7 @@ def test_noise_that_would_hide_everything_is_refused():
 def losses(quantiles, parts, units, rests, neighboring):
     """Largest ratio over all neighbors: a unit beside some rest, in groups of bins."""
     steps = tuple(steps_of(quantiles))
-    scale = 2 * math.lcm(*(step.moved for step in steps))
+    scale = 2 * math.lcm(*(step.most_moved for step in steps))
     ratios = Ratios(steps, scale, W, parts)
     nobody = (tuple([0] * len(parts)),) * len(units[0])
     others = [nobody] if neighboring == "add_remove" else [*units, nobody]

@@ -61,8 +61,8 @@ def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, caps, n
     query = dpf.quantile("x", quantiles, by="zone", bins=BINS)
     plan = plan_selection(frame_of([], [], facts).dp.declaration, query, Spend.of(epsilon=EPSILON))
     steps, scales = plan.selection.steps, plan.selection.scales
-    whole = 2 * math.lcm(*(step.moved for step in steps))
-    w = Fraction(math.exp(-2 * steps[0].moved / scales[0] / whole))
+    whole = 2 * math.lcm(*(step.most_moved for step in steps))
+    w = Fraction(math.exp(-2 * steps[0].most_moved / scales[0] / whole))
     ratios = Ratios(steps, whole, w, (1,) * BINS)
 
     @cache

@@ -182,7 +182,7 @@ def test_a_certificate_can_describe_all_covariances(made, scale):
     law = GAUSSIAN if made is gaussian else LAPLACE
     noise = np.square([law.standard_deviation(scale * one) for one in layers.profile])
     for at, part in enumerate(decoding(layers)):
-        described = layers.described(at, scale)
+        described = layers.describe(at, scale)
         for weights in (np.eye(len(part))[-1], np.arange(1.0, len(part) + 1) ** 2):
             expected = ((weights @ part) ** 2) @ noise
             assert described.variance(weights) == pytest.approx(expected, rel=1e-6)

@@ -160,7 +160,7 @@ def test_decoding_and_covariance_are_those_of_least_squares(make, sizes, bins):
         tree.decode(measured, scale)[0], (solve @ measured)[:bins], rtol=1e-9, atol=1e-8
     )
     covariance = (solve * variances) @ solve.T
-    known = tree.described(0, scale)
+    known = tree.describe(0, scale)
     weights = np.random.default_rng(6).normal(size=bins)
     expected = weights @ covariance[:bins, :bins] @ weights
     assert known.variance(weights) == pytest.approx(expected, rel=1e-9)
@@ -170,7 +170,7 @@ def test_decoding_and_covariance_are_those_of_least_squares(make, sizes, bins):
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_products_of_numbers_below_edges_are_those_of_the_matrix(sizes):
     leaves, tree = math.prod(sizes), contrast_tree(sizes)
-    known = tree.described(0, 2.0)
+    known = tree.describe(0, 2.0)
     below = np.tril(np.ones((leaves + 1, leaves)), -1)
     for low in range(leaves + 1):
         for high in range(low, leaves + 1):
@@ -185,7 +185,7 @@ def test_products_of_numbers_below_edges_are_those_of_the_matrix(sizes):
 
 def test_the_mean_product_is_that_over_all_edges():
     sizes, bins = (3, 2, 4), 19
-    known = contrast_tree(sizes, bins).described(0, 2.0)
+    known = contrast_tree(sizes, bins).describe(0, 2.0)
     edges = [np.arange(bins) < e for e in range(bins)]
     found = [known.variance(e * 1.0 - k / bins) for k, e in enumerate(edges)]
     total = (bins / 24) ** 2
@@ -202,21 +202,21 @@ def test_errors_are_those_of_the_best_trees_known():
     gaussian, laplace = planned(contrasts, 1024), planned(nodes, 1024)
     assert gaussian.sizes == (2,) * 10
     assert float(gaussian.kernel.whole) == pytest.approx(1)
-    assert gaussian.compared(1e6)[0] / 1e6 == pytest.approx(3.264, rel=1e-3)
+    assert gaussian.errors_to_compare(1e6)[0] / 1e6 == pytest.approx(3.264, rel=1e-3)
     assert laplace.sizes == (8, 8, 16)
-    assert laplace.compared(1e6)[0] / 1e6 == pytest.approx(9.59, rel=1e-3)
+    assert laplace.errors_to_compare(1e6)[0] / 1e6 == pytest.approx(9.59, rel=1e-3)
 
 
 def test_shares_of_levels_are_the_best_there_are():
     tree = planned(nodes, 1000)
-    best = tree.compared(1e6)[0]
+    best = tree.errors_to_compare(1e6)[0]
     for level in range(len(tree.shares)):
         for factor in (0.97, 1.03):
             shares = list(tree.shares)
             shares[level] = (shares[level] or 0.01) * factor
             total = sum(shares)
             other = nodes.NodeTree(tree.sizes, tuple(s / total for s in shares), 1000, 1, LAPLACE)
-            assert other.compared(1e6)[0] > best * (1 - 1e-9)
+            assert other.errors_to_compare(1e6)[0] > best * (1 - 1e-9)
 
 
 def test_other_workloads_and_other_laws_have_no_tree():
@@ -233,7 +233,7 @@ def test_noise_has_the_covariance_that_is_said(law, make):
     tree, scale, draws = planned(make, 24, groups=4000), 6.0, 4000
     noise = law.draw_each(scale * tree.profile)
     cells = tree.decode(noise, scale)[0].reshape(draws, 24)
-    known = tree.described(0, scale)
+    known = tree.describe(0, scale)
     for weights in np.tril(np.ones((24, 24)))[[0, 4, 11, 12, 23]]:
         expected = known.variance(weights)
         assert np.mean((cells @ weights) ** 2) == pytest.approx(expected, rel=0.13)

@@ -57,7 +57,7 @@ def law_of(table: Table, steps: tuple[Pick, ...], scale: int, w: Fraction, parts
     bins = [k for k, size in enumerate(parts) for _ in range(size)]
     laws: dict[tuple[tuple[int, int], ...], Fraction] = {(): Fraction(1)}
     for step in steps:
-        q = w ** (scale // (2 * step.moved))
+        q = w ** (scale // (2 * step.most_moved))
         grown: dict[tuple[tuple[int, int], ...], Fraction] = {}
         for taken, probability in laws.items():
             known = dict(taken)

@@ -63,7 +63,7 @@ def of_ranges(certificate):
     from dpframe.strategies.prefixes import prefix_products
 
     (block,) = certificate.columns[0].loadings
-    known = certificate.mechanism.structure.described[block]
+    known = certificate.mechanism.structure.by_block[block]
     edges = np.arange(RANGE_BINS + 1)
     first, last = np.triu_indices(len(edges), 1)
 
