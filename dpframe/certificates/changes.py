@@ -240,7 +240,7 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
         if old.kind != new.kind:
             of = "level" if key else "column"
             yield Change(
-                f"the dtype of {of} {new.label!r} is {_dtype_name(new)} in place of {_dtype_name(old)}"
+                f"the dtype of {of} {new.label!r} is {_dtype(new)} in place of {_dtype(old)}"
             )
         elif old.unordered == new.unordered:
             yield Change(f"{what} {new.label!r} changed places")
@@ -249,7 +249,7 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
             yield Change(f"{what} {new.label!r} were changed", call, instead)
 
 
-def _dtype_name(part: SeriesPart) -> str:
+def _dtype(part: SeriesPart) -> str:
     """Name the dtype of values."""
     try:
         return np.dtype(part.kind).name

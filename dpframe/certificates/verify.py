@@ -267,9 +267,8 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
     except BaseException:  # cells that were not released can raise anything when they are looked at
         sound = False
     if not sound:
-        raise CertificateError(
-            f"this frame is not what its certificate was given for: {_alteration(frame, certificate)}"
-        )
+        what = _alteration(frame, certificate)
+        raise CertificateError(f"this frame is not what its certificate was given for: {what}")
     if ledger is not None:
         for one in parts_of(certificate):
             check_recorded(one, ledger)

@@ -76,10 +76,11 @@ def why_no_toml(text: str, why: str) -> str:
         return f"it is no TOML: {why.rstrip('.')[:300]}."
     lines, number = text.split("\n"), int(place[1])
     line = lines[number - 1] if number <= len(lines) else ""
-    return f"line {number}{_key_on_line(lines, number)}: it is no TOML: {_said(line, why[: place.start()])}."
+    said = _said(line, why[: place.start()])
+    return f"line {number}{_key_on(lines, number)}: it is no TOML: {said}."
 
 
-def _key_on_line(lines: list[str], number: int) -> str:
+def _key_on(lines: list[str], number: int) -> str:
     """Name the key that is given on a line."""
     line = lines[number - 1] if number <= len(lines) else ""
     given, header = _GIVEN.match(line), _HEADER.match(line)

@@ -84,7 +84,7 @@ def labels_wanted(
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
         raise QueryError(
-            f"dtype must be one of {_known_kinds()} for all columns, or a dict with each column of "
+            f"dtype must be one of {_kinds()} for all columns, or a dict with each column of "
             f"by={list(asked.by)!r}, got dtype={quote(dtype)}."
         )
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
@@ -96,12 +96,12 @@ def _kind(given: Any) -> LabelKind:
         if isinstance(given, str) and given == kind:
             return kind  # type: ignore[no-any-return]
     raise QueryError(
-        f"dtype must be one of {_known_kinds()}, got dtype={quote(given)}. It is what labels are: values "
+        f"dtype must be one of {_kinds()}, got dtype={quote(given)}. It is what labels are: values "
         "of other kinds are left out, since the dtype of the frame may depend on private values."
     )
 
 
-def _known_kinds() -> str:
+def _kinds() -> str:
     return ", ".join(f'"{kind}"' for kind in get_args(LabelKind))
 
 

@@ -32,7 +32,7 @@ def opened(monkeypatch) -> list[str]:
         found.append(kind)
         return acts(file, kind, act)
 
-    monkeypatch.setattr(LedgerFile, "_opened", watched)
+    monkeypatch.setattr(LedgerFile, "_transact", watched)
     return found
 
 

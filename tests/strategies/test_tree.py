@@ -23,7 +23,7 @@ COUNT = [Footprint((0,), ((1,),))]
 
 
 def planned(make, bins, groups=1, law=None):
-    own = make._planned(bins)
+    own = make._plan_tree(bins)
     if make is nodes:
         return nodes.NodeTree(*own, bins, groups, law or LAPLACE)
     return contrasts.ContrastTree(*own, bins, groups)
