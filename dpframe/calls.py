@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import Parameter, Signature
-from typing import Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Unpack, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -76,7 +76,7 @@ _NOT_THERE = {
 
 
 def with_keywords(function: _Function) -> _Function:
-    """Show the keywords that a function passes on in its signature, and refuse all others by name.
+    """Show the keywords that a function takes as options in its signature, and refuse all others.
 
     While it runs, NumPy neither warns nor raises because of a float, whatever `np.seterr` says.
 
@@ -85,7 +85,8 @@ def with_keywords(function: _Function) -> _Function:
     Parameters
     ----------
     function
-        Any function. Keywords that a `TypedDict` lists are shown with the default `None`.
+        Any function. An option that a `TypedDict` lists as `Annotated[int, 64]` has the default 64,
+        another one `None`; the function is given all of them.
 
     Raises
     ------
@@ -104,28 +105,15 @@ def with_keywords(function: _Function) -> _Function:
         ...
     dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
     """
-    return _check_calls(function, {})
+    return _check_calls(function, fill=True)
 
 
-def with_keywords_of_methods(*like: Callable[..., object]) -> Callable[[_Class], _Class]:
-    """Do the same for all public methods of a class.
-
-    Parameters
-    ----------
-    *like
-        Functions that the methods call: a keyword that is passed on to them has their default, that
-        of the function of the same name if there is one.
-    """
-    by_name = {one.__name__: _defaults(one) for one in like}
-    defaults = {key: value for one in reversed(like) for key, value in _defaults(one).items()}
-
-    def decorated(cls: _Class) -> _Class:
-        for name, method in list(vars(cls).items()):
-            if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(cls, name, _check_calls(method, by_name.get(name, defaults)))
-        return cls
-
-    return decorated
+def with_keywords_of_methods(cls: _Class) -> _Class:
+    """Do the same for all public methods of a class, which are given no defaults of options."""
+    for name, method in list(vars(cls).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(cls, name, _check_calls(method, fill=False))
+    return cls
 
 
 def with_keywords_of_init(cls: _Class) -> _Class:
@@ -134,13 +122,12 @@ def with_keywords_of_init(cls: _Class) -> _Class:
     return cls
 
 
-def _defaults(function: Callable[..., object]) -> dict[str, object]:
-    return {name: one.default for name, one in inspect.signature(function).parameters.items()}
-
-
-def _check_calls(function: _Function, defaults: Mapping[str, object]) -> _Function:
+def _check_calls(function: _Function, *, fill: bool) -> _Function:
     """Wrap a function so that it has the whole signature, and checks what it is given."""
-    signature = _whole(inspect.signature(function), defaults)
+    own = inspect.signature(function)
+    options = [option for one in own.parameters.values() for option in _options(one)]
+    signature = _with_options(own, options)
+    filled = {one.name: one.default for one in options} if fill else {}
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
     known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
@@ -176,7 +163,7 @@ def _check_calls(function: _Function, defaults: Mapping[str, object]) -> _Functi
                     _refuse_data(name, value)
         try:
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
-                return function(*args, **keywords)
+                return function(*args, **(filled | keywords))
         except DPFrameError as error:
             if error.__suppress_context__:  # what is not shown may quote an argument
                 error.__context__ = None
@@ -193,22 +180,21 @@ def _name_of(function: Callable[..., object]) -> str:
     return function.__qualname__.split(".")[-2]
 
 
-def _whole(signature: Signature, defaults: Mapping[str, object]) -> Signature:
-    """Replace the keywords that are passed on in a dict by parameters of their own."""
-    own = signature.parameters.values()
-    return signature.replace(
-        parameters=[made for one in own for made in _list_keywords(one, defaults)]
-    )
+def _with_options(signature: Signature, options: Sequence[Parameter]) -> Signature:
+    """Replace what takes options by a parameter for each of them."""
+    own = [one for one in signature.parameters.values() if get_origin(one.annotation) is not Unpack]
+    last = [one for one in own if one.kind is Parameter.VAR_KEYWORD]
+    return signature.replace(parameters=[*own[: len(own) - len(last)], *options, *last])
 
 
-def _list_keywords(parameter: Parameter, defaults: Mapping[str, object]) -> Iterator[Parameter]:
+def _options(parameter: Parameter) -> Iterator[Parameter]:
+    """List the options that a parameter takes, with their defaults."""
     if get_origin(parameter.annotation) is not Unpack:
-        yield parameter
         return
     (options,) = get_args(parameter.annotation)
-    for name, kind in get_type_hints(options).items():
-        default = defaults.get(name)
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, kind in get_type_hints(options, include_extras=True).items():
+        (hint, default) = get_args(kind) if get_origin(kind) is Annotated else (kind, None)
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 @functools.lru_cache(maxsize=256)

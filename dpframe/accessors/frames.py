@@ -56,7 +56,7 @@ class SeriesAccessor:
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
-@with_keywords_of_methods()
+@with_keywords_of_methods
 class DPAccessor(PrivateAccessor):
     """Differentially private releases of a frame, and what can be done with a released frame.
 

@@ -16,7 +16,7 @@ from dpframe.queries.kinds import Columns, Keys
 from dpframe.strategies import MechanismName
 
 
-@with_keywords_of_methods()
+@with_keywords_of_methods
 class TogetherMethods:
     """Releases of several tables, or of many cells, that agree."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, overload
 import pandas as pd
 
 from dpframe.accessors.margins import TogetherMethods
-from dpframe.accessors.ranging import CallOptions, PreviewOptions, RangesAccessor, caps_of
+from dpframe.accessors.ranging import ColumnCall, CountCall, RangesAccessor, SumCall
 from dpframe.accessors.showing import accessor_text, names_on_offer, no_such_name, public_names
 from dpframe.calls import with_keywords_of_methods
 from dpframe.declaration.facts import Declaration
@@ -16,10 +16,10 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
-from dpframe.operations.declare import declare
+from dpframe.operations.declare import DeclareOptions, declare
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.discover import DiscoverOptions, LookOptions, discover, preview_discover
-from dpframe.operations.preview import preview
+from dpframe.operations.preview import PreviewOptions, preview
 from dpframe.operations.release import ReleaseOptions, release
 from dpframe.operations.suggest import (
     PreviewCapsOptions,
@@ -33,26 +33,16 @@ from dpframe.operations.suggest_bounds import (
     preview_suggest_bounds,
     suggest_bounds,
 )
-from dpframe.privacy.amounts import Budget
 from dpframe.privacy.exact import Amount
-from dpframe.privacy.neighbors import EachRow, Neighboring
+from dpframe.privacy.neighbors import EachRow
 from dpframe.queries import aggregate, constructors
 from dpframe.queries.aggregate import AggregatePart
-from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
-from dpframe.queries.outputs import KnownRows, Objective
+from dpframe.queries.kinds import By, Columns, Keys, Query
+from dpframe.queries.outputs import Objective
 from dpframe.strategies import MechanismName
 
 
-@with_keywords_of_methods(
-    release,
-    preview,
-    discover,
-    preview_discover,
-    suggest_caps,
-    preview_suggest_caps,
-    suggest_bounds,
-    preview_suggest_bounds,
-)
+@with_keywords_of_methods
 class PrivateAccessor(TogetherMethods, RangesAccessor):
     """Differentially private releases of a private frame of any kind that an engine can read.
 
@@ -83,171 +73,44 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         """Show what is declared, left and possible; no row is looked at, and no file read."""
         return accessor_text(self._frame, (name for name in dir(self) if name[0] != "_"))
 
-    def declare(
-        self,
-        schema: object = None,
-        *,
-        bounds: Mapping[Hashable, object] | None = None,
-        keys: Mapping[Hashable, object] | None = None,
-        privacy_unit: Hashable | EachRow | None = None,
-        unit: str | None = None,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        neighboring: Neighboring = "add_remove",
-        missing: Mapping[Hashable, object] | None = None,
-        budget: Budget | None = None,
-        ledger: Ledger | None = None,
-        name: str | None = None,
-        validate: bool = False,
-    ) -> Self:
+    def declare(self, schema: object = None, **facts: Unpack[DeclareOptions]) -> Self:
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
-        declare(
-            self._frame,
-            schema,
-            bounds=bounds,
-            keys=keys,
-            privacy_unit=privacy_unit,
-            unit=unit,
-            max_rows=max_rows,
-            max_groups=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            neighboring=neighboring,
-            missing=missing,
-            budget=budget,
-            ledger=ledger,
-            name=name,
-            validate=validate,
-        )
+        declare(self._frame, schema, **facts)
         return self
 
-    def count(
-        self,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        query = constructors.count(by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
+        return self._ask(constructors.count, options, by)
 
-    def rate(
-        self,
-        condition: str,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def rate(self, condition: str, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
-        query = constructors.rate(condition, by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
+        return self._ask(constructors.rate, options, condition, by)
 
-    def sum(
-        self,
-        columns: Columns,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        max_true: int | None = None,
-        n: KnownRows = None,
-        n_weight: float = 0.0,
-        objective: Objective = "total",
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def sum(self, columns: Columns, by: By = None, **options: Unpack[SumCall]) -> pd.DataFrame:
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
-        query = constructors.sum(
-            columns,
-            by,
-            where=where,
-            keys=keys,
-            bounds=bounds,
-            max_true=max_true,
-            n=n,
-            n_weight=n_weight,
-            objective=objective,
-            **caps_of(spend),
-        )
-        return self._one(query, spend)
+        return self._ask(constructors.sum, options, columns, by)
 
-    def mean(
-        self,
-        columns: Columns,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def mean(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        query = constructors.mean(
-            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
-        )
-        return self._one(query, spend)
+        return self._ask(constructors.mean, options, columns, by)
 
-    def var(
-        self,
-        columns: Columns,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def var(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
-        query = constructors.var(
-            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
-        )
-        return self._one(query, spend)
+        return self._ask(constructors.var, options, columns, by)
 
-    def std(
-        self,
-        columns: Columns,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def std(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
-        query = constructors.std(
-            columns, by, where=where, keys=keys, bounds=bounds, **caps_of(spend)
-        )
-        return self._one(query, spend)
+        return self._ask(constructors.std, options, columns, by)
 
     def histogram(
-        self,
-        column: Hashable,
-        bins: object,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        **spend: Unpack[CallOptions],
+        self, column: Hashable, bins: object, by: By = None, **options: Unpack[CountCall]
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        query = constructors.histogram(column, bins, by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
+        return self._ask(constructors.histogram, options, column, bins, by)
 
-    def units(
-        self,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        **spend: Unpack[CallOptions],
-    ) -> pd.DataFrame:
+    def units(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        query = constructors.units(by, where=where, keys=keys, **caps_of(spend))
-        return self._one(query, spend)
+        return self._ask(constructors.units, options, by)
 
     def aggregate(
         self,
@@ -299,7 +162,7 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
             "note": note,
             "privacy_unit": privacy_unit,
         }
-        return self._one(query, spend)
+        return release(self._frame, query, **spend)
 
     @overload
     def release(self, query: Query, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
@@ -377,6 +240,3 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
     def budget(self) -> BudgetStatus:
         """What is spent of the declared budget and what is left."""
         return self.ledger.status()
-
-    def _one(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
-        return release(self._frame, query, **spend)

@@ -1,6 +1,6 @@
 """What `.dp` releases of the distribution of a column: ranges, quantiles and medians."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Unpack, cast
 
 import pandas as pd
@@ -10,37 +10,36 @@ from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.engines import Frame
 from dpframe.errors import DeclarationError
-from dpframe.operations.preview import Wanted
-from dpframe.operations.release import ReleaseOptions, SpendOptions, release
-from dpframe.queries.kinds import By, GivenBounds, Keys, Query
-from dpframe.queries.quantiles import Quantiles, quantile
+from dpframe.operations.charging import options_of
+from dpframe.operations.release import ReleaseOptions, release
+from dpframe.queries.constructors import SumOptions
+from dpframe.queries.kinds import By, Query
+from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
 from dpframe.queries.ranging import ranges
-from dpframe.queries.reading import CapOptions
+from dpframe.queries.reading import ColumnOptions, CountOptions
 from dpframe.steps.quantiles import quantiles
 
 
-class PreviewOptions(SpendOptions, total=False):
-    """What to show of a release that is not made; see `dpframe.operations.preview`."""
-
-    compare: bool
-    std_error: Wanted | None
-    half_width: Wanted | None
-    rows: float | None
+class CountCall(CountOptions, ReleaseOptions, total=False):
+    """Which rows to count, and options of the release; see `dpframe.count`."""
 
 
-class CallOptions(ReleaseOptions, CapOptions, total=False):
-    """Options of a release, and caps on one unit; see `dpframe.count`."""
+class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
+    """Which values to look at, and options of the release; see `dpframe.mean`."""
 
 
-def caps_of(options: CallOptions) -> CapOptions:
-    """Take the caps out of the options of a call."""
-    return {name: options.pop(name) for name in CapOptions.__annotations__ if name in options}  # type: ignore[misc, return-value]
+class SumCall(SumOptions, ReleaseOptions, total=False):
+    """What to add up, and options of the release; see `dpframe.sum`."""
+
+
+class QuantileCall(QuantileOptions, ReleaseOptions, total=False):
+    """What to read quantiles off, and options of the release; see `dpframe.quantile`."""
 
 
 _MEDIAN = 0.5
 
 
-@with_keywords_of_methods(release)
+@with_keywords_of_methods
 class RangesAccessor:
     """Releases of the distribution of a column."""
 
@@ -51,11 +50,13 @@ class RangesAccessor:
         return isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs
 
     def _read_off(
-        self, column: object, q: Quantiles, how: dict[str, Any], given: Mapping[str, object]
+        self, column: object, q: Quantiles, by: By, options: QuantileCall
     ) -> pd.DataFrame:
         """Read quantiles off a released distribution: the first argument is q, or its column."""
         named = is_one_of(column, self._frame.index.names[-1:])
-        if any(value is not None for value in given.values()):
+        how = options_of(IntervalOptions, options)
+        others = [value for name, value in options.items() if name not in how]
+        if any(value is not None for value in (by, *others)):
             raise DeclarationError(
                 "this frame was released: quantiles are read off a release of ranges for nothing, "
                 "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
@@ -63,38 +64,26 @@ class RangesAccessor:
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles(self._frame, wanted, **how)
 
-    def _release(self, query: Query, spend: ReleaseOptions) -> pd.DataFrame:
-        return release(self._frame, query, **spend)
+    def _ask(
+        self, make: Callable[..., Query], options: Mapping[str, Any], *described: object
+    ) -> pd.DataFrame:
+        """Release the query that a call describes."""
+        spend = options_of(ReleaseOptions, options)
+        own = {name: value for name, value in options.items() if name not in spend}
+        return release(self._frame, make(*described, **own), **spend)
 
     def ranges(
-        self,
-        column: Hashable,
-        bins: object = None,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        **spend: Unpack[CallOptions],
+        self, column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnCall]
     ) -> pd.DataFrame:
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
-        caps = caps_of(spend)
-        query = ranges(column, bins, by, where=where, keys=keys, bounds=bounds, **caps)
-        return self._release(query, spend)
+        return self._ask(ranges, options, column, bins, by)
 
     def quantile(
         self,
         column: Hashable | list[float] = None,
         q: Quantiles = (0.25, 0.5, 0.75),
         by: By = None,
-        *,
-        bins: object = None,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        **spend: Unpack[CallOptions],
+        **options: Unpack[QuantileCall],
     ) -> pd.DataFrame:
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
 
@@ -102,46 +91,11 @@ class RangesAccessor:
         that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
         """
         if self._is_released:
-            groups = {"by": by, "bins": bins, "where": where, "keys": keys, "bounds": bounds}
-            how = {"level": level, "simultaneous": simultaneous}
-            return self._read_off(column, q, how, {**groups, **spend})
-        query = quantile(
-            cast(Hashable, column),  # a list is refused
-            q,
-            by,
-            bins=bins,
-            where=where,
-            keys=keys,
-            bounds=bounds,
-            level=level,
-            simultaneous=simultaneous,
-            **caps_of(spend),
-        )
-        return self._release(query, spend)
+            return self._read_off(column, q, by, options)
+        return self._ask(quantile, options, column, q, by)
 
     def median(
-        self,
-        column: Hashable = None,
-        by: By = None,
-        *,
-        bins: object = None,
-        where: str | None = None,
-        keys: Keys = None,
-        bounds: GivenBounds = None,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        **spend: Unpack[CallOptions],
+        self, column: Hashable = None, by: By = None, **options: Unpack[QuantileCall]
     ) -> pd.DataFrame:
         """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        return self.quantile(
-            column,
-            _MEDIAN,
-            by,
-            bins=bins,
-            where=where,
-            keys=keys,
-            bounds=bounds,
-            level=level,
-            simultaneous=simultaneous,
-            **spend,
-        )
+        return self.quantile(column, _MEDIAN, by, **options)

@@ -2,9 +2,9 @@
 
 import getpass
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 from uuid import uuid4
 
 from dpframe.arguments import check_note, check_release_name, visible
@@ -21,6 +21,14 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.record import ledger_of
 from dpframe.plan.selection import SelectionPlan
 from dpframe.privacy.amounts import Spend
+
+
+class RecordOptions(TypedDict, total=False):
+    """What to record of a release; see `dpframe.release`."""
+
+    name: str | None
+    note: str | None
+
 
 _LOGGER = logging.getLogger("dpframe")
 
@@ -45,6 +53,15 @@ def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
             _LOGGER.info("%s", sentence, extra={"release_id": entry.release_id})
     except Exception:  # noqa: S110  # of a filter or a handler that is not ours
         pass
+
+
+Options = TypeVar("Options", bound=Mapping[str, Any])
+
+
+def options_of(kind: type[Options], options: Mapping[str, Any]) -> Options:
+    """Take out the options that another call has."""
+    names = kind.__annotations__
+    return cast(Options, {name: options[name] for name in names if name in options})
 
 
 Made = TypeVar("Made")
@@ -123,9 +140,7 @@ def entry_of(
     what: str,
     plan: Plan | DiscoveryPlan | SelectionPlan,
     declaration: Declaration,
-    *,
-    name: str | None,
-    note: str | None,
+    **record: Unpack[RecordOptions],
 ) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
@@ -138,8 +153,7 @@ def entry_of(
         plan.mechanism,
         plan.spend,
         plan.loss,
-        name=name,
-        note=note,
+        **record,
         user=_user(),
         frame=declaration.name,
         unit=None if protected is None else protected.unit,

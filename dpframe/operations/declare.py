@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
 
 import pandas as pd
 
@@ -25,25 +25,26 @@ from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, chec
 _DECLARING = OneAtATime()
 
 
+class DeclareOptions(TypedDict, total=False):
+    """What is public about a frame; see `dpframe.declare`."""
+
+    bounds: Mapping[Hashable, object] | None
+    keys: Mapping[Hashable, object] | None
+    privacy_unit: Hashable | EachRow | None
+    unit: str | None
+    max_rows: int | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+    neighboring: Annotated[Neighboring, "add_remove"]
+    missing: Mapping[Hashable, object] | None
+    budget: Budget | None
+    ledger: Ledger | None
+    name: str | None
+    validate: Annotated[bool, False]
+
+
 @with_keywords
-def declare(
-    frame: Frame,
-    schema: object = None,
-    *,
-    bounds: Mapping[Hashable, object] | None = None,
-    keys: Mapping[Hashable, object] | None = None,
-    privacy_unit: Hashable | EachRow | None = None,
-    unit: str | None = None,
-    max_rows: int | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    neighboring: Neighboring = "add_remove",
-    missing: Mapping[Hashable, object] | None = None,
-    budget: Budget | None = None,
-    ledger: Ledger | None = None,
-    name: str | None = None,
-    validate: bool = False,
-) -> None:
+def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOptions]) -> None:
     """Declare public facts about a frame; keywords override or narrow the schema.
 
     Facts must be chosen without looking at the data: bounds and keys read off the data leak it.
@@ -122,17 +123,20 @@ def declare(
     """
     check_private(frame)
     engine = engine_for(frame)
+    privacy_unit, budget, ledger = options["privacy_unit"], options["budget"], options["ledger"]
+    caps = Caps(options["max_rows"], options["max_groups"], options["max_rows_per_group"])
+    bounds, keys, missing = options["bounds"], options["keys"], options["missing"]
     declaration = Declaration(
         columns={} if schema is None else from_pandera.facts(schema),
         privacy_unit=privacy_unit,
-        caps=_caps(privacy_unit, Caps(max_rows, max_groups, max_rows_per_group)),
-        neighboring=check_neighboring(neighboring),
-        name=check_text("name", name),
+        caps=_caps(privacy_unit, caps),
+        neighboring=check_neighboring(options["neighboring"]),
+        name=check_text("name", options["name"]),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     named = [label for facts in (bounds, keys, missing) for label in facts or ()]
     column = declaration.unit_column
     engine.check(frame, named if column is None else [*named, column])
-    if validate:
+    if options["validate"]:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.")
         if not isinstance(frame, pd.DataFrame):
@@ -141,7 +145,7 @@ def declare(
                 f"{type(frame).__name__}. Validate its parts first, with pandera."
             )
         from_pandera.validate(schema, frame)
-    protected = Protected.of(column, declaration.neighboring, unit)
+    protected = Protected.of(column, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
@@ -213,22 +217,7 @@ R = TypeVar("R")
 
 @with_keywords
 def declares(
-    schema: object = None,
-    *,
-    argument: str | None = None,
-    bounds: Mapping[Hashable, object] | None = None,
-    keys: Mapping[Hashable, object] | None = None,
-    privacy_unit: Hashable | EachRow | None = None,
-    unit: str | None = None,
-    max_rows: int | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    neighboring: Neighboring = "add_remove",
-    missing: Mapping[Hashable, object] | None = None,
-    budget: Budget | None = None,
-    ledger: Ledger | None = None,
-    name: str | None = None,
-    validate: bool = False,
+    schema: object = None, *, argument: str | None = None, **options: Unpack[DeclareOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function so that the frame that it returns, or is given, is declared.
 
@@ -264,29 +253,17 @@ def declares(
     >>> load().dp.budget.remaining_epsilon
     0.75
     """
-    facts: dict[str, Any] = {
-        "bounds": bounds,
-        "keys": keys,
-        "privacy_unit": privacy_unit,
-        "unit": unit,
-        "max_rows": max_rows,
-        "max_groups": max_groups,
-        "max_rows_per_group": max_rows_per_group,
-        "neighboring": neighboring,
-        "missing": missing,
-        "name": name,
-        "validate": validate,
-    }
-    common = Ledger(budget=budget) if budget is not None and ledger is None else None
+    budget = options["budget"]
+    common = Ledger(budget=budget) if budget is not None and options["ledger"] is None else None
 
-    def declared(frame: Frame) -> None:
+    def declare_made(frame: Frame) -> None:
         known = kept_declaration(frame)
         if common is None or (known is not None and known.ledger is not None):
-            declare(frame, schema, **facts, budget=budget, ledger=ledger)  # a ledger stays
+            declare(frame, schema, **options)  # a ledger stays
         else:
-            declare(frame, schema, **facts, ledger=common)
+            declare(frame, schema, **(options | {"budget": None, "ledger": common}))
 
-    return lambda function: _declaring(function, declared, argument)
+    return lambda function: _declaring(function, declare_made, argument)
 
 
 def _declaring(

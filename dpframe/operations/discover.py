@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
@@ -30,15 +30,15 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
-from dpframe.operations.charging import charge_and_make, check_recorded, entry_of
+from dpframe.operations.charging import RecordOptions, charge_and_make, check_recorded, entry_of
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.record import Cost, before_values, cost
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.exact import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.rounding import round_up
 from dpframe.privacy.threshold import LabelThreshold
-from dpframe.queries.discovery import Dtypes, Labels, labels_wanted
+from dpframe.queries.discovery import Dtypes, labels_wanted
 from dpframe.queries.kinds import Columns
 from dpframe.queries.tasks import LabelAxis
 
@@ -130,50 +130,24 @@ DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
 _CHANCES = (0.05, 0.5, 0.95)
 
 
-class LookOptions(TypedDict, total=False):
+class LookOptions(AmountOptions, total=False):
     """What labels to look for, and how much to spend; see `dpframe.discover`."""
 
-    dtype: Dtypes
-    max_length: int
+    dtype: Annotated[Dtypes, "string"]
+    max_length: Annotated[int, 256]
     where: str | None
     max_groups: int | None
-    epsilon: Amount | None
-    delta: Amount | None
-    mu: Amount | None
-    rho: Amount | None
-    share: Amount | None
     discovery: Amount | None
-    mechanism: DiscoveryMechanism
+    mechanism: Annotated[DiscoveryMechanism, "auto"]
     privacy_unit: EachRow | None
 
 
-class DiscoverOptions(LookOptions, total=False):
+class DiscoverOptions(LookOptions, RecordOptions, total=False):
     """The same, and what to record; see `dpframe.discover`."""
-
-    name: str | None
-    note: str | None
 
 
 @with_keywords
-def discover(
-    frame: Frame,
-    by: Columns,
-    *,
-    dtype: Dtypes = "string",
-    max_length: int = 256,
-    where: str | None = None,
-    max_groups: int | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    discovery: Amount | None = None,
-    mechanism: DiscoveryMechanism = "auto",
-    name: str | None = None,
-    note: str | None = None,
-    privacy_unit: EachRow | None = None,
-) -> pd.DataFrame:
+def discover(frame: Frame, by: Columns, **options: Unpack[DiscoverOptions]) -> pd.DataFrame:
     """Find the groups that may be published, where they are not known beforehand.
 
     Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
@@ -234,16 +208,12 @@ def discover(
     >>> list(found.index), list(found.columns)
     (['A', 'B'], ['units'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration = declaration_of(frame).with_unit(privacy_unit)
-    check_recorded(declaration.ledger, name, note)
-    wanted = labels_wanted(
-        by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
-    )
-    engine, plan = _plan_for_frame(
-        frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
-    )
-    entry = entry_of(plan.words, plan, declaration, name=name, note=note)
+    spend = Spend.among(options)
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    recorded: RecordOptions = {"name": options["name"], "note": options["note"]}
+    check_recorded(declaration.ledger, **recorded)
+    engine, plan = _plan_for_frame(frame, declaration, by, spend, options)
+    entry = entry_of(plan.words, plan, declaration, **recorded)
     record = record_of_discovery(plan, declaration, entry)
 
     def measure(ledger: LedgerPart | None) -> pd.DataFrame:
@@ -254,23 +224,7 @@ def discover(
 
 
 @with_keywords
-def preview_discover(
-    frame: Frame,
-    by: Columns,
-    *,
-    dtype: Dtypes = "string",
-    max_length: int = 256,
-    where: str | None = None,
-    max_groups: int | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    discovery: Amount | None = None,
-    mechanism: DiscoveryMechanism = "auto",
-    privacy_unit: EachRow | None = None,
-) -> pd.DataFrame:
+def preview_discover(frame: Frame, by: Columns, **options: Unpack[LookOptions]) -> pd.DataFrame:
     """Show which groups would be found, and at what cost; reads no data and spends nothing.
 
     Parameters
@@ -306,32 +260,27 @@ def preview_discover(
     laplace           15       13        15        17
     gaussian          23       16        23        30
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    declaration = declaration_of(frame).with_unit(privacy_unit)
-    wanted = labels_wanted(
-        by, dtype=dtype, max_length=max_length, where=where, max_groups=max_groups
-    )
-    _, plan = _plan_for_frame(
-        frame, declaration, wanted, spend, mechanism=mechanism, discovery=discovery
-    )
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    _, plan = _plan_for_frame(frame, declaration, by, Spend.among(options), options)
     plans = [plan, *plan.others]
     index = pd.Index([one.mechanism for one in plans], name="mechanism")
     return pd.DataFrame([_preview_mechanism(one, declaration) for one in plans], index)
 
 
 def _plan_for_frame(
-    frame: Frame,
-    declaration: Declaration,
-    wanted: Labels,
-    spend: Spend,
-    *,
-    mechanism: str,
-    discovery: Amount | None,
+    frame: Frame, declaration: Declaration, by: Columns, spend: Spend, options: LookOptions
 ) -> tuple[Engine, DiscoveryPlan]:
     """Plan for a frame that has the columns, and return the engine that can read it."""
+    wanted = labels_wanted(
+        by,
+        dtype=options["dtype"],
+        max_length=options["max_length"],
+        where=options["where"],
+        max_groups=options["max_groups"],
+    )
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
-    plan = plan_discovery(declaration, wanted, spend, mechanism, discovery)
+    plan = plan_discovery(declaration, wanted, spend, options["mechanism"], options["discovery"])
     engine.check(frame, plan.columns)
     return engine, plan
 

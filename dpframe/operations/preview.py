@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_queries, check_readable, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
-from dpframe.operations.release import checked_plan
+from dpframe.operations.release import SpendOptions, checked_plan
 from dpframe.operations.select import check_no_errors, preview_quantiles
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
@@ -22,10 +22,9 @@ from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import Spend, check_delta
 from dpframe.privacy.exact import Amount
-from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_select
-from dpframe.strategies import MECHANISMS, Mechanism, MechanismName, Prediction
+from dpframe.strategies import MECHANISMS, Mechanism, Prediction
 
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount
 _LEAST, _MOST = 2.0**-60, 2.0**60
@@ -147,22 +146,18 @@ Wanted: TypeAlias = float | Mapping[Hashable, float]
 _PER_ROWS = "1 / rows"
 
 
+class PreviewOptions(SpendOptions, total=False):
+    """What to show of a release that is not made; see `dpframe.operations.preview`."""
+
+    compare: Annotated[bool, False]
+    std_error: Wanted | None
+    half_width: Wanted | None
+    rows: float | None
+
+
 @with_keywords
 def preview(
-    frame: Frame,
-    queries: Query | Mapping[str, Query],
-    *,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
-    compare: bool = False,
-    std_error: Wanted | None = None,
-    half_width: Wanted | None = None,
-    rows: float | None = None,
-    privacy_unit: EachRow | None = None,
+    frame: Frame, queries: Query | Mapping[str, Query], **options: Unpack[PreviewOptions]
 ) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
@@ -229,26 +224,29 @@ def preview(
     >>> preview(trips, query, std_error=5, delta=1e-6)["epsilon"].round(4).to_dict()
     {'laplace': 0.2819, 'gaussian': 0.8356}
     """
-    _check_amounts(std_error, half_width, (epsilon, mu, rho, share), compare=compare)
+    std_error, half_width, rows = options["std_error"], options["half_width"], options["rows"]
+    compare, delta = options["compare"], options["delta"]
+    amounts = options["epsilon"], options["mu"], options["rho"], options["share"]
+    _check_amounts(std_error, half_width, amounts, compare=compare)
     cell = None if rows is None else _positive("rows", rows, least=1)
     several = isinstance(queries, Mapping)
-    declaration = declaration_of(frame).with_unit(privacy_unit)
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
     limits = std_error if half_width is None else half_width
-    quantiles = query_to_select(queries, mechanism)
+    quantiles = query_to_select(queries, options["mechanism"])
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
-        spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+        spend = Spend.among(options)
         return preview_quantiles(frame, declaration, quantiles, spend)
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = check_queries(frame, queries)
         excess = _excess(limits, measure, cell, several=several)
         mass = None if delta is None else check_delta(delta)
-        plans = least_plans(declaration, asked, excess, mechanism, mass)
+        plans = least_plans(declaration, asked, excess, options["mechanism"], mass)
         check_readable(engine, frame, plans[0])
         return _table_of_needed(plans, declaration, measure, cell, several=several)
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    _, plan = checked_plan(frame, declaration, queries, spend, mechanism)
+    spend = Spend.among(options)
+    _, plan = checked_plan(frame, declaration, queries, spend, options["mechanism"])
     if compare:
         return _compare_mechanisms(plan, cell, several=several)
     expected = _preview_outputs(plan, cell, several=several)

@@ -6,7 +6,7 @@ charged before any private total is computed; noise is drawn last.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack, overload
+from typing import Annotated, Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -24,15 +24,14 @@ from dpframe.denoise.methods import DenoiserName
 from dpframe.engines import Engine, Frame
 from dpframe.engines.declared import SINGLE, check_queries, check_readable, declaration_of
 from dpframe.errors import QueryError, quote
-from dpframe.operations.charging import charge_and_make, check_recorded, entry_of
+from dpframe.operations.charging import RecordOptions, charge_and_make, check_recorded, entry_of
 from dpframe.operations.select import check_denoising_of_quantiles, release_quantiles
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import record_of
 from dpframe.plan.tables import TableName
-from dpframe.privacy.amounts import Spend
-from dpframe.privacy.exact import Amount
+from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
@@ -160,25 +159,18 @@ def _describe_outputs(planned: TablePlan) -> list[Described]:
     ]
 
 
-class SpendOptions(TypedDict, total=False):
-    """How much to spend, in exactly one way, and on which mechanism; see `dpframe.release`."""
+class SpendOptions(AmountOptions, total=False):
+    """How much to spend, and on which mechanism; see `dpframe.release`."""
 
-    epsilon: Amount | None
-    delta: Amount | None
-    mu: Amount | None
-    rho: Amount | None
-    share: Amount | None
-    mechanism: MechanismName
+    mechanism: Annotated[MechanismName, "auto"]
     privacy_unit: EachRow | None
 
 
-class ReleaseOptions(SpendOptions, total=False):
-    """How much to spend, how to denoise, and what to record; see `dpframe.release`."""
+class ReleaseOptions(SpendOptions, RecordOptions, total=False):
+    """How much to spend, what to record, and how to denoise; see `dpframe.release`."""
 
     denoise: DenoiserName | None
     graph: object
-    name: str | None
-    note: str | None
 
 
 @overload
@@ -193,20 +185,7 @@ def release(
 
 @with_keywords
 def release(
-    frame: Frame,
-    queries: Query | Mapping[str, Query],
-    *,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
-    denoise: DenoiserName | None = None,
-    graph: object = None,
-    name: str | None = None,
-    note: str | None = None,
-    privacy_unit: EachRow | None = None,
+    frame: Frame, queries: Query | Mapping[str, Query], **options: Unpack[ReleaseOptions]
 ) -> Any:
     """Release a query, or several planned and charged together.
 
@@ -286,18 +265,20 @@ def release(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    declaration = declaration_of(frame).with_unit(privacy_unit)
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    check_recorded(declaration.ledger, name, note)
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    spend = Spend.among(options)
+    mechanism, denoise, graph = options["mechanism"], options["denoise"], options["graph"]
+    record: RecordOptions = {"name": options["name"], "note": options["note"]}
+    check_recorded(declaration.ledger, **record)
     wanted = query_to_select(queries, mechanism)
     if wanted is not None:
         check_denoising_of_quantiles(denoise, graph)
-        return release_quantiles(frame, declaration, wanted, spend, name=name, note=note)
+        return release_quantiles(frame, declaration, wanted, spend, **record)
     engine, plan = checked_plan(frame, declaration, queries, spend, mechanism)
     indexes = {key: planned.table.cells.index for key, planned in plan.tables.items()}
     denoisings = denoisings_of(plan, indexes, denoise, graph)
     what = "; ".join(dict.fromkeys(planned.table.asked.words for planned in plan.tables.values()))
-    entry = entry_of(what, plan, declaration, name=name, note=note)
+    entry = entry_of(what, plan, declaration, **record)
     records = {
         key: record_of(key, planned, plan, declaration, entry)
         for key, planned in plan.tables.items()

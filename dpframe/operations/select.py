@@ -4,6 +4,7 @@ The order is that of every release: validate, plan, charge, total the integers, 
 """
 
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from dpframe.engines import Engine, Frame
 from dpframe.engines.declared import check_queries, check_readable
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.ledger.log import Entry
-from dpframe.operations.charging import charge_and_make, entry_of
+from dpframe.operations.charging import RecordOptions, charge_and_make, entry_of
 from dpframe.plan.record import before_values, cost, source_of
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.privacy.amounts import Spend
@@ -125,13 +126,11 @@ def release_quantiles(
     declaration: Declaration,
     query: Quantile,
     spend: Spend,
-    *,
-    name: str | None,
-    note: str | None,
+    **recorded: Unpack[RecordOptions],
 ) -> pd.DataFrame:
     """Release selected quantiles; see `dpframe.quantile` and `dpframe.release`."""
     engine, plan = _plan_for_frame(frame, declaration, query, spend)
-    entry = entry_of(query.words, plan, declaration, name=name, note=note)
+    entry = entry_of(query.words, plan, declaration, **recorded)
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
 

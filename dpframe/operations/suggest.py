@@ -5,7 +5,7 @@ the histogram is planned, charged, counted and released. Errors are computed fro
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Annotated, Any, Unpack
 
 import pandas as pd
 
@@ -13,11 +13,10 @@ from dpframe.calls import with_keywords
 from dpframe.engines import Frame
 from dpframe.engines.declared import SINGLE, check_queries, declaration_of
 from dpframe.errors import QueryError
-from dpframe.operations.charging import after_charge
-from dpframe.operations.release import checked_plan, release
+from dpframe.operations.charging import RecordOptions, after_charge, options_of
+from dpframe.operations.release import ReleaseOptions, checked_plan, release
 from dpframe.plan.suggestion import plan_caps
-from dpframe.privacy.amounts import Spend
-from dpframe.privacy.exact import Amount
+from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.queries import constructors
 from dpframe.queries.kinds import By, Query
 from dpframe.queries.quantiles import query_to_measure
@@ -26,45 +25,23 @@ from dpframe.steps.suggest_caps import CapErrors, add_cap_errors
 from dpframe.strategies import MechanismName
 
 
-class PreviewCapsOptions(TypedDict, total=False):
+class PreviewCapsOptions(AmountOptions, total=False):
     """Which caps to look at, and how much to spend; see `dpframe.suggest_caps`."""
 
     query: Query | None
     cap: str | None
     largest: int | None
     planned: Mapping[str, Any] | None
-    epsilon: Amount | None
-    delta: Amount | None
-    mu: Amount | None
-    rho: Amount | None
-    share: Amount | None
-    mechanism: MechanismName
+    mechanism: Annotated[MechanismName, "auto"]
 
 
-class SuggestCapsOptions(PreviewCapsOptions, total=False):
+class SuggestCapsOptions(PreviewCapsOptions, RecordOptions, total=False):
     """The same, and what to record; see `dpframe.suggest_caps`."""
-
-    name: str | None
-    note: str | None
 
 
 @with_keywords
 def suggest_caps(
-    frame: Frame,
-    by: By = None,
-    *,
-    query: Query | None = None,
-    cap: str | None = None,
-    largest: int | None = None,
-    planned: Mapping[str, Any] | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
-    name: str | None = None,
-    note: str | None = None,
+    frame: Frame, by: By = None, **options: Unpack[SuggestCapsOptions]
 ) -> pd.DataFrame:
     """Release how many rows units have, and from it the cap with which a query errs least.
 
@@ -131,40 +108,14 @@ def suggest_caps(
     >>> found.dp.best, list(found.columns)
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked, facts = _prepare_caps(
-        frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
-    )
-    released = release(
-        frame,
-        asked,
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
-        share=share,
-        mechanism=mechanism,
-        name=name,
-        note=note,
-    )
+    asked, facts = _prepare_caps(frame, by, options)
+    released = release(frame, asked, **options_of(ReleaseOptions, options))
     return after_charge(lambda: add_cap_errors(released, facts))
 
 
 @with_keywords
 def preview_suggest_caps(
-    frame: Frame,
-    by: By = None,
-    *,
-    query: Query | None = None,
-    cap: str | None = None,
-    largest: int | None = None,
-    planned: Mapping[str, Any] | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
+    frame: Frame, by: By = None, **options: Unpack[PreviewCapsOptions]
 ) -> pd.DataFrame:
     """Show the noise that each cap needs, and that of the histogram; reads no data.
 
@@ -196,30 +147,27 @@ def preview_suggest_caps(
     2             14.14   2.20
     3             14.14   3.32
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked, facts = _prepare_caps(
-        frame, by, query=query, cap=cap, largest=largest, planned=planned, spend=spend
-    )
-    _, plan = checked_plan(frame, declaration_of(frame), asked, spend, mechanism)
+    asked, facts = _prepare_caps(frame, by, options)
+    spend = Spend.among(options)
+    _, plan = checked_plan(frame, declaration_of(frame), asked, spend, options["mechanism"])
     (prediction,) = plan.tables[SINGLE].predictions()
     return pd.DataFrame({"std_error": prediction.std_error, "noise": facts.noise}, asked.most)
 
 
-def _prepare_caps(
-    frame: Frame,
-    by: By,
-    *,
-    query: Query | None,
-    cap: str | None,
-    largest: int | None,
-    planned: Mapping[str, Any] | None,
-    spend: Spend,
-) -> tuple[UnitSizes, CapErrors]:
+def _prepare_caps(frame: Frame, by: By, options: PreviewCapsOptions) -> tuple[UnitSizes, CapErrors]:
     """Say what to release, and what each candidate costs: without data, before anything else."""
-    later = _query(by, query)
+    spend = Spend.among(options)
+    later = _query(by, options["query"])
     declaration = declaration_of(frame)
     check_queries(frame, later)
-    return plan_caps(declaration, later, spend, cap=cap, largest=largest, planned=planned)
+    return plan_caps(
+        declaration,
+        later,
+        spend,
+        cap=options["cap"],
+        largest=options["largest"],
+        planned=options["planned"],
+    )
 
 
 def _query(by: By, query: Query | None) -> Query:

@@ -4,76 +4,46 @@ It goes the way of suggested caps: plans of the later query first, then a releas
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Any, TypedDict
+from typing import Annotated, Any, Unpack
 
 import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_keys_match, declaration_of
-from dpframe.operations.charging import after_charge
-from dpframe.operations.release import checked_plan, release
+from dpframe.operations.charging import RecordOptions, after_charge, options_of
+from dpframe.operations.release import ReleaseOptions, SpendOptions, checked_plan, release
 from dpframe.plan.cells import cells_of
 from dpframe.plan.suggestion import BoundsWanted, OfValues, plan_bounds
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.exact import Amount
-from dpframe.privacy.neighbors import EachRow
 from dpframe.queries.binned import Histogram
-from dpframe.queries.kinds import By, Keys
+from dpframe.queries.kinds import By
+from dpframe.queries.reading import RowOptions
 from dpframe.steps.suggest_bounds import BoundErrors, add_bound_errors
-from dpframe.strategies import MechanismName
 
 
-class PreviewBoundsOptions(TypedDict, total=False):
-    """Which bounds to look for, and how much to spend; see `dpframe.suggest_bounds`."""
+class WantedOptions(RowOptions, total=False):
+    """Which bounds to look for; see `dpframe.suggest_bounds`."""
 
-    query: OfValues
-    where: str | None
-    keys: Keys
+    query: Annotated[OfValues, "sum"]
     smallest: float | None
     largest: float | None
     within: tuple[float, float] | None
-    bins: int
+    bins: Annotated[int, 64]
     planned: Mapping[str, Any] | None
-    epsilon: Amount | None
-    delta: Amount | None
-    mu: Amount | None
-    rho: Amount | None
-    share: Amount | None
-    mechanism: MechanismName
-    privacy_unit: EachRow | None
 
 
-class SuggestBoundsOptions(PreviewBoundsOptions, total=False):
+class PreviewBoundsOptions(WantedOptions, SpendOptions, total=False):
+    """Which bounds to look for, and how much to spend; see `dpframe.suggest_bounds`."""
+
+
+class SuggestBoundsOptions(PreviewBoundsOptions, RecordOptions, total=False):
     """The same, and what to record; see `dpframe.suggest_bounds`."""
-
-    name: str | None
-    note: str | None
 
 
 @with_keywords
 def suggest_bounds(
-    frame: Frame,
-    column: Hashable,
-    by: By = None,
-    *,
-    query: OfValues = "sum",
-    where: str | None = None,
-    keys: Keys = None,
-    smallest: float | None = None,
-    largest: float | None = None,
-    within: tuple[float, float] | None = None,
-    bins: int = 64,
-    planned: Mapping[str, Any] | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
-    name: str | None = None,
-    note: str | None = None,
-    privacy_unit: EachRow | None = None,
+    frame: Frame, column: Hashable, by: By = None, **options: Unpack[SuggestBoundsOptions]
 ) -> pd.DataFrame:
     """Release how large values are, and from it the bounds with which a sum or a mean errs least.
 
@@ -132,46 +102,14 @@ def suggest_bounds(
     >>> list(found.columns), list(found.dp.best)  # most often {"bounds": (0.0, 64.0)}
     (['count', 'as_low', 'as_high'], ['bounds'])
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    wanted = BoundsWanted(column, by, query, where, keys, smallest, largest, within, bins, planned)
-    asked, facts = _prepare_bounds(frame, wanted, spend, privacy_unit)
-    released = release(
-        frame,
-        asked,
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
-        share=share,
-        mechanism=mechanism,
-        name=name,
-        note=note,
-        privacy_unit=privacy_unit,
-    )
+    asked, facts = _prepare_bounds(frame, column, by, options)
+    released = release(frame, asked, **options_of(ReleaseOptions, options))
     return after_charge(lambda: add_bound_errors(released, facts))
 
 
 @with_keywords
 def preview_suggest_bounds(
-    frame: Frame,
-    column: Hashable,
-    by: By = None,
-    *,
-    query: OfValues = "sum",
-    where: str | None = None,
-    keys: Keys = None,
-    smallest: float | None = None,
-    largest: float | None = None,
-    within: tuple[float, float] | None = None,
-    bins: int = 64,
-    planned: Mapping[str, Any] | None = None,
-    epsilon: Amount | None = None,
-    delta: Amount | None = None,
-    mu: Amount | None = None,
-    rho: Amount | None = None,
-    share: Amount | None = None,
-    mechanism: MechanismName = "auto",
-    privacy_unit: EachRow | None = None,
+    frame: Frame, column: Hashable, by: By = None, **options: Unpack[PreviewBoundsOptions]
 ) -> pd.DataFrame:
     """Show the noise that bounds need, and that of the histogram; reads no data.
 
@@ -202,11 +140,9 @@ def preview_suggest_bounds(
     >>> dpf.preview_suggest_bounds(trips, "fare", **sizes)["std_error"].round(2).tolist()
     [14.14, 14.14, 14.14, 14.14, 14.14, 14.14]
     """
-    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    wanted = BoundsWanted(column, by, query, where, keys, smallest, largest, within, bins, planned)
-    asked, facts = _prepare_bounds(frame, wanted, spend, privacy_unit)
-    declaration = declaration_of(frame).with_unit(privacy_unit)
-    _, plan = checked_plan(frame, declaration, asked, spend, mechanism)
+    asked, facts = _prepare_bounds(frame, column, by, options)
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    _, plan = checked_plan(frame, declaration, asked, Spend.among(options), options["mechanism"])
     planned_table = plan.tables[SINGLE]
     (prediction,) = planned_table.predictions()
     return pd.DataFrame(
@@ -216,10 +152,12 @@ def preview_suggest_bounds(
 
 
 def _prepare_bounds(
-    frame: Frame, wanted: BoundsWanted, spend: Spend, privacy_unit: EachRow | None
+    frame: Frame, column: Hashable, by: By, options: PreviewBoundsOptions
 ) -> tuple[Histogram, BoundErrors]:
     """Say what to release, and what each pair of bounds costs: without data."""
-    declaration = declaration_of(frame).with_unit(privacy_unit)
+    spend = Spend.among(options)
+    wanted = BoundsWanted(column, by, **options_of(WantedOptions, options))
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
     made = plan_bounds(declaration, wanted, spend)

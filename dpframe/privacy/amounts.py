@@ -8,12 +8,23 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, TypedDict, cast
 
 from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.exact import Amount, below, exact, read_amount
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
+
+
+class AmountOptions(TypedDict, total=False):
+    """How much to spend, in exactly one way; see `dpframe.release`."""
+
+    epsilon: Amount | None
+    delta: Amount | None
+    mu: Amount | None
+    rho: Amount | None
+    share: Amount | None
+
 
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
 _TINY = Fraction(1, 2**1074)
@@ -165,6 +176,12 @@ class Spend:
                 f"delta goes with epsilon= only, got delta={quote(delta)} with {kind}=."
             )
         return cls(kind, check_positive(kind, value))
+
+    @classmethod
+    def among(cls, options: AmountOptions) -> "Spend":
+        """Read the amount among the options of a call."""
+        given = cast(dict[str, Any], options)
+        return cls.of(**{name: given.get(name) for name in AmountOptions.__annotations__})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Hashable
-from typing import Unpack, get_args
+from typing import Annotated, TypedDict, Unpack, get_args
 
-from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.exact import WRITTEN, as_number
@@ -25,15 +24,31 @@ from dpframe.queries.kinds import (
 )
 from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 from dpframe.queries.reading import (
-    CapOptions,
+    ColumnOptions,
+    CountOptions,
+    binned_groups_of,
     bounds_of,
-    condition_of,
+    groups_of,
     labels_of,
     limits_of,
-    materialized_keys,
     require_nonempty,
 )
 from dpframe.queries.where import Condition
+
+
+class AccuracyOptions(TypedDict, total=False):
+    """What is to be accurate of several outputs; see `dpframe.sum`."""
+
+    n_weight: Annotated[float, 0.0]
+    objective: Annotated[Objective, "total"]
+
+
+class SumOptions(ColumnOptions, AccuracyOptions, total=False):
+    """What to add up, and what is known; see `dpframe.sum`."""
+
+    max_true: int | None
+    n: KnownRows
+
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
 
@@ -91,10 +106,16 @@ def _objective(value: object) -> Objective:
     raise QueryError(f'objective must be "total" or "worst", got objective={quote(value)}.')
 
 
+def _of_columns(
+    columns: Columns, by: By, options: ColumnOptions
+) -> tuple[tuple[Hashable, ...], Condition | None, Keys, tuple[Hashable, ...], GivenBounds]:
+    """Read groups, columns and their bounds."""
+    labels = require_nonempty(labels_of("columns", columns))
+    return (*groups_of(by, options), labels, bounds_of(labels, options.get("bounds")))
+
+
 @with_keywords
-def count(
-    by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
-) -> Count:
+def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
     """Describe the number of rows per group.
 
     Parameters
@@ -106,8 +127,8 @@ def count(
     keys
         The groups, where they are not declared: a dict from column to list, a list for a single
         column, or a frame whose rows are the combinations wanted.
-    **caps
-        `max_rows`, `max_groups` and `max_rows_per_group` take the place of the caps of the same
+    max_rows, max_groups, max_rows_per_group
+        They take the place of the caps of the same
         name that are declared with a privacy unit. Noise is made for the caps that hold.
 
     Raises
@@ -120,20 +141,11 @@ def count(
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
     """
-    return Count(
-        labels_of("by", by), condition_of(where), materialized_keys(keys), limits=limits_of(caps)
-    )
+    return Count(*groups_of(by, options), limits=limits_of(options))
 
 
 @with_keywords
-def rate(
-    condition: str,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    **caps: Unpack[CapOptions],
-) -> Rate:
+def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate:
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
@@ -144,7 +156,7 @@ def rate(
     ----------
     condition
         What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
-    by, where, keys, **caps
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`; rows that do not satisfy `where` count in neither number.
 
     Raises
@@ -161,24 +173,12 @@ def rate(
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
-    return Rate(*groups, met=Condition.parse(condition), limits=limits_of(caps))
+    groups = groups_of(by, options)
+    return Rate(*groups, met=Condition.parse(condition), limits=limits_of(options))
 
 
 @with_keywords
-def sum(
-    columns: Columns,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    max_true: int | None = None,
-    n: KnownRows = None,
-    n_weight: float = 0.0,
-    objective: Objective = "total",
-    **caps: Unpack[CapOptions],
-) -> Sum:
+def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
@@ -205,7 +205,7 @@ def sum(
     objective
         "total": the sum of the columns' relative variances is as small as can be; "worst": the
         largest of them is.
-    **caps
+    max_rows, max_groups, max_rows_per_group
         As in `count`.
 
     Raises
@@ -223,28 +223,15 @@ def sum(
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    labels = require_nonempty(labels_of("columns", columns))
-    given = (
-        labels_of("by", by),
-        condition_of(where),
-        materialized_keys(keys),
-        labels,
-        bounds_of(labels, bounds),
+    given = _of_columns(columns, by, options)
+    known = read_options(
+        options["max_true"], options["n"], options["n_weight"], options["objective"]
     )
-    options = read_options(max_true, n, n_weight, objective)
-    return Sum(*given, options, limits=limits_of(caps))
+    return Sum(*given, known, limits=limits_of(options))
 
 
 @with_keywords
-def mean(
-    columns: Columns,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    **caps: Unpack[CapOptions],
-) -> Mean:
+def mean(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Mean:
     """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
@@ -253,7 +240,7 @@ def mean(
     ----------
     columns
         Column or list of columns to average.
-    by, where, keys, bounds, **caps
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `sum`.
 
     Raises
@@ -271,21 +258,11 @@ def mean(
     >>> released["fare"].round(1).tolist()
     [8.5, 20.0]
     """
-    labels = require_nonempty(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
-    return Mean(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+    return Mean(*_of_columns(columns, by, options), limits=limits_of(options))
 
 
 @with_keywords
-def var(
-    columns: Columns,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    **caps: Unpack[CapOptions],
-) -> Variance:
+def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Variance:
     """Describe the variance of one or several columns per group.
 
     It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
@@ -296,7 +273,7 @@ def var(
     ----------
     columns
         Column or list of columns of numbers.
-    by, where, keys, bounds, **caps
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `sum`.
 
     Raises
@@ -314,26 +291,16 @@ def var(
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    labels = require_nonempty(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
-    return Variance(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+    return Variance(*_of_columns(columns, by, options), limits=limits_of(options))
 
 
 @with_keywords
-def std(
-    columns: Columns,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    **caps: Unpack[CapOptions],
-) -> Deviation:
+def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Deviation:
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
     ----------
-    columns, by, where, keys, bounds, **caps
+    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `var`.
 
     Raises
@@ -346,20 +313,12 @@ def std(
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    labels = require_nonempty(labels_of("columns", columns))
-    groups = labels_of("by", by), condition_of(where), materialized_keys(keys)
-    return Deviation(*groups, labels, bounds_of(labels, bounds), limits=limits_of(caps))
+    return Deviation(*_of_columns(columns, by, options), limits=limits_of(options))
 
 
 @with_keywords
 def histogram(
-    column: Hashable,
-    bins: object,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    **caps: Unpack[CapOptions],
+    column: Hashable, bins: object, by: By = None, **options: Unpack[CountOptions]
 ) -> Histogram:
     """Describe the number of rows per bin of a numeric column, by group.
 
@@ -370,7 +329,7 @@ def histogram(
     bins
         Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
         in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
-    by, where, keys, **caps
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`.
 
     Raises
@@ -387,22 +346,13 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(0, 10]', 2), ('(10, 100]', 1)]
     """
-    labels = labels_of("by", by)
-    if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
-    if column in labels:
-        raise QueryError(
-            f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
-        )
-    groups = labels, condition_of(where), materialized_keys(keys)
+    groups = binned_groups_of(column, by, options)
     bins = check_bins(column, bins)
-    return Histogram(*groups, column=column, bins=bins, limits=limits_of(caps))
+    return Histogram(*groups, column=column, bins=bins, limits=limits_of(options))
 
 
 @with_keywords
-def units(
-    by: By = None, *, where: str | None = None, keys: Keys = None, **caps: Unpack[CapOptions]
-) -> UnitCount:
+def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     """Describe the number of distinct privacy units per group.
 
     With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
@@ -414,7 +364,7 @@ def units(
 
     Parameters
     ----------
-    by, where, keys, **caps
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`; a unit is in a group if one of its rows there satisfies `where`.
         `max_rows_per_group` is refused: it would change nothing.
 
@@ -433,13 +383,11 @@ def units(
     >>> released["units"].tolist()
     [1, 1]
     """
-    limits = limits_of(caps)
+    limits = limits_of(options)
     if limits.rows_per_group is not None:
         raise QueryError(
             "units counts a unit once in a group, however many rows it has there: "
             f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
             "max_groups= says in how many groups a unit counts."
         )
-    return UnitCount(
-        labels_of("by", by), condition_of(where), materialized_keys(keys), limits=limits
-    )
+    return UnitCount(*groups_of(by, options), limits=limits)

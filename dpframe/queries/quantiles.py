@@ -5,27 +5,34 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias, Unpack
+from typing import Annotated, TypeAlias, TypedDict, Unpack
 
 import pandas as pd
 
-from dpframe.arguments import check_flag, is_label
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.exact import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
-from dpframe.queries.kinds import By, GivenBounds, Keys, Query
+from dpframe.queries.kinds import By, GivenBounds, Query
 from dpframe.queries.outputs import Asked
-from dpframe.queries.reading import (
-    CapOptions,
-    bounds_of,
-    condition_of,
-    labels_of,
-    limits_of,
-    materialized_keys,
-)
+from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
+
+
+class IntervalOptions(TypedDict, total=False):
+    """Of which level intervals are, and whether all hold at once; see `dpframe.interval`."""
+
+    level: Annotated[float, 0.95]
+    simultaneous: Annotated[bool, False]
+
+
+class QuantileOptions(ColumnOptions, IntervalOptions, total=False):
+    """What to read quantiles off, and how their intervals are; see `dpframe.quantile`."""
+
+    bins: object
+
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -136,17 +143,7 @@ def check_selectable(query: Quantile) -> None:
 
 @with_keywords
 def quantile(
-    column: Hashable,
-    q: Quantiles,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    bins: object = None,
-    level: float = 0.95,
-    simultaneous: bool = False,
-    **caps: Unpack[CapOptions],
+    column: Hashable, q: Quantiles, by: By = None, **options: Unpack[QuantileOptions]
 ) -> Quantile:
     """Describe quantiles of one bounded column per group.
 
@@ -168,7 +165,7 @@ def quantile(
     q
         A quantile, or several in increasing order, above 0 and below 1; to be selected, up to nine
         with at most six decimals.
-    by, where, keys, **caps
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`.
     bounds
         `(lower, upper)`, where they are not declared.
@@ -202,13 +199,8 @@ def quantile(
     >>> list(dpf.release(ages, query, epsilon=100).columns)
     ['age', 'age_low', 'age_high']
     """
-    labels = labels_of("by", by)
-    if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
-    if column in labels:
-        raise QueryError(
-            f"column {column!r} cannot have quantiles and be grouped by at once; drop it from by=."
-        )
+    groups = binned_groups_of(column, by, options, "have quantiles and be")
+    labels, bins = groups[0], options["bins"]
     if LEVEL in labels:
         raise QueryError(
             f"by names a column {LEVEL!r}, which is what the level of the index is called that "
@@ -220,18 +212,16 @@ def quantile(
             f"by names a column {min(taken)!r}, which is what the end of an interval is called. "
             "Rename it in the frame."
         )
-    check_flag("simultaneous", simultaneous)
+    check_flag("simultaneous", options["simultaneous"])
     return Quantile(
-        labels,
-        condition_of(where),
-        materialized_keys(keys),
+        *groups,
         column=column,
         quantiles=read_quantiles(q),
-        bounds=bounds_of((column,), bounds),
+        bounds=bounds_of((column,), options["bounds"]),
         bins=None if bins is None else check_range_bins(column, bins),
-        level=check_level(level),
-        simultaneous=bool(simultaneous),
-        limits=limits_of(caps),
+        level=check_level(options["level"]),
+        simultaneous=bool(options["simultaneous"]),
+        limits=limits_of(options),
     )
 
 

@@ -3,31 +3,15 @@
 from collections.abc import Hashable
 from typing import Unpack
 
-from dpframe.arguments import is_label
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, quote
 from dpframe.queries.binned import Ranges, check_range_bins
-from dpframe.queries.kinds import By, GivenBounds, Keys
-from dpframe.queries.reading import (
-    CapOptions,
-    bounds_of,
-    condition_of,
-    labels_of,
-    limits_of,
-    materialized_keys,
-)
+from dpframe.queries.kinds import By
+from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 
 
 @with_keywords
 def ranges(
-    column: Hashable,
-    bins: object = None,
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bounds: GivenBounds = None,
-    **caps: Unpack[CapOptions],
+    column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnOptions]
 ) -> Ranges:
     """Describe the number of rows in ranges of a bounded column, by group.
 
@@ -47,7 +31,7 @@ def ranges(
         `(k - 1, k]`. Or increasing finite edges, of bins closed on the right, or a
         `pandas.IntervalIndex` without gaps, that reach from bound to bound where bounds are
         declared.
-    by, where, keys, **caps
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`. Bins are no groups for the caps: they say how many rows of a unit count in
         each group of `by`, whatever their values.
     bounds
@@ -74,19 +58,10 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(0.0, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    labels = labels_of("by", by)
-    if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
-    if column in labels:
-        raise QueryError(
-            f"column {column!r} cannot be binned and grouped by at once; drop it from by=."
-        )
     return Ranges(
-        labels,
-        condition_of(where),
-        materialized_keys(keys),
+        *binned_groups_of(column, by, options),
         column=column,
         bins=check_range_bins(column, bins),
-        bounds=bounds_of((column,), bounds),
-        limits=limits_of(caps),
+        bounds=bounds_of((column,), options["bounds"]),
+        limits=limits_of(options),
     )

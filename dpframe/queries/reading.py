@@ -8,8 +8,15 @@ import pandas as pd
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import Columns, GivenBounds, Keys, Query
+from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
+
+
+class RowOptions(TypedDict, total=False):
+    """Which rows are looked at, and in which groups; see `dpframe.count`."""
+
+    where: str | None
+    keys: Keys
 
 
 class CapOptions(TypedDict, total=False):
@@ -20,12 +27,40 @@ class CapOptions(TypedDict, total=False):
     max_rows_per_group: int | None
 
 
+class CountOptions(RowOptions, CapOptions, total=False):
+    """The same, and caps on one unit; see `dpframe.count`."""
+
+
+class ColumnOptions(CountOptions, total=False):
+    """The same, and bounds of columns; see `dpframe.mean`."""
+
+    bounds: GivenBounds
+
+
 def limits_of(caps: CapOptions) -> Caps:
     """Read the caps of a query."""
     try:
         return Caps(caps.get("max_rows"), caps.get("max_groups"), caps.get("max_rows_per_group"))
     except DeclarationError as error:
         raise QueryError(str(error)) from None
+
+
+def groups_of(by: By, options: RowOptions) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
+    """Read labels to group by, a condition and keys."""
+    keys = materialized_keys(options.get("keys"))
+    return labels_of("by", by), condition_of(options.get("where")), keys
+
+
+def binned_groups_of(
+    column: object, by: By, options: RowOptions, what: str = "be binned and"
+) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
+    """Read the same where the values of one column are groups, too."""
+    groups = groups_of(by, options)
+    if not is_label(column):
+        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
+    if column in groups[0]:
+        raise QueryError(f"column {column!r} cannot {what} grouped by at once; drop it from by=.")
+    return groups
 
 
 def condition_of(where: str | None) -> Condition | None:
