@@ -1,7 +1,7 @@
 """The exception tree.
 
 Every error names a public parameter, its rule, the value given and the way out. No message ever
-contains a value taken from a private frame: `shown` alone shows what was given.
+contains a value taken from a private frame: `quote` alone shows what was given.
 """
 
 import datetime
@@ -164,7 +164,7 @@ def quote(value: object) -> str:
 
     Examples
     --------
-    >>> shown((0.5, "a")), shown([1, np.ones(3)]), shown([0] * 1000)
+    >>> quote((0.5, "a")), quote([1, np.ones(3)]), quote([0] * 1000)
     ("(0.5, 'a')", '[1, a ndarray]', 'a list of 1,000')
     """
     return _quote_nested(value, _DEEPEST)

@@ -63,7 +63,7 @@ def contain_errors(function: Callable[..., Any], *arguments: Any, otherwise: Any
 
     Examples
     --------
-    >>> contained(int, "7", otherwise=0), contained(int, "seven", otherwise=0)
+    >>> contain_errors(int, "7", otherwise=0), contain_errors(int, "seven", otherwise=0)
     (7, 0)
     """
     try:
@@ -352,7 +352,7 @@ def _number(value: object) -> float:
         return _nearest(real_part(value)) if issubclass(kind, COMPLEX) else math.nan
     except STOPS:
         raise
-    except BaseException:  # as `contained` does, without one more call per value
+    except BaseException:  # as `contain_errors` does, without one more call per value
         return math.nan
 
 

@@ -83,7 +83,7 @@ def support_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.nd
 
     Examples
     --------
-    >>> supported(np.array([7.0, -9, 800, 500, 12, -3]), 20.0, np.ones(6)).round()
+    >>> support_counts(np.array([7.0, -9, 800, 500, 12, -3]), 20.0, np.ones(6)).round()
     array([  0.,   0., 800., 500.,   0.,   0.])
     """
     gains = np.maximum(noisy, 0.0) - _DOUBT * noise

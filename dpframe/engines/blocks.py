@@ -146,7 +146,7 @@ def square_integers(integers: np.ndarray, grid: Grid) -> np.ndarray:
 
     Examples
     --------
-    >>> squared(np.array([0, 1, 2, 3]), Grid(0, 0, 3))
+    >>> square_integers(np.array([0, 1, 2, 3]), Grid(0, 0, 3))
     array([3, 1, 1, 3])
     """
     width = grid.upper - grid.lower

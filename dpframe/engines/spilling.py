@@ -26,7 +26,7 @@ def narrow_integers(column: Any) -> Any:
 
     Examples
     --------
-    >>> narrowed(pa.chunked_array([[3, None, -200]])).type
+    >>> narrow_integers(pa.chunked_array([[3, None, -200]])).type
     DataType(int16)
     """
     if not pa.types.is_integer(column.type):

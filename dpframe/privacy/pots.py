@@ -166,7 +166,7 @@ class Pots:
 
     Examples
     --------
-    >>> pots = settled(Budget(epsilon=1, delta=1e-6))
+    >>> pots = settle_pots(Budget(epsilon=1, delta=1e-6))
     >>> half = PrivacyLoss(epsilon=Fraction(1, 2))
     >>> pots.plus(half).fits(half), pots.plus(half).plus(half).fits(half)
     (True, False)

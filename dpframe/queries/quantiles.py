@@ -85,7 +85,7 @@ def query_to_select(queries: object, mechanism: str) -> Quantile | None:
 
     Examples
     --------
-    >>> selected(quantile("fare", [0.5]), "select").words, selected("median", "select")
+    >>> query_to_select(quantile("fare", [0.5]), "select").words, query_to_select("median", "select")
     ('quantile 0.5 of fare', None)
     """
     return queries if isinstance(queries, Quantile) and mechanism == SELECT else None
@@ -96,7 +96,7 @@ def query_to_measure(query: Query) -> Query:
 
     Examples
     --------
-    >>> measured(quantile("fare", [0.5])).outputs[0].name
+    >>> query_to_measure(quantile("fare", [0.5])).outputs[0].name
     'count'
     """
     if not isinstance(query, Quantile):

@@ -42,7 +42,7 @@ def restore_totals(measured: np.ndarray, axes: Iterable[int]) -> np.ndarray:
 
     Examples
     --------
-    >>> restored(np.array([11, 3, -1]), [0]).round(9)
+    >>> restore_totals(np.array([11, 3, -1]), [0]).round(9)
     array([5., 2., 4.])
     """
     found: np.ndarray = np.asarray(measured, np.float64)

@@ -111,7 +111,7 @@ def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
         raise AssertionError
 
     kept = [frame, made(), frame.copy(), frame.dp.count("zone", epsilon=0.5)]
-    for name in ("totals", "gathered", "labels"):
+    for name in ("totals", "gather", "labels"):
         monkeypatch.setattr(PandasEngine, name, never)
     monkeypatch.setattr(noise, "random_bytes", never)
     for name in ("__getitem__", "itertuples", "to_numpy", "__repr__", "__len__"):

@@ -132,7 +132,7 @@ def out_of_memory(*_, **__):
     [
         (running, "by_table"),
         (running, "write_all"),
-        (running, "rescued"),
+        (running, "rescue_frames"),
         (jobs, "certificate_of"),
         (jobs, "_lost"),
         (charging, "ledger_of"),
@@ -143,7 +143,7 @@ def test_too_little_memory_after_the_charge_is_told(plan, capsys, monkeypatch, m
     act = getattr(module, name)
     with monkeypatch.context() as patch:
         patch.setattr(module, name, once_charged(plan, act, out_of_memory))
-        if name == "rescued":
+        if name == "rescue_frames":
             patch.setattr(outputs.os, "replace", full)
         assert run(plan, "--quiet") == LEFT_OVER
     assert capsys.readouterr().err

@@ -50,10 +50,10 @@ def test_the_first_row_says_what_was_settled(tmp_path):
 def test_pots_are_read_and_not_settled_anew(tmp_path, monkeypatch):
     ledger = charged(Ledger.create(tmp_path / "x.ledger", budget=ONE), LOSSES)
     with monkeypatch.context() as patched:
-        patched.setattr(chain, "settled", lambda budget: pytest.fail("settled anew"))
+        patched.setattr(chain, "settle_pots", lambda budget: pytest.fail("settled anew"))
         assert Ledger(ledger.path).status() == ledger.status()
     with monkeypatch.context() as patched:  # a version that would settle other ones
-        patched.setattr(chain, "settled", lambda _: settle_pots(Budget(3, 1e-3)))
+        patched.setattr(chain, "settle_pots", lambda _: settle_pots(Budget(3, 1e-3)))
         other = Ledger.create(tmp_path / "y.ledger", budget=ONE)
     assert Ledger(other.path).status().pots == settle_pots(Budget(3, 1e-3))
 

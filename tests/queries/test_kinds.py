@@ -118,7 +118,7 @@ def test_only_histograms_make_groups_of_their_own():
     ],
 )
 def test_options_know_which_are_given(given, names):
-    assert QueryOptions(**given).given == names
+    assert QueryOptions(**given).names_given == names
 
 
 def test_every_kind_is_tried_here():

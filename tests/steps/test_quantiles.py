@@ -354,7 +354,7 @@ def test_ends_are_the_edges_that_tests_do_not_reject():
 
 @pytest.mark.parametrize("make", [contrast_tree, node_tree])
 def test_errors_of_edges_are_those_of_the_structure(make):
-    known = make((3, 2, 4), 19).described(0, 3.0)
+    known = make((3, 2, 4), 19).describe(0, 3.0)
     found = deviations(known, 19, [0.3, 0.8])
     for row, q in zip(found, [0.3, 0.8], strict=True):
         for edge in range(20):
@@ -380,7 +380,7 @@ def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
     noisy = tree_of.encode(exact.ravel()) + law.draw_each(scale * tree_of.profile)
     below = below_edges(tree_of.decode(noisy, scale)[0].reshape(runs, bins))
     deciles = np.arange(1, 10) / 10
-    width = law.quantile(level) * deviations(tree_of.described(0, scale), bins, deciles) + 0.5
+    width = law.quantile(level) * deviations(tree_of.describe(0, scale), bins, deciles) + 0.5
     low, high = limits(below, deciles, factor * width)
     true = values[:, np.ceil(deciles * rows).astype(int) - 1]
     inside = (edges[low] <= true) & (true <= edges[high])
