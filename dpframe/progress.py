@@ -1,8 +1,12 @@
 """A progress bar for what takes long, where there is something to draw one."""
 
+import functools
+import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from dpframe.errors import DPFrameError
 
@@ -74,13 +78,23 @@ def _bar(description: str, total: int, *, at_once: bool) -> Any:
     # disable=None: no bar but in a terminal or a notebook
     when = {"disable": False} if at_once else {"disable": None, "delay": DELAY}
     try:
-        with warnings.catch_warnings():  # of tqdm, about notebooks that cannot draw widgets
-            warnings.simplefilter("ignore")
-            from tqdm.auto import tqdm  # optional
-
-        return tqdm(desc=description, total=total, **options, **when)
+        return _bars()(desc=description, total=total, **options, **when)
     except Exception:  # not installed, or nowhere to draw
         return None
+
+
+@functools.lru_cache(1)
+def _bars() -> Any:
+    """Make bars that share neither lock nor thread with others, which a fork may catch."""
+    with warnings.catch_warnings():  # of tqdm, about notebooks that cannot draw widgets
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm  # optional
+
+    own = {"monitor_interval": 0, "_instances": WeakSet(), "_lock": threading.RLock()}
+    bars: Any = type("Bar", (tqdm,), own)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: bars.set_lock(threading.RLock()))
+    return bars
 
 
 def _follow_items(items: Iterable[T], bar: Any, size: Callable[[T], int] | None) -> Iterator[T]:

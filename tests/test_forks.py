@@ -16,8 +16,10 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe import progress
 from dpframe.engines import dask as heap
 from dpframe.forks import cached_property
+from dpframe.progress import show_progress
 
 SECONDS = 60  # a child that takes longer is stuck
 
@@ -135,6 +137,26 @@ def test_a_process_forks_once_the_package_has_imported_what_it_needs(tmp_path):
         timeout=SECONDS,
     )
     assert done.stdout == "0\n"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_child_does_not_wait_for_a_bar_that_a_thread_of_its_parent_draws(own):
+    tqdm = pytest.importorskip("tqdm.auto").tqdm
+    list(show_progress("ab", "letters", 2))
+    held, go = threading.Event(), threading.Event()
+
+    def draw():
+        with (progress._bars() if own else tqdm).get_lock():
+            held.set()
+            go.wait()
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    held.wait()
+    code = forked(lambda: list(show_progress("ab", "letters", 2)))
+    go.set()
+    thread.join()
+    assert code == 0
 
 
 def test_a_child_does_not_wait_for_memory_that_a_thread_of_its_parent_hands_back(monkeypatch):

@@ -66,6 +66,7 @@ def test_without_tqdm_there_is_no_bar(monkeypatch, capsys, files):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     monkeypatch.setattr(progress, "DELAY", 0.0)
+    progress._bars.cache_clear()
     assert list(show_progress("ab", "letters", 2)) == ["a", "b"]
     assert capsys.readouterr().err == ""
     with pytest.raises(DPFrameError, match=r"pip install dpframe\[progress\]"):

@@ -85,7 +85,8 @@ def query_to_select(queries: object, mechanism: str) -> Quantile | None:
 
     Examples
     --------
-    >>> query_to_select(quantile("fare", [0.5]), "select").words, query_to_select("median", "select")
+    >>> made = quantile("fare", [0.5])
+    >>> query_to_select(made, "select").words, query_to_select("median", "select")
     ('quantile 0.5 of fare', None)
     """
     return queries if isinstance(queries, Quantile) and mechanism == SELECT else None

@@ -63,12 +63,12 @@ def test_labels_of_one_unit_are_published_as_rarely_as_claimed(name):
 
 def one_lower(patch):
     names = inspect.unwrap(dpf.discover).__globals__
-    published = names["_published"]
+    published = names["_publish_labels"]
 
     def lower(found, own):
         return published(found, threshold.LabelThreshold(*_parts(own, own.least - 1)))
 
-    patch.setitem(names, "_published", lower)
+    patch.setitem(names, "_publish_labels", lower)
 
 
 def _parts(own, least):
