@@ -26,19 +26,23 @@ from dpframe.operations.diagnose import diagnose
 from dpframe.operations.discover import discover, preview_discover
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
-from dpframe.operations.suggest import preview_suggest_caps, suggest_caps
-from dpframe.operations.suggest_bounds import preview_suggest_bounds, suggest_bounds
+from dpframe.operations.suggest import (
+    preview_suggest_bounds,
+    preview_suggest_caps,
+    suggest_bounds,
+    suggest_caps,
+)
 from dpframe.plan.record import VERSION
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.aggregate import aggregate
-from dpframe.queries.asking_margins import margins
+from dpframe.queries.binned import ranges
 from dpframe.queries.constructors import count, histogram, mean, rate, std, sum, units, var
 from dpframe.queries.kinds import Query
+from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import quantile
-from dpframe.queries.ranging import ranges
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent

@@ -3,7 +3,7 @@
 import sys
 
 from dpframe.jobs import commands
-from dpframe.jobs.terminal import let_go, reserve_streams
+from dpframe.jobs.answers import let_go, reserve_streams
 
 
 def main() -> int:

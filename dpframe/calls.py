@@ -70,7 +70,7 @@ _WAYS_OUT = {
 
 _NOT_THERE = {
     ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
-    "declared, or the table in a copy for show. rename() takes columns and levels.",
+    "declared, or the table in a copy for show. rename() takes columns and levels."
 }
 """What to do in place of keywords that pandas has, by call."""
 

@@ -11,8 +11,8 @@ import pytest
 from support.hostile import objects
 
 import dpframe as dpf
+from dpframe.engines import batches, parquet, threads
 from dpframe.engines import pandas as engine
-from dpframe.engines import parquet, spilling, threads
 from dpframe.engines.parquet import ParquetFiles
 from dpframe.errors import STOPS, ReleaseError
 from dpframe.privacy.law import Law
@@ -229,7 +229,7 @@ def test_files_that_change_while_they_are_read(change, buckets, scan, tmp_path, 
 def test_a_full_disk(scan, monkeypatch):
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 10)
     full = mock.Mock(side_effect=OSError(28, SECRET))
-    monkeypatch.setattr(spilling.ipc, "new_stream", full)
+    monkeypatch.setattr(batches.ipc, "new_stream", full)
     with pytest.raises(ReleaseError, match="a disk is full") as caught:
         scan.dp.count("k", share=1)
     check_quiet(caught, SECRET)

@@ -106,10 +106,7 @@ def frame():
     made = pd.DataFrame({"zone": list("ABA"), "fare": [1.0, 2.0, 3.0]})
     ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1, delta=1e-6))
     made.dp.declare(
-        keys={"zone": ["A", "B"]},
-        bounds={"fare": (0, 9)},
-        privacy_unit=dpf.EACH_ROW,
-        ledger=ledger,
+        keys={"zone": ["A", "B"]}, bounds={"fare": (0, 9)}, privacy_unit=dpf.EACH_ROW, ledger=ledger
     )
     return made
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dpf
+from dpframe.jobs.answers import ALTERED, LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import ALTERED, LATER, SOUND, UNREADABLE
 from dpframe.ledger import locks
 
 HOLD = """

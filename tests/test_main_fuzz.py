@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import UNREADABLE
 
 SEVERAL = [1, 1, 1, 2, 5, 20]
 PIECES = [

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import dpframe as dpf
+from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import COMMANDS, Command, main
-from dpframe.jobs.terminal import SOUND, UNREADABLE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 

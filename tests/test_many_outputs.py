@@ -8,7 +8,7 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.packed import unpack
+from dpframe.certificates.noise_parts import unpack
 from dpframe.certificates.parts import OptionsPart
 from dpframe.errors import QueryError
 
@@ -26,8 +26,7 @@ def wide():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"max_true": 1}, {"n": 5}, {"n_weight": 2}, {"objective": "worst"}],
+    "options", [{"max_true": 1}, {"n": 5}, {"n_weight": 2}, {"objective": "worst"}]
 )
 def test_options_of_parts_of_an_aggregate_are_refused(options):
     with pytest.raises(QueryError, match="once for all"):

@@ -216,9 +216,7 @@ def test_sums_in_the_last_of_many_cells_do_not_leave_64_bits():
     size = 300_000
     rows = pd.DataFrame({"a": [99] * size, "b": [99] * size, "x": [7.3] * size})
     rows.dp.declare(
-        keys={"a": range(100), "b": range(100)},
-        bounds={"x": (0, 7.5)},
-        privacy_unit=dpf.EACH_ROW,
+        keys={"a": range(100), "b": range(100)}, bounds={"x": (0, 7.5)}, privacy_unit=dpf.EACH_ROW
     )
     query = dpf.margins(["a", "b"], total=dpf.sum("x"), mean=dpf.mean("x"))
     tables = rows.dp.release(query, epsilon=1, delta=1e-6, mechanism="gaussian")

@@ -66,11 +66,7 @@ def test_counts_of_empty_groups_are_unbiased():
 def test_a_cap_on_groups_keeps_as_many_as_it_charges_for(groups):
     frame = pd.DataFrame({"zone": list(range(8)) * 3, "who": 1})
     declared(
-        frame,
-        keys={"zone": range(8)},
-        privacy_unit="who",
-        max_groups=groups,
-        max_rows_per_group=1,
+        frame, keys={"zone": range(8)}, privacy_unit="who", max_groups=groups, max_rows_per_group=1
     )
     kept = frame.dp.count("zone", **EXACT)["count"]
     assert sorted(kept) == [0] * (8 - groups) + [1] * groups

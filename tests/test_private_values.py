@@ -98,10 +98,7 @@ QUERIES = {
     "variance": dpf.var("fare", "zone"),
     "deviation": dpf.std("size", where=WHERE),
     "aggregate": dpf.aggregate(
-        "zone",
-        n=dpf.count(where=WHERE),
-        s=dpf.sum("size"),
-        m=dpf.mean("fare", where="day == 1"),
+        "zone", n=dpf.count(where=WHERE), s=dpf.sum("size"), m=dpf.mean("fare", where="day == 1")
     ),
 }
 

@@ -104,10 +104,7 @@ def _kinds(one: Schema) -> Iterator[str]:
 SECTIONS = {
     "start": ("Start", "Install it, release a first table, choose unit, caps, bounds and epsilon."),
     "gallery": ("Gallery", "Tables of real data, from the question to the publication."),
-    "how-to": (
-        "How-to",
-        "A question a page: margins, quantiles, jobs, data larger than memory.",
-    ),
+    "how-to": ("How-to", "A question a page: margins, quantiles, jobs, data larger than memory."),
     "understanding": ("Understanding", "What is promised, what is not, and why it holds."),
     "reference": ("Reference", "Every call with every keyword, the command line, errors."),
     "reviewers": ("For reviewers", "NIST SP 800-226, audit, certificates, security, benchmarks."),

@@ -23,10 +23,7 @@ NAMES = {
         "pandera.api.pandas.container.DataFrameSchema": "py:class",
     },
 }
-PLACES = {
-    "pandas": "reference/api/$.html#$",
-    "pandera": "reference/generated/$.html#$",
-}
+PLACES = {"pandas": "reference/api/$.html#$", "pandera": "reference/generated/$.html#$"}
 HEAD = """# Sphinx inventory version 2
 # Project: {project}
 # Version: stable

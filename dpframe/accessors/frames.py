@@ -130,11 +130,7 @@ class DPAccessor(PrivateAccessor):
         return percent(self._frame, column, level, by=by)
 
     def quantiles(
-        self,
-        q: Quantiles = (0.25, 0.5, 0.75),
-        level: float = 0.95,
-        *,
-        simultaneous: bool = False,
+        self, q: Quantiles = (0.25, 0.5, 0.75), level: float = 0.95, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Read quantiles off a released distribution; see `dpframe.quantiles`."""
         return quantiles(self._frame, q, level, simultaneous=simultaneous)

@@ -16,7 +16,7 @@ from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 
 _Row: TypeAlias = dict[str, list[Any]]

@@ -18,10 +18,15 @@ from dpframe.certificates.companion_columns import (
     quantile_intervals,
 )
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
-from dpframe.certificates.packed import unpack
+from dpframe.certificates.noise_parts import (
+    ColumnPart,
+    MechanismPart,
+    MomentsPart,
+    NoisePart,
+    RatioPart,
+    unpack,
+)
 from dpframe.certificates.parts import DiscoveryPart
-from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
@@ -389,11 +394,7 @@ def _ends_of_selected(
 
 
 def _bars(
-    column: pd.Series,
-    described: ColumnPart,
-    mechanism: MechanismPart,
-    groups: Groups,
-    level: float,
+    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, groups: Groups, level: float
 ) -> Ends:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float

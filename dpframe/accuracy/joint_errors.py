@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.ratio_parts import StructurePart
+from dpframe.certificates.noise_parts import ColumnPart, StructurePart
 from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.errors import QueryError
 
@@ -54,9 +53,7 @@ def weights_of_blocks(
     return {block: part.reshape(-1, bins) if bins > 0 else part for block, part in found.items()}
 
 
-def errors_over_tables(
-    tables: Sequence[tuple[Certificate, np.ndarray]],
-) -> dict[str, np.ndarray]:
+def errors_over_tables(tables: Sequence[tuple[Certificate, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return by block the deviation of a weighted sum of cells of margins, as arrays of one.
 
     Parameters

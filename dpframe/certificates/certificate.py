@@ -9,8 +9,7 @@ from dpframe.arguments import visible
 from dpframe.certificates import words
 from dpframe.certificates.changes import ContentPart
 from dpframe.certificates.json_records import Digest, Identifier, Limits, Part, plain, require
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
-from dpframe.certificates.packed import BlockName, Packed, places_of
+from dpframe.certificates.noise_parts import BlockName, ColumnPart, MechanismPart, Packed, places_of
 from dpframe.certificates.parts import (
     DiscoveryPart,
     LedgerPart,

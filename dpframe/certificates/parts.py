@@ -17,7 +17,7 @@ from dpframe.certificates.json_records import (
     Text,
     require,
 )
-from dpframe.certificates.packed import Packed
+from dpframe.certificates.noise_parts import Packed
 from dpframe.queries.tasks import LabelKind
 
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]

@@ -17,8 +17,7 @@ from dpframe.certificates.json_records import (
     Text,
     require,
 )
-from dpframe.certificates.noise_parts import Decimals
-from dpframe.certificates.packed import Packed, places_of
+from dpframe.certificates.noise_parts import Decimals, Packed, places_of
 from dpframe.denoise.methods import METHODS
 
 _Part: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.certificate import Certificate, Certified, JoinedPart
-from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.packed import Packed, unpack
-from dpframe.certificates.ratio_parts import MomentsPart, RatioPart
+from dpframe.certificates.noise_parts import ColumnPart, MomentsPart, Packed, RatioPart, unpack
 from dpframe.errors import QueryError
 
 _ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})

@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api.extensions import take
 
 from dpframe.certificates.certificate import Certified
-from dpframe.certificates.packed import places_of
+from dpframe.certificates.noise_parts import places_of
 from dpframe.certificates.steps import UnstackedPart
 from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError, UnreadableCertificateError

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import check_size, nests_deeply
 from dpframe.errors import DeclarationError, a_type, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use
 
 MOST = 1e100

@@ -13,7 +13,7 @@ from dpframe.calls import refuse_private
 from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column
 from dpframe.errors import DeclarationError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment
 
 _METADATA = "dpframe"

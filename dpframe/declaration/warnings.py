@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dpframe.declaration.facts import Declaration, kept_warnings
 from dpframe.errors import DPFrameWarning
-from dpframe.privacy.amounts import Budget, Spend
-from dpframe.privacy.exact import exact
+from dpframe.privacy.amounts import Budget, Spend, exact
 
 MOST = {"epsilon": 10, "mu": 2, "rho": 2}
 """Amounts above these warn; mu=2 is rho=2, and (11, 1e-6)-DP."""

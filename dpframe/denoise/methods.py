@@ -326,8 +326,7 @@ def choose(values: object, facts: Facts) -> Choice:
         average = _average(usable, weights)
         gain = facts.variance - average.risk
         if gain > max(
-            _LEAST_ERRORS * _risk_error(average.values, array, facts),
-            _LEAST_GAIN * facts.variance,
+            _LEAST_ERRORS * _risk_error(average.values, array, facts), _LEAST_GAIN * facts.variance
         ):
             return Choice(tuple(weights), average, tried)
     if facts.lower == 0 and (array < 0).any():

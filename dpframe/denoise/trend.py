@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.progress import show_progress
 
 _FINEST = 1e15  # noise, or a penalty, that is a smaller part of a float64 is lost in its rounding

@@ -8,7 +8,7 @@ from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_value
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 
 Rule = Literal["sure", "universal"]
 

@@ -21,7 +21,7 @@ from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import arrow_type
 from dpframe.engines.base import check_gathered, check_labels
-from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together
+from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import labels_of, totals_of
 from dpframe.engines.parquet_files import (
@@ -37,7 +37,6 @@ from dpframe.engines.parquet_files import (
     plain,
     schema_of,
 )
-from dpframe.engines.spilling import split_tables
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
 from dpframe.progress import check_progress, show_progress

@@ -8,12 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpframe.jobs.answers import Answer, answer_of, print_answers
+from dpframe.jobs.answers import (
+    LEFT_OVER,
+    SOUND,
+    UNREADABLE,
+    Answer,
+    answer_of,
+    is_written,
+    one_line,
+    print_answers,
+    say,
+)
 from dpframe.jobs.looking import look_at_ledger, report_files, show, verify_file
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.jobs.terminal import LEFT_OVER, SOUND, UNREADABLE, is_written, one_line, say
 
 _CODES = """\
 exit codes:

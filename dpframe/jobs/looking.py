@@ -10,9 +10,8 @@ import pandas as pd
 
 from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
-from dpframe.jobs.answers import Answer, answer_of
+from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import opened_ledger, read_released
-from dpframe.jobs.terminal import UNREADABLE
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
@@ -124,11 +123,7 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
     return {
         "ledger_id": ledger.ledger_id,
         "head": status.log.head,
-        "budget": {
-            "epsilon": budget.epsilon,
-            "delta": budget.delta,
-            "discovery": budget.discovery,
-        },
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta, "discovery": budget.discovery},
         "used": status.used,
         "remaining_share": status.remaining_share,
         "remaining_epsilon": status.remaining_epsilon,

@@ -24,10 +24,10 @@ from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import constructors
 from dpframe.queries.aggregate import aggregate
-from dpframe.queries.asking_margins import margins
+from dpframe.queries.binned import ranges
 from dpframe.queries.kinds import Query
+from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import quantile
-from dpframe.queries.ranging import ranges
 from dpframe.queries.reading import CapOptions
 
 _TABLES = ("data", "declare", "queries", "release", "ledger", "values")

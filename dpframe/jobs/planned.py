@@ -14,13 +14,12 @@ from dpframe.certificates.certificate import first_of
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
-from dpframe.jobs.answers import Answer
+from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.looking import state_of
 from dpframe.jobs.outputs import not_there
 from dpframe.jobs.plan_file import Job, Overrides, read_plan
 from dpframe.jobs.released_files import opened_ledger
 from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
-from dpframe.jobs.terminal import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1

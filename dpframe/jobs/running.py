@@ -27,8 +27,8 @@ from dpframe.errors import (
 from dpframe.jobs.data import Stored
 from dpframe.jobs.outputs import check_places, rescue_frames, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
+from dpframe.jobs.plan_text import key_of
 from dpframe.jobs.plan_values import by_table
-from dpframe.jobs.pointing import key_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import FrameType
 
-from dpframe.jobs.terminal import LEFT_OVER
+from dpframe.jobs.answers import LEFT_OVER
 
 _WORDS = {
     getattr(signal, name): words

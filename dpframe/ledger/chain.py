@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
 from dpframe.ledger.protected import Protected
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
-from dpframe.privacy.exact import exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settle_pots
 
 FORMAT = 2
@@ -26,14 +25,7 @@ FORMAT = 2
 
 _START = "0" * 64
 # what reading a made-up row may raise: it is no JSON, has 1/0, or ten thousand brackets
-_MISREAD = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+_MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 _LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13

@@ -12,10 +12,17 @@ from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
-from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, check_positive
-from dpframe.privacy.exact import Amount, below, exact
+from dpframe.privacy.amounts import (
+    Amount,
+    Budget,
+    PrivacyLoss,
+    below,
+    check_loss,
+    check_positive,
+    exact,
+    root_below,
+)
 from dpframe.privacy.pots import Pot, Pots
-from dpframe.privacy.rounding import root_below
 
 _MOST_SHOWN = 20
 _LONG, _GRID = 1024, 1 << 512  # shares with longer denominators are rounded down to this one

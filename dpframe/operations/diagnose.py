@@ -180,10 +180,7 @@ class _Line:
 
 @with_keywords
 def diagnose(
-    frame: Frame,
-    queries: Query | Mapping[str, Query] | None = None,
-    *,
-    groups: bool = False,
+    frame: Frame, queries: Query | Mapping[str, Query] | None = None, *, groups: bool = False
 ) -> Any:
     """Show what a release would leave out and change: exact numbers, not for publication.
 
@@ -294,10 +291,7 @@ def _move_line(line: _Line, part: str) -> _Line:
 
 
 def _look_at_rows(
-    engine: Engine,
-    frame: Frame,
-    tables: Sequence[Table],
-    look: Callable[[pd.DataFrame], _Result],
+    engine: Engine, frame: Frame, tables: Sequence[Table], look: Callable[[pd.DataFrame], _Result]
 ) -> _Result:
     """Look at the rows; an error shows nothing that could quote private values."""
     labels = list(dict.fromkeys(label for table in tables for label in table.columns))
@@ -440,10 +434,7 @@ def _group_hint(found: Followed, table: Table) -> str:
         return ""
     there, kept = (
         by_cell.reshape(-1, inner).sum(axis=1)
-        for by_cell in (
-            _there(found, table.query, cells),
-            found.rows_by_cell(found.kept, cells),
-        )
+        for by_cell in (_there(found, table.query, cells), found.rows_by_cell(found.kept, cells))
     )
     lost = _share(there - kept, there)
     worst = int(np.argmax(lost))

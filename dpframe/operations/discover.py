@@ -33,10 +33,8 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.charging import RecordOptions, charge_and_make, check_recorded, entry_of
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.record import Cost, before_values, cost
-from dpframe.privacy.amounts import AmountOptions, Spend
-from dpframe.privacy.exact import Amount
+from dpframe.privacy.amounts import Amount, AmountOptions, Spend, round_up
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.rounding import round_up
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Dtypes, labels_wanted
 from dpframe.queries.kinds import Columns
@@ -94,10 +92,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             joint=False,
         ),
         discovery=DiscoveryPart(
-            threshold.least,
-            threshold.labels,
-            tuple(axis.kind for axis in axes),
-            axes[0].longest,
+            threshold.least, threshold.labels, tuple(axis.kind for axis in axes), axes[0].longest
         ),
         selection=None,
     )

@@ -20,8 +20,7 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import name_of
-from dpframe.privacy.amounts import Spend, check_delta
-from dpframe.privacy.exact import Amount
+from dpframe.privacy.amounts import Amount, Spend, check_delta
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_select
 from dpframe.strategies import MECHANISMS, Mechanism, Prediction
@@ -402,11 +401,7 @@ def _label(
 
 
 def _output(
-    plan: Plan,
-    planned: TablePlan,
-    column: OutputColumn,
-    prediction: Prediction,
-    cell: float | None,
+    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction, cell: float | None
 ) -> dict[str, Any]:
     """Say what to expect of one output, in a cell of so many rows."""
     step, mechanism = column.unit, mechanism_of(plan, planned)

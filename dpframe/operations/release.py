@@ -15,9 +15,8 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy.distribution import least_squares
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.packed import packed_loadings
+from dpframe.certificates.noise_parts import moments_part, packed_loadings, ratio_part
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.ratio_parts import moments_part, ratio_part
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.denoise.methods import DenoiserName

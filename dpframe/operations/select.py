@@ -144,10 +144,7 @@ def release_quantiles(
 
 
 def preview_quantiles(
-    frame: Frame,
-    declaration: Declaration,
-    query: Quantile,
-    spend: Spend,
+    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
 ) -> pd.DataFrame:
     """Show how far off selected quantiles may be; see `dpframe.operations.preview`."""
     _, plan = _plan_for_frame(frame, declaration, query, spend)

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
-from dpframe.privacy.rounding import round_up
 from dpframe.strategies import Design, Mechanism, Planner, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
 

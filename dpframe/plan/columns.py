@@ -11,7 +11,7 @@ from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.grid import BITS, Grid, Ticks
-from dpframe.queries.outputs import Asked, Statistic
+from dpframe.queries.kinds import Asked, Statistic
 from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import (

@@ -9,8 +9,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, check_delta
-from dpframe.privacy.exact import Amount, below, exact
+from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, Spend, below, check_delta, exact
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of

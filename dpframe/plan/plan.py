@@ -23,9 +23,8 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.exact import below, exact
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT

@@ -8,8 +8,14 @@ import pandas as pd
 
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate
 from dpframe.certificates.changes import NOTHING, ContentPart
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart, TimesPart
-from dpframe.certificates.packed import pack
+from dpframe.certificates.noise_parts import (
+    ColumnPart,
+    MechanismPart,
+    NoisePart,
+    StructurePart,
+    TimesPart,
+    pack,
+)
 from dpframe.certificates.parts import (
     BudgetPart,
     CapsPart,
@@ -21,7 +27,6 @@ from dpframe.certificates.parts import (
     QueryPart,
     UnitPart,
 )
-from dpframe.certificates.ratio_parts import StructurePart
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Ledger
@@ -32,8 +37,8 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
+from dpframe.privacy.amounts import below
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.privacy.exact import below
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.queries.grid import Ticks
 from dpframe.queries.kinds import Query
@@ -161,10 +166,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> Quer
         words=table.asked.words,
         by=tuple(
             GroupingPart(
-                str(axis.column),
-                len(axis),
-                _source(axis.column, table, declaration),
-                _rest(axis),
+                str(axis.column), len(axis), _source(axis.column, table, declaration), _rest(axis)
             )
             for axis in table.cells.axes
         ),

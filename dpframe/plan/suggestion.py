@@ -28,8 +28,7 @@ from dpframe.queries.sizes import (
     sizes_of,
 )
 from dpframe.queries.tasks import SizeKind
-from dpframe.steps.suggest_bounds import BoundErrors
-from dpframe.steps.suggest_caps import CapErrors, mean_error
+from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
 _CAPPED = ("count", "sum")

@@ -14,12 +14,11 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, a_type
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import BITS, Grid
-from dpframe.queries.kinds import Query
-from dpframe.queries.outputs import QueryOptions, Statistic
+from dpframe.queries.kinds import Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload

@@ -163,13 +163,7 @@ def new_panels(
     """Return the axes of a new figure, in rows of so many."""
     high = -(-count // wide)
     figure, grid = pyplot().subplots(
-        high,
-        wide,
-        squeeze=False,
-        figsize=size,
-        sharex=sharex,
-        sharey=sharey,
-        layout="constrained",
+        high, wide, squeeze=False, figsize=size, sharex=sharex, sharey=sharey, layout="constrained"
     )
     for axes in grid.flat[count:]:
         figure.delaxes(axes)

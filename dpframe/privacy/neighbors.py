@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, Literal, get_args
 
 from dpframe.errors import DeclarationError, quote
-from dpframe.privacy.exact import WRITTEN, as_number
+from dpframe.privacy.amounts import WRITTEN, as_number
 
 Neighboring = Literal["add_remove", "replace"]
 

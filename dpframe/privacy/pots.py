@@ -25,9 +25,8 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.exact import below, exact
 from dpframe.privacy.renyi import (
     best_order,
     divergence_of_gaussian,
@@ -35,7 +34,6 @@ from dpframe.privacy.renyi import (
     pure_of_divergence,
     renyi_limit,
 )
-from dpframe.privacy.rounding import root_below
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""

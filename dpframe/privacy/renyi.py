@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpframe.privacy.exact import below, exact
+from dpframe.privacy.amounts import below, exact
 
 _LOG_ORDERS = np.linspace(-5, 30, 3501)  # log(a - 1)
 

@@ -49,11 +49,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import round_up
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
 from dpframe.privacy.noise_tables import LAPLACE_CURVE
 from dpframe.privacy.reach import Reach
-from dpframe.privacy.rounding import round_up
 from dpframe.privacy.sensitivity import Footprint, movement
 
 SELECT = "select"

@@ -30,12 +30,10 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.amounts import PrivacyLoss, below, round_up
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.exact import below
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.rounding import round_up
 
 _PARTS = 50  # of a delta that noise and threshold share
 

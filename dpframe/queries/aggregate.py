@@ -15,13 +15,13 @@ from dpframe.queries.kinds import (
     Deviation,
     Keys,
     Mean,
+    Objective,
     Query,
     Rate,
     Sum,
     UnitCount,
     Variance,
 )
-from dpframe.queries.outputs import Objective
 from dpframe.queries.reading import (
     CapOptions,
     condition_of,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import check_size
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
 _PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict, Unpack, get_args
 
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import WRITTEN, as_number
+from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import (
@@ -16,13 +16,15 @@ from dpframe.queries.kinds import (
     Deviation,
     GivenBounds,
     Keys,
+    KnownRows,
     Mean,
+    Objective,
+    QueryOptions,
     Rate,
     Sum,
     UnitCount,
     Variance,
 )
-from dpframe.queries.outputs import KnownRows, Objective, QueryOptions
 from dpframe.queries.reading import (
     ColumnOptions,
     CountOptions,

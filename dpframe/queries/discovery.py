@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.constructors import units
 from dpframe.queries.kinds import Columns

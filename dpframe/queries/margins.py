@@ -1,15 +1,22 @@
-"""Several tables of the same rows, each by some of the same columns, that agree with each other."""
+"""Margins, as they are asked for: tables by some sets of columns, checked to fit together."""
 
-from collections.abc import Hashable, Mapping
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import pandas as pd
 
-from dpframe.arguments import is_one_of
-from dpframe.errors import QueryError, quote
+from dpframe.arguments import is_label, is_one_of, is_unicode
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
+from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.kinds import Aggregate, Query
+from dpframe.queries.aggregate import View, check_part
+from dpframe.queries.bins import check_bins
+from dpframe.queries.kinds import Aggregate, Columns, Count, Keys, Mean, Query, Rate, Sum
+from dpframe.queries.reading import condition_of, labels_of, limits_of, materialized_keys
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 
@@ -116,3 +123,297 @@ def _rows_alone(own: Caps, declared: Caps) -> Caps:
         f"for all of them together; got {given}. Give max_rows= in the query, which then holds "
         "alone, or declare max_rows= alone."
     )
+
+
+MarginPart: TypeAlias = Count | Rate | Sum | Mean
+"""What can be asked of the rows of several tables that agree."""
+
+MarginBins: TypeAlias = Mapping[Hashable, object] | None
+"""Edges of bins, by numeric column."""
+
+MarginOther: TypeAlias = Hashable | Mapping[Hashable, Hashable] | None
+"""The key of rows that have none of the keys of a column: one for all columns, or by column."""
+
+MarginWeights: TypeAlias = Mapping[Hashable, float] | None
+"""How important tables are, by their columns."""
+
+ColumnSet: TypeAlias = tuple[Hashable, ...]
+
+_WAYS = 2
+_MOST_LAYERS = 2**17
+_FAR_APART = 1e6
+_GROUP_CAPS = ("max_groups", "max_rows_per_group")
+
+
+@with_keywords
+def margins(
+    columns: Columns | Iterable[Sequence[Hashable]],
+    ways: int | None = None,
+    *,
+    where: str | None = None,
+    keys: Keys = None,
+    bins: MarginBins = None,
+    other: MarginOther = None,
+    weights: MarginWeights = None,
+    max_rows: int | None = None,
+    **queries: MarginPart,
+) -> Margins:
+    """Describe tables by several sets of columns that agree with each other.
+
+    They are measured together, so that the cells of a table add up to those of all tables by fewer
+    of its columns, and errors are smaller than those of tables that are released one by one. With
+    Gaussian noise, all cells of all tables have the same standard error: with `n_i` the number of
+    groups of column i, `1 / mu` times the root of the sum over all sets S of columns that are part
+    of a table of `prod_{i in S} (n_i - 1) / (n_i + 1)`. With pure noise, separate tables are
+    measured and reconciled by least squares.
+
+    A row is in one cell of every table, or in none at all: one whose key is not declared, in any of
+    the columns, is left out of all tables.
+
+    Parameters
+    ----------
+    columns
+        Columns of which all sets of at most `ways` make a table, the empty one too: all rows. Or a
+        list of such sets, each a list of columns, or a tuple where `ways` is not given; the columns
+        of a table are in the order in which `columns` names them first.
+    ways
+        How many columns a table has at most; 2 unless it is given. Not for lists of sets. With it,
+        a tuple is the label of one column.
+    where
+        As in `count`.
+    keys
+        The groups, where they are not declared: a dict from column to list.
+    bins
+        A dict from column to bins, as in `histogram`, for columns of numbers.
+    other
+        The key of rows that have none of the other keys, missing ones too: one for all columns with
+        keys, or a dict by column. It comes last, and must not equal one of the keys.
+    weights
+        How important the error of a cell is, by table, 1 where it is not given:
+        `{("sex", "age"): 4, "region": 2, (): 10}`. The weighted sum of the variances is then the
+        least there is, and errors differ between tables.
+    max_rows
+        Rows of a unit that are kept, the same for all tables, in place of what is declared.
+    **queries
+        Output columns, as in `aggregate`: counts, sums, means and rates. Without, `count=count()`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable, or a query does not fit.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "paid": ["card", "cash", "cash"]})
+    >>> query = margins(["zone", "paid"], keys={"zone": ["A", "B"], "paid": ["card", "cash"]})
+    >>> tables = dpf.release(trips, query, epsilon=1e6)  # hardly any noise
+    >>> list(tables)
+    [(), ('zone',), ('paid',), ('zone', 'paid')]
+    >>> tables["zone", "paid"]["count"].round(3).tolist()
+    [1.0, 1.0, 0.0, 1.0]
+    """
+    by, tables = _tables(columns, ways)
+    outputs = dict(queries) or {"count": Count()}
+    for name, query in outputs.items():
+        _check_part(name, query, by)
+    own_bins = _bins(by, bins)
+    return Margins(
+        by,
+        condition_of(where),
+        _keys(by, keys, own_bins),
+        View(outputs),
+        tables=tables,
+        weights=_weights(by, tables, weights),
+        bins=View(own_bins),
+        other=View(_other(by, own_bins, other)),
+        limits=limits_of({"max_rows": max_rows}),
+    )
+
+
+def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
+    """Read all columns, and those of each table in their order."""
+    given = _list_sets(columns)
+    kinds = list | tuple if ways is None else list
+    sets = [one for one in given if isinstance(one, kinds)]
+    if not sets:
+        by = labels_of("columns", given)
+        return by, _all_sets(by, ways)
+    if ways is not None:
+        raise QueryError(
+            f"ways={quote(ways)} and lists of columns exclude each other: columns=[...] with ways= "
+            "makes all tables by so many columns at most, and lists name the tables one by one."
+        )
+    if len(sets) < len(given):
+        raise QueryError(
+            "columns must be labels, or lists of labels, one for each table; got both. A table by "
+            "one column is written ['region']. Labels that are tuples are told apart by ways=."
+        )
+    chosen = [labels_of("columns", list(one)) for one in sets]
+    by = tuple(dict.fromkeys(itertools.chain(*chosen)))
+    tables = tuple(_in_order(by, one) for one in chosen)
+    if len(set(tables)) != len(tables):
+        raise QueryError(f"columns must not name a table twice, got {quote(list(tables))}.")
+    _check_layers(sum(2 ** len(one) for one in tables))
+    return by, tables
+
+
+def _list_sets(columns: object) -> list[object]:
+    """Read a list of labels or sets; a label alone is refused, since a set is."""
+    wrong = isinstance(columns, str | bytes | set | frozenset | Mapping | pd.Series | pd.DataFrame)
+    if wrong or not isinstance(columns, Iterable):
+        raise QueryError(
+            "columns must be a list of column labels, or a list of lists of them, got "
+            f"{a_type(columns)}. For a single table, use dpf.count(by=...)."
+        )
+    given = list(columns)
+    if not given:
+        raise QueryError("columns must name at least one column.")
+    return given
+
+
+def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
+    """List all sets of so many columns at most, the smallest first."""
+    most = min(_WAYS, len(by)) if ways is None else ways
+    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= len(by):
+        raise QueryError(
+            f"ways must be a whole number from 1 to the number of columns, {len(by)}, got "
+            f"ways={quote(ways)}."
+        )
+    sizes, sets, layers = range(most + 1), 1, 0
+    for size in sizes:
+        layers += sets * 2**size
+        sets = sets * (len(by) - size) // (size + 1)
+        _check_layers(layers)
+    return tuple(one for size in sizes for one in itertools.combinations(by, size))
+
+
+def _check_layers(layers: int) -> None:
+    """Refuse so many tables that planning them would take very long."""
+    if layers > _MOST_LAYERS:
+        raise QueryError(
+            f"these are too many tables, or tables by too many columns: the sum of 2**columns over "
+            f"all tables may be {_MOST_LAYERS:,} at most. Use fewer ways=, or list the tables that "
+            "are wanted."
+        )
+
+
+def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
+    return tuple(sorted(table, key=by.index))
+
+
+def _check_part(name: str, query: object, by: ColumnSet) -> None:
+    if name in _GROUP_CAPS:
+        raise QueryError(
+            f"margins count a row in one cell of every table, so that {name}= has no meaning for "
+            "all of them together; give max_rows=."
+        )
+    check_part(name, query, by, "margins")
+    if not isinstance(query, MarginPart):
+        raise QueryError(
+            f"{name}= is of a kind that margins do not have: they are counts, sums, means and "
+            f"rates. Release it beside them: release({{'margins': dpf.margins(...), {name!r}: "
+            "dpf.aggregate(by=..., ...)})."
+        )
+
+
+def _bins(by: ColumnSet, given: object) -> dict[Hashable, pd.IntervalIndex]:
+    """Read the bins of some columns."""
+    named = _by_column("bins", by, given)
+    return {column: check_bins(column, bins) for column, bins in named.items()}
+
+
+def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
+    """Check that keys are given by column."""
+    named = _by_column("keys", by, given)
+    binned = [column for column in named if column in bins]
+    if binned:
+        raise QueryError(f"keys and bins both name {quote(binned)}; give one of them.")
+    return {column: materialized_keys(keys) for column, keys in named.items()} or None
+
+
+def _other(
+    by: ColumnSet, bins: Mapping[Hashable, object], given: MarginOther
+) -> dict[Hashable, Hashable]:
+    """Read the keys of rows that have none of the others."""
+    if given is None:
+        return {}
+    with_keys = [column for column in by if column not in bins]
+    if not isinstance(given, Mapping):
+        named = dict.fromkeys(with_keys, given)
+    else:
+        named = dict(_by_column("other", by, given))
+    for column, key in named.items():
+        if column not in with_keys:
+            raise QueryError(
+                f"other names {column!r}, which has bins: let the first or the last bin reach to "
+                "infinity."
+            )
+        if not is_label(key) or isinstance(key, tuple) or pd.isna(key) or not is_unicode(key):
+            raise QueryError(
+                f"other must be a key, such as 'other', or a dict of them by column, got "
+                f"{quote(key)} for {column!r}."
+            )
+    return named
+
+
+def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple[float, ...]:
+    """Read how important tables are, in their order."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise QueryError(
+            f"weights must be a dict from the columns of a table to a number, got {quote(given)}."
+        )
+    found: dict[ColumnSet, float] = {}
+    for columns, weight in given.items():
+        table = _named_table(by, tables, columns)
+        if table in found:
+            raise QueryError(f"weights must not name a table twice, got {quote(columns)} again.")
+        found[table] = _weight(columns, weight)
+    return tuple(found.get(table, 1.0) for table in tables)
+
+
+def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) -> ColumnSet:
+    """Find a table by its columns, in any order."""
+    sets = [columns] if isinstance(columns, tuple | frozenset) else []
+    for table in (*sets, (columns,)):  # a tuple names several columns, or is the label of one
+        if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
+            return found
+    raise QueryError(
+        f"weights names {quote(columns)}, which is none of the {len(tables)} tables, such as "
+        f"{tables[-1]!r}."
+    )
+
+
+def _weight(columns: Hashable, given: object) -> float:
+    try:
+        number = float(as_number(given))
+    except (TypeError, ValueError, OverflowError):
+        number = 0.0
+    if 1 / _FAR_APART <= number <= _FAR_APART:
+        return number
+    raise QueryError(
+        f"weights must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}, got {quote(given)} "
+        f"for {quote(columns)}."
+    )
+
+
+def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, object]:
+    """Check what is given by column."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise QueryError(
+            f"{name} must be a dict by column, as in {name}={{{by[-1]!r}: ...}}, got "
+            f"{quote(given)}."
+            if by
+            else f"{name} is given, and there are no columns."
+        )
+    unknown = [column for column in given if column not in by]
+    if unknown:
+        raise QueryError(
+            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}."
+        )
+    return given

@@ -13,11 +13,10 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.exact import as_number, exact
+from dpframe.privacy.amounts import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
-from dpframe.queries.kinds import By, GivenBounds, Query
-from dpframe.queries.outputs import Asked
+from dpframe.queries.kinds import Asked, By, GivenBounds, Query
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import Query
-from dpframe.queries.outputs import Asked
+from dpframe.queries.kinds import Asked, Query
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100

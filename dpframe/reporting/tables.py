@@ -77,9 +77,7 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
     return [(name, lines) for name, lines in facts if lines]
 
 
-def _split(
-    certificate: Certificate,
-) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
+def _split(certificate: Certificate) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
     """Tell groups from what is inside of each: bins of ranges, or quantiles that were selected."""
     by, structure = certificate.query.by, certificate.mechanism.structure
     in_bins = structure is not None and structure.kind == "tree"

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.certificates.certificate import Certified
-from dpframe.certificates.packed import Packed
+from dpframe.certificates.noise_parts import Packed
 from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.certificates.subsets import with_rows
 from dpframe.certificates.unstacked import is_wide, places_in, spread, stack_table

@@ -16,7 +16,7 @@ from dpframe.certificates.certificate import (
     JoinedPart,
 )
 from dpframe.certificates.changes import NOTHING
-from dpframe.certificates.packed import Packed
+from dpframe.certificates.noise_parts import Packed
 from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError, quote

@@ -18,9 +18,7 @@ from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import UNSEALED, Certificate
-from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.packed import unpack
-from dpframe.certificates.ratio_parts import RatioPart
+from dpframe.certificates.noise_parts import ColumnPart, RatioPart, unpack
 from dpframe.certificates.steps import DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify

@@ -8,7 +8,7 @@ from dpframe.certificates.certificate import Certified
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import WRITTEN
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.steps.apply import Outcome, after, keep_rows
 
 

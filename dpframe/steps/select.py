@@ -8,7 +8,7 @@ import pandas as pd
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.companion_columns import followers
-from dpframe.certificates.packed import Packed, places_of
+from dpframe.certificates.noise_parts import Packed, places_of
 from dpframe.certificates.steps import SelectStep
 from dpframe.certificates.subsets import with_columns
 from dpframe.certificates.unstacked import is_wide

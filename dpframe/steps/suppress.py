@@ -18,7 +18,7 @@ from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.exact import as_number
+from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps.apply import (
     Outcome,

@@ -108,10 +108,7 @@ _TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
         "gaussian": Mechanism(
-            GAUSSIAN,
-            (independent.design, pair.design),
-            "analytic Gaussian",
-            layered=_CONTRASTS,
+            GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_CONTRASTS
         ),
         "correlated": Mechanism(
             GAUSSIAN,

@@ -12,8 +12,15 @@ the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none i
 
 from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
-from dpframe.strategies.readings import AnyReading, Dispersion, Quotient, Reading
+from dpframe.strategies.linear import (
+    EVERYONE,
+    AnyReading,
+    Block,
+    Dispersion,
+    LinearDesign,
+    Quotient,
+    Reading,
+)
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:

@@ -59,10 +59,7 @@ def ratio(
 Loadings = Mapping[int, float]
 
 _M = np.linspace(-1, 1, 41)
-WORST = (
-    np.concatenate([[-1.0, 1.0], _M]),
-    np.concatenate([[1.0, 1.0], 2 * _M**2 - 1]),
-)
+WORST = (np.concatenate([[-1.0, 1.0], _M]), np.concatenate([[1.0, 1.0], 2 * _M**2 - 1]))
 """Means m, and `m^2 - V` for the variances V, among which the error is largest."""
 
 
@@ -80,9 +77,7 @@ def variances(moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def loadings_at(
-    mean: np.ndarray | float,
-    apart: np.ndarray | float,
-    of: tuple[Loadings, Loadings, Loadings],
+    mean: np.ndarray | float, apart: np.ndarray | float, of: tuple[Loadings, Loadings, Loadings]
 ) -> dict[int, np.ndarray | float]:
     """Return what the noise of the blocks does to the variance of one row, to first order.
 

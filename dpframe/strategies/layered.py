@@ -14,8 +14,7 @@ from dpframe.privacy.kernel import shared_movement
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
-from dpframe.strategies.linear import LinearDesign
-from dpframe.strategies.readings import AnyReading, Reading
+from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,15 @@ from typing import NamedTuple
 
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block
-from dpframe.strategies.readings import KNOWN, AnyReading, Dispersion, Quotient, Reading
+from dpframe.strategies.linear import (
+    EVERYONE,
+    KNOWN,
+    AnyReading,
+    Block,
+    Dispersion,
+    Quotient,
+    Reading,
+)
 
 
 class Layout(NamedTuple):

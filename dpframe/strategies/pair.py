@@ -15,8 +15,7 @@ import math
 
 from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
-from dpframe.strategies.readings import Quotient, Reading
+from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Quotient, Reading
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from dpframe.privacy.law import Law
 from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign
-from dpframe.strategies.readings import Reading
+from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
 
 _FINEST = 1000
 

@@ -20,8 +20,7 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
-from dpframe.strategies.linear import EVERYONE
-from dpframe.strategies.readings import ROUNDED, Reading
+from dpframe.strategies.linear import EVERYONE, ROUNDED, Reading
 from dpframe.strategies.sparse import lift
 
 _HALF = Fraction(1, 2)

@@ -44,10 +44,7 @@ class Setting(NamedTuple):
     accuracy: str
 
 
-SETTINGS = (
-    Setting(100, 0.5, 1e-6, 0.05, "2077.0924"),
-    Setting(100, 0.1, 1e-6, 0.01, "13648.8108"),
-)
+SETTINGS = (Setting(100, 0.5, 1e-6, 0.05, "2077.0924"), Setting(100, 0.1, 1e-6, 0.01, "13648.8108"))
 
 
 def theorem_1(sensitivity: float, epsilon: float, delta: float, alpha: float) -> float:
@@ -80,11 +77,7 @@ def releases(checks: Checks, setting: Setting, accuracy: float, cells: int) -> N
         privacy_unit=dpf.EACH_ROW,
     )
     released = frame.dp.sum(
-        "amount",
-        by="cell",
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        mechanism="classical",
+        "amount", by="cell", epsilon=setting.epsilon, delta=setting.delta, mechanism="classical"
     )
     bars = released.dp.interval(1 - setting.alpha)
     widths = (bars["amount_high"] - bars["amount_low"]) / 2

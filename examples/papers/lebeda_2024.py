@@ -95,11 +95,7 @@ def tolerance(d: int, correlation: float, cells: int) -> float:
 
 
 def compare(
-    checks: Checks,
-    what: str,
-    frame: pd.DataFrame,
-    query: dpf.Query,
-    closed: Variances,
+    checks: Checks, what: str, frame: pd.DataFrame, query: dpf.Query, closed: Variances
 ) -> tuple[float, float]:
     """Check one setting; return the realized variances of a query and of n."""
     found = predicted(frame, query)

@@ -12,7 +12,7 @@ from support.publishing import made, released
 
 import dpframe as dpf
 from dpframe.accuracy.joint_errors import errors_of_shares
-from dpframe.certificates.ratio_parts import StructurePart
+from dpframe.certificates.noise_parts import StructurePart
 from dpframe.errors import CallError, QueryError
 
 SPENDS = {

@@ -7,9 +7,7 @@ from scipy import special
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import rate_interval
-from dpframe.certificates.noise_parts import MechanismPart
-from dpframe.certificates.packed import pack
-from dpframe.certificates.ratio_parts import RatioPart
+from dpframe.certificates.noise_parts import MechanismPart, RatioPart, pack
 from dpframe.errors import QueryError
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.dispersion import ratio

@@ -18,8 +18,7 @@ from support.adversary import (
     worst_delta,
 )
 
-from dpframe.privacy.amounts import Budget
-from dpframe.privacy.exact import exact
+from dpframe.privacy.amounts import Budget, exact
 
 ALL = pytest.mark.parametrize("budget", BUDGETS, ids=str)
 GRID = 3e-3  # bias of the grid, always upwards: a part 4/5 of delta is found as 0.801 or 0.802

@@ -94,10 +94,7 @@ def cases(options: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> It
 
 
 def timings(
-    part: str,
-    ways: Mapping[str, Sequence[str]],
-    sizes: Sequence[int],
-    options: argparse.Namespace,
+    part: str, ways: Mapping[str, Sequence[str]], sizes: Sequence[int], options: argparse.Namespace
 ) -> Iterator[Case]:
     """List the times that are to be compared, the fewest rows first."""
     for rows, keys, task in itertools.product(sizes, options.keys, ("row", "unit")):
@@ -181,11 +178,7 @@ def child(command: list[str], limit: float, memory: float) -> Case:
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as printed,
         subprocess.Popen(
-            command,
-            stdout=printed,
-            stderr=subprocess.DEVNULL,
-            env=settings,
-            start_new_session=True,
+            command, stdout=printed, stderr=subprocess.DEVNULL, env=settings, start_new_session=True
         ) as process,
     ):
         failed = ""

@@ -34,10 +34,7 @@ CHANGES = {
         ["columns 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more were added"],
     ),
     "a dropped column": (lambda f: f.drop(columns="paid"), ["column 'paid' was dropped"]),
-    "a changed value": (
-        lambda f: put(f, 0, 0, 1),
-        ["the values of column 'flights' were changed"],
-    ),
+    "a changed value": (lambda f: put(f, 0, 0, 1), ["the values of column 'flights' were changed"]),
     "values swapped": (
         lambda f: f.assign(flights=f["flights"].to_numpy()[::-1]),
         ["the values of column 'flights' changed places"],
@@ -60,10 +57,7 @@ CHANGES = {
         lambda f: f.rename_axis("borough"),
         [r"the levels of the index are called \['borough'\] in place of \['zone'\]"],
     ),
-    "other keys": (
-        lambda f: f.rename(index={"A": "Z"}),
-        ["the keys of level 'zone' were changed"],
-    ),
+    "other keys": (lambda f: f.rename(index={"A": "Z"}), ["the keys of level 'zone' were changed"]),
     "columns in another order": (
         lambda f: f[f.columns[::-1]],
         ["the columns are in another order"],

@@ -71,10 +71,7 @@ SAME = {
         index(lambda keys: keys.set_categories(["A", "B"], ordered=True)),
     ),
     "times of another unit": ("times", cast("datetime64[s]")),
-    "a zone of the same offset": (
-        "zoned",
-        index(lambda keys: keys.tz_convert("Europe/London")),
-    ),
+    "a zone of the same offset": ("zoned", index(lambda keys: keys.tz_convert("Europe/London"))),
     "durations of another unit": ("durations", cast("timedelta64[ms]")),
     "a whole float among objects": (
         "mixed",

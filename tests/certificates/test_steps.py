@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from support.publishing import STEPS, released
 
 import dpframe as dpf
-from dpframe.certificates.packed import Packed
+from dpframe.certificates.noise_parts import Packed
 from dpframe.certificates.verify import attach, read_certificate
 from dpframe.errors import UnreadableCertificateError
 

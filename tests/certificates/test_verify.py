@@ -9,7 +9,7 @@ import pytest
 import dpframe as dpf
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.digest import digest
-from dpframe.certificates.packed import pack, unpack
+from dpframe.certificates.noise_parts import pack, unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 

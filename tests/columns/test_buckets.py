@@ -59,14 +59,7 @@ class FarZone(zoneinfo.ZoneInfo):
 
 
 ODD = [
-    *[
-        Color.RED,
-        "red",
-        np.str_("red"),
-        "RED",
-        "\ud800",
-        "\udfff",
-    ],
+    *[Color.RED, "red", np.str_("red"), "RED", "\ud800", "\udfff"],
     *[b"red", np.bytes_(b"red"), (), (1, "a"), (True, np.str_("a")), (1.0, "a"), ("a", 1)],
     *[(1, (2, (3, (4, (5, (6,)))))), (1, (2, (3, (4, (5, (7,)))))), (None, float("nan"))],
     *[TWICE, TWICE.replace(fold=1), pd.Timestamp(TWICE), pd.Timestamp(TWICE.replace(fold=1))],

@@ -45,12 +45,7 @@ TIMES = itertools.count()
 def rows():
     """Three rows, other ones each time: collections of Dask are told apart by what is in them."""
     return pd.DataFrame(
-        {
-            "zone": ["A", "B", "A"],
-            "fare": [1.0, 2.0, 3.0],
-            "driver": [1, 1, 2],
-            "time": next(TIMES),
-        }
+        {"zone": ["A", "B", "A"], "fare": [1.0, 2.0, 3.0], "driver": [1, 1, 2], "time": next(TIMES)}
     )
 
 

@@ -151,10 +151,7 @@ def test_penalties_between_nothing_and_all(name, order):
     for penalty in (1e4, 1e9, 1e300):
         alike = trend_filter(y, 1.5, edges, order=order, penalty=penalty)
         assert alike.values == pytest.approx(component_means(y, edges), abs=1e-8)
-        assert alike.chosen == {
-            "penalty": penalty,
-            "degrees_of_freedom": components(n, edges)[0],
-        }
+        assert alike.chosen == {"penalty": penalty, "degrees_of_freedom": components(n, edges)[0]}
 
 
 @pytest.mark.sampled(every=3)

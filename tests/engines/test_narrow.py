@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.engines.spilling import narrow_integers, split_tables
+from dpframe.engines.batches import narrow_integers, split_tables
 
 KINDS = {f"{sign}int{bits}": (sign, bits) for sign in ("", "u") for bits in (8, 16, 32, 64)}
 

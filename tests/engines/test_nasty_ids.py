@@ -187,10 +187,7 @@ COLUMNS = {
         [*TEXTS, None],
     ),
     "category of texts": (categories, [*TEXTS]),
-    "category of str": (
-        text_categories,
-        [*TEXTS, None],
-    ),
+    "category of str": (text_categories, [*TEXTS, None]),
     "category of numbers": (categories, [0, 1, 2**53, 2**53 + 1, 10**30]),
     "Int64": (lambda items: words(items, "Int64"), [0, 1, 2**53, 2**53 + 1, 2**63 - 1, None]),
     "int64[pyarrow]": (lambda items: arrow(items, pa.int64()), [0, 2**53, 2**53 + 1, None]),

@@ -54,11 +54,7 @@ QUERIES = {
     "mean": dpf.mean(["x", "t"], "cat", where="day >= '2020-02-02'"),
     "histogram": dpf.histogram("x", [-2, 0, 0.5, 9], "k"),
     "aggregate": dpf.aggregate(
-        "k",
-        n=dpf.count(),
-        s=dpf.sum("x", where="b"),
-        m=dpf.mean("n"),
-        t=dpf.sum("c"),
+        "k", n=dpf.count(), s=dpf.sum("x", where="b"), m=dpf.mean("n"), t=dpf.sum("c")
     ),
     "several, one condition": {
         "n": dpf.count("k", where="x > 0"),

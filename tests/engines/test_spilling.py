@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import compute
 
-from dpframe.engines import engine_for, parquet, spilling
+from dpframe.engines import batches, engine_for, parquet
 from dpframe.engines.parquet import ParquetFiles
 from dpframe.errors import DeclarationError
 from dpframe.privacy.neighbors import Caps
@@ -53,7 +53,7 @@ def capped(where=None):
 
 def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted(units, tmp_path):
     seen = []
-    read = spilling._read
+    read = batches._read
 
     def spied(files, schema):
         (folder,) = (tmp_path / "spill").iterdir()
@@ -61,7 +61,7 @@ def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted
         yield from read(files, schema)
         seen.append(len(list(folder.iterdir())))
 
-    with mock.patch.object(spilling, "_read", spied):
+    with mock.patch.object(batches, "_read", spied):
         totals(units, [capped()])
     assert seen == [(0o700, 16), 1]  # with the file that keeps the folder
     assert not list((tmp_path / "spill").iterdir())
@@ -101,7 +101,7 @@ def written_rows(files, tasks):
                 columns.add(tuple(table.column_names))
                 yield table, buckets
 
-        with spilling.split_tables(watched(), count, folder) as tables:
+        with batches.split_tables(watched(), count, folder) as tables:
             yield tables
 
     with mock.patch.object(parquet, "split_tables", spied):

@@ -5,8 +5,8 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs import planned as jobs
+from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH
 
 MARCH = ("--set", "month=2024-03")
 

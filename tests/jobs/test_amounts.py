@@ -9,10 +9,10 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
+from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import release_job
-from dpframe.jobs.terminal import SOUND, UNREADABLE
 from dpframe.privacy.amounts import Spend
 
 MARCH = Overrides({"month": "2024-03"})

@@ -7,8 +7,8 @@ import pytest
 from support.planning import BUDGET, TRIPS, planned
 
 import dpframe as dpf
+from dpframe.jobs.answers import ALTERED, DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import ALTERED, DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 
 MARCH = ("--set", "month=2024-03")
 

@@ -81,11 +81,7 @@ def test_a_label_that_is_no_text_is_no_group(tmp_path):
 
 def test_a_condition_sees_a_text_that_equals_no_other(tmp_path):
     plan = plan_in(tmp_path, ('by = "zone"', 'by = "zone"\nwhere = "paid != \'no\'"'))
-    written(
-        tmp_path,
-        [b"1,A,5,%s" % ODD, b"2,A,5,no", b"3,A,5,yes"],
-        b"driver,zone,fare,paid",
-    )
+    written(tmp_path, [b"1,A,5,%s" % ODD, b"2,A,5,no", b"3,A,5,yes"], b"driver,zone,fare,paid")
     assert trips(plan) == [2, 0, 0]
 
 

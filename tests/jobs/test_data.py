@@ -11,11 +11,11 @@ from support.planning import TRIPS, planned
 import dpframe as dpf
 from dpframe.engines import parquet
 from dpframe.errors import DPFrameError, PlanFileError
+from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
-from dpframe.jobs.terminal import UNREADABLE
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")
@@ -253,8 +253,7 @@ def test_types_of_the_plan_go_first(tmp_path):
 
 def test_separators_and_missing_cells(tmp_path):
     plan = exact(
-        tmp_path,
-        ('"trips-{month}.csv"', '"trips-{month}.csv"\nseparator = ";"\nmissing = ["NA"]'),
+        tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\nseparator = ";"\nmissing = ["NA"]')
     )
     TRIPS.replace({"zone": {"C": "NA"}}).to_csv(tmp_path / "trips-2024-03.csv", sep=";")
     assert released(plan)["trips"].tolist() == [60, 20, 0]

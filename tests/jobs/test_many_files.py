@@ -3,8 +3,8 @@
 import pandas as pd
 from support.planning import planned
 
+from dpframe.jobs.answers import ALTERED, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
 
 
 def test_certificates_are_read_with_their_files(tmp_path, capsys):

@@ -7,9 +7,9 @@ from support.planning import PLAN, planned
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
+from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.terminal import UNREADABLE
 
 MARCH = Overrides({"month": "2024-03"})
 

@@ -12,9 +12,9 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import feather, parquet  # noqa: E402
 
 import dpframe as dpf  # noqa: E402
+from dpframe.jobs.answers import UNREADABLE  # noqa: E402
 from dpframe.jobs.commands import main  # noqa: E402
 from dpframe.jobs.released_files import read_released  # noqa: E402
-from dpframe.jobs.terminal import UNREADABLE  # noqa: E402
 
 ROWS = 50_000_000
 SECONDS = 2

@@ -7,8 +7,8 @@ import pytest
 from support.planning import planned
 
 import dpframe as dpf
+from dpframe.jobs.answers import ALTERED, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import ALTERED, SOUND, UNREADABLE
 
 pytest.importorskip("jinja2")
 

@@ -8,10 +8,10 @@ from support.planning import planned
 
 from dpframe.errors import PlanFileError
 from dpframe.jobs import running
+from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job
-from dpframe.jobs.terminal import SOUND, UNREADABLE
 
 MARCH = ("--set", "month=2024-03")
 ELSEWHERE = ('"{query}-{month}.csv"', '"published/{query}-{month}.csv"')

@@ -20,8 +20,8 @@ import dpframe as dpf
 from dpframe.errors import LedgerBusyError
 from dpframe.jobs import answers, looking, outputs, running
 from dpframe.jobs import planned as jobs
+from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
-from dpframe.jobs.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.ledger import locks
 from dpframe.ledger.protected import Protected
 from dpframe.operations import charging

@@ -12,9 +12,9 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.jobs import outputs, running, stopping
+from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
-from dpframe.jobs.terminal import DONE_BEFORE, LEFT_OVER, SOUND
 
 MARCH = ("--set", "month=2024-03")
 SIGNALS = [

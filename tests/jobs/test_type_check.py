@@ -8,10 +8,10 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
+from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_file import Overrides, read_plan
 from dpframe.jobs.running import preview_job, release_job
-from dpframe.jobs.terminal import SOUND
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'
@@ -129,10 +129,7 @@ def test_keys_of_another_kind_of_times_are_refused(tmp_path, stored, key):
 
 @pytest.mark.parametrize(("kind", "key"), [("date", CLOCK), ("datetime", DAY)])
 def test_types_of_csv_files_and_keys_are_both_dates_or_both_times(tmp_path, kind, key):
-    changes = (
-        (TYPES, f'{TYPES}types.zone = "{kind}"\n'),
-        (KEYS_OF_ZONES, f"keys.zone = [{key}]"),
-    )
+    changes = ((TYPES, f'{TYPES}types.zone = "{kind}"\n'), (KEYS_OF_ZONES, f"keys.zone = [{key}]"))
     with pytest.raises(PlanFileError, match=rf"declare.keys.zone: .* write {KEYS[kind]}, without"):
         preview_job(read_plan(planned(tmp_path, *changes), MARCH))
 

@@ -7,11 +7,9 @@ import mpmath
 import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure, status
 
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.exact import below, exact
 from dpframe.privacy.pots import settle_pots
-from dpframe.privacy.rounding import root_below
 
 mp = mpmath.mp.clone()
 mp.dps = 50

@@ -12,7 +12,7 @@ from support.charging import ONE, affords, gaussian, pure
 
 import dpframe as dpf
 from dpframe.errors import DPFrameError
-from dpframe.ledger.events import dp_event
+from dpframe.ledger.ledger import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
 

@@ -164,11 +164,7 @@ def test_between_uses_there_is_nothing_but_the_file(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-FOREIGN = {
-    "empty": b"",
-    "text": b"zone,fare\nA,3\n" * 100,
-    "another database": None,
-}
+FOREIGN = {"empty": b"", "text": b"zone,fare\nA,3\n" * 100, "another database": None}
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

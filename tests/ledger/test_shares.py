@@ -10,9 +10,8 @@ from support.charging import ONE, PURE, entry, gaussian, pure
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.exact import exact
 
 BUDGETS = [ONE, Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]
 KINDS = ["gaussian", "laplace"]

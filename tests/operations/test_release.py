@@ -319,8 +319,7 @@ def test_nothing_public_fails_once_the_ledger_is_charged(name):
 
 
 @pytest.mark.parametrize(
-    "bounds",
-    [(0, 1e100), (-1e100, 1e100), (1e100, 1e100), (0, 1e-300), (0, 5e-324), (0, 10**30)],
+    "bounds", [(0, 1e100), (-1e100, 1e100), (1e100, 1e100), (0, 1e-300), (0, 5e-324), (0, 10**30)]
 )
 def test_bounds_of_any_size_are_released(declared, bounds):
     for query in (dpf.sum("fare", "zone", bounds=bounds), dpf.mean("fare", "zone", bounds=bounds)):

@@ -43,9 +43,7 @@ def rides(units=300, **facts):
     frame = pd.DataFrame(rows, columns=["u", "zone", "fare", "time"])
     facts = {"privacy_unit": "u", "max_rows": 9} | facts
     frame.dp.declare(
-        keys={"zone": ["A", "B", "C"]},
-        bounds={"fare": (0, 50), "time": (0 * DAYS, DAYS)},
-        **facts,
+        keys={"zone": ["A", "B", "C"]}, bounds={"fare": (0, 50), "time": (0 * DAYS, DAYS)}, **facts
     )
     return frame
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dpframe.errors import CalibrationError, DeclarationError, quote
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
-from dpframe.privacy.exact import as_number, below, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, as_number, below, exact
 from dpframe.privacy.neighbors import Caps, check_neighboring
 
 NOT_NUMBERS = [

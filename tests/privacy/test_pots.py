@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure
 
-from dpframe.privacy.amounts import Budget, PrivacyLoss
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
-from dpframe.privacy.exact import exact
 from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settle_pots
 
 BUDGETS = [

@@ -61,16 +61,9 @@ FOOTPRINTS = {
     "positive sum": ((Footprint((0,), ((3,), (7,))),), ONE),
     "optional positive sum": ((Footprint((0,), ((3,), (7,), (0,))),), ONE),
     "mixed sum": ((Footprint((0,), ((-1,), (4,))),), ONE),
-    "mean": (
-        (Footprint((0, 1), ((-5, 1), (5, 1), (0, 0))),),
-        (Fraction(5, 3), Fraction(1, 2)),
-    ),
+    "mean": ((Footprint((0, 1), ((-5, 1), (5, 1), (0, 0))),), (Fraction(5, 3), Fraction(1, 2))),
     "count and two sums": (
-        (
-            Footprint((0,), ((1,),)),
-            Footprint((2,), ((-2,), (5,))),
-            Footprint((1,), ((2,), (3,))),
-        ),
+        (Footprint((0,), ((1,),)), Footprint((2,), ((-2,), (5,))), Footprint((1,), ((2,), (3,)))),
         (Fraction(1), Fraction(7, 2), Fraction(2)),
     ),
 }
@@ -90,12 +83,7 @@ def test_movement_is_the_brute_force_maximum(name, norm, neighboring):
 
 @pytest.mark.parametrize(
     ("caps", "expected"),
-    [
-        (Caps(5, 5, 5), 25),
-        (Caps(5, 5, 1), 5),
-        (Caps(10, 4, 3), 3 * 9 + 1),
-        (Caps(3, 2, 2), 5),
-    ],
+    [(Caps(5, 5, 5), 25), (Caps(5, 5, 1), 5), (Caps(10, 4, 3), 3 * 9 + 1), (Caps(3, 2, 2), 5)],
 )
 def test_counts_of_units_with_caps_follow_the_closed_form(caps, expected):
     reach = reach_of(caps, 100)

@@ -97,10 +97,7 @@ QUERIES = {
     "sum of integers": (dpf.sum("k", by="h"), {}),
     "sum of two": (dpf.sum(["x", "k"], by="g"), {}),
     "sum with a replacement": (dpf.sum("x"), {"missing": MISSING}),
-    "sum of positives with a replacement": (
-        dpf.sum("x"),
-        {"missing": MISSING, "bounds": (1, 3)},
-    ),
+    "sum of positives with a replacement": (dpf.sum("x"), {"missing": MISSING, "bounds": (1, 3)}),
     "mean": (dpf.mean("x", by="g"), {}),
     "mean with a replacement": (dpf.mean("x"), {"missing": MISSING}),
     "mean of a constant": (dpf.mean("x"), {"bounds": (2, 2)}),

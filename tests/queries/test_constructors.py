@@ -45,8 +45,7 @@ def test_columns_are_named_by_a_label_or_a_list_of_them(by, expected):
 
 @pytest.mark.parametrize("name", ["by", "columns"])
 @pytest.mark.parametrize(
-    "value",
-    [{"zone", "day"}, frozenset({"zone"}), SECRET, [["zone"]], ("a", [])],
+    "value", [{"zone", "day"}, frozenset({"zone"}), SECRET, [["zone"]], ("a", [])]
 )
 def test_other_things_name_no_columns(name, value):
     with pytest.raises(QueryError, match=f"^{name} must be a column label or a list") as caught:
@@ -246,10 +245,7 @@ def test_parts_of_an_aggregate_keep_their_names_and_order():
     ("parts", "message"),
     [
         ({}, "at least one named query"),
-        (
-            {"n": "count"},
-            r"n= must be dpf.count\(\), dpf.rate\(.*dpf.std\(column\), got str",
-        ),
+        ({"n": "count"}, r"n= must be dpf.count\(\), dpf.rate\(.*dpf.std\(column\), got str"),
         ({"n": dpf.count}, "got function"),
         (
             {"n": dpf.count(), "bounds": {"x": (0, 1)}},

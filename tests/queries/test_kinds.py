@@ -10,8 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.queries import kinds
 from dpframe.queries.binned import Histogram
-from dpframe.queries.kinds import Query
-from dpframe.queries.outputs import Asked, QueryOptions
+from dpframe.queries.kinds import Asked, Query, QueryOptions
 
 ROOT = Path(dpf.__file__).parent
 ALL = [
@@ -78,20 +77,12 @@ def test_each_kind_says_its_outputs(query, condition, expected):
             "n: count where toll > 0, s: sum of tip where fare < 9 by zone where fare > 0",
             ("zone", "tip", "fare", "toll"),
         ),
-        (
-            ALL[5],
-            "n: count where toll > 0, m: mean of tip where toll > 0",
-            ("tip", "toll"),
-        ),
+        (ALL[5], "n: count where toll > 0, m: mean of tip where toll > 0", ("tip", "toll")),
         (ALL[6], "units by zone where fare > 0", ("zone", "fare")),
         (ALL[8], "variance of fare, tip by zone", ("zone", "fare", "tip")),
         (ALL[9], "standard deviation of fare where tip > 0", ("fare", "tip")),
         (ALL[7], "rate of tip > fare by zone where fare > 0", ("zone", "fare", "tip")),
-        (
-            dpf.sum(["a", "b"], max_true=1),
-            "sum of a, b, at most 1 true in a row",
-            ("a", "b"),
-        ),
+        (dpf.sum(["a", "b"], max_true=1), "sum of a, b, at most 1 true in a row", ("a", "b")),
         (dpf.sum("a", n=7), "sum of a, given the rows of each group", ("a",)),
         (dpf.sum("a", n=(7, 2)), "sum of a, given an estimate of the rows", ("a",)),
     ],

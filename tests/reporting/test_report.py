@@ -84,11 +84,7 @@ def declared(visits, tmp_path):
 def test_numbers_are_those_of_the_release_and_its_intervals(declared):
     visits, _ = declared
     released = visits.dp.aggregate(
-        by="ward",
-        epsilon=4,
-        visits=dpf.count(),
-        stay=dpf.mean("stay"),
-        taken=dpf.sum("taken"),
+        by="ward", epsilon=4, visits=dpf.count(), stay=dpf.mean("stay"), taken=dpf.sum("taken")
     )
     found = Page(dpf.report(released, percent=True)).texts
     bars, shares = released.dp.interval(), released.dp.percent("visits")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.packed import unpack
+from dpframe.certificates.noise_parts import unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError

@@ -239,10 +239,7 @@ CALLS = {
     "ratio": (lambda f: f.dp.ratio("paid", "flights"), "beside it"),
     "std_error": (lambda f: f.dp.std_error, "beside it"),
     "covariance": (lambda f: f.dp.covariance, "beside it"),
-    "combine": (
-        lambda f: f.dp.combine(pd.DataFrame({"flights": {"A": 1, "B": -1}})),
-        "beside it",
-    ),
+    "combine": (lambda f: f.dp.combine(pd.DataFrame({"flights": {"A": 1, "B": -1}})), "beside it"),
 }
 
 

@@ -85,11 +85,7 @@ def test_variance_and_mean_cost_what_the_rows_alone_cost():
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("planner", "law"),
-    [
-        (bernstein.design, LAPLACE),
-        (independent.design, LAPLACE),
-        (independent.design, GAUSSIAN),
-    ],
+    [(bernstein.design, LAPLACE), (independent.design, LAPLACE), (independent.design, GAUSSIAN)],
 )
 def test_the_movement_is_that_of_the_farthest_neighbor(planner, law, neighboring, where, optional):
     cells, caps = where

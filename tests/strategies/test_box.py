@@ -74,8 +74,7 @@ def test_the_errors_of_sums_off_the_center(lower, d, error):
 
 
 @pytest.mark.parametrize(
-    ("d", "count", "mean"),
-    [(2, 3.74, 2.24), (3, 4.90, 3.00), (10, None, 7.80)],
+    ("d", "count", "mean"), [(2, 3.74, 2.24), (3, 4.90, 3.00), (10, None, 7.80)]
 )
 def test_the_errors_of_columns_with_missing_values(d, count, mean):
     sources = (EVERYONE, *[Source(0, 1, optional=True)] * d)

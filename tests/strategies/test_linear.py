@@ -3,8 +3,7 @@
 from support.designing import EVERYONE, workload
 
 from dpframe.strategies import Output
-from dpframe.strategies.linear import Block, LinearDesign
-from dpframe.strategies.readings import Quotient, Reading
+from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
 
 
 def test_the_worst_mean_may_lie_at_either_bound():

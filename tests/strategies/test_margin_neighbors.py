@@ -15,10 +15,7 @@ BOTH = [(margins.apart, GAUSSIAN), (margin_tables.apart, LAPLACE)]
 VALUES = {
     "counts": ((EVERYONE,), (COUNT,)),
     "sums": ((EVERYONE, Source(-2, 3, optional=False)), (Output("value", 1),)),
-    "counts and means": (
-        (EVERYONE, Source(1, 4, optional=True)),
-        (COUNT, Output("mean", 1)),
-    ),
+    "counts and means": ((EVERYONE, Source(1, 4, optional=True)), (COUNT, Output("mean", 1))),
 }
 
 

@@ -149,10 +149,7 @@ def lower_bounds(first: np.ndarray, second: np.ndarray, delta: float) -> Bounds:
 def _interval(counts: Any, trials: int, alpha: float) -> tuple[Any, Any]:
     """Bound the likely probability from below and the unlikely one from above."""
     likely, unlikely = counts
-    return (
-        least_probability(likely, trials, alpha),
-        largest_probability(unlikely, trials, alpha),
-    )
+    return (least_probability(likely, trials, alpha), largest_probability(unlikely, trials, alpha))
 
 
 def as_published(outputs: np.ndarray) -> np.ndarray:

@@ -9,8 +9,7 @@ from uuid import uuid4
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.status import BudgetStatus
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
-from dpframe.privacy.exact import exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import settle_pots
 
 ONE = Budget(1, 1e-6)

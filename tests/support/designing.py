@@ -11,8 +11,8 @@ from dpframe.privacy.neighbors import ROW_CAPS
 from dpframe.privacy.reach import reach_of
 from dpframe.strategies import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
+from dpframe.strategies.linear import ROUNDED
 from dpframe.strategies.noise import deviations_of
-from dpframe.strategies.readings import ROUNDED
 
 EVERYONE = Source(0, 0, optional=False)
 

@@ -254,8 +254,6 @@ VARIANTS = (
     ),
     Variant("the ledger forgets what was spent", a_ledger_that_forgets, OVERSPENT),
     Variant(
-        "the classical formula at epsilon = 10",
-        the_classical_formula_out_of_its_range,
-        BEYOND,
+        "the classical formula at epsilon = 10", the_classical_formula_out_of_its_range, BEYOND
     ),
 )

@@ -14,9 +14,7 @@ def release(data, case, keys):
         privacy_unit=dp.unit_of(contributions=1, **unit),
         privacy_loss=dp.loss_of(epsilon=EPSILON, delta=DELTA),
         split_evenly_over=1,
-        margins=[
-            dp.polars.Margin(by=["key"], max_length=case["rows"], max_groups=case["keys"]),
-        ],
+        margins=[dp.polars.Margin(by=["key"], max_length=case["rows"], max_groups=case["keys"])],
     )
     query = context.query()
     if by_unit:
