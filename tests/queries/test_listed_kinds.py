@@ -1,0 +1,54 @@
+"""Whatever lists kinds of queries lists all of them: functions, methods, plan files, messages."""
+
+import inspect
+import re
+from typing import get_args
+
+import pytest
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+from dpframe.jobs import plan_file
+from dpframe.queries.aggregate import AggregatePart
+from dpframe.queries.kinds import Query
+from dpframe.queries.reading import check_query
+
+NOT_PARTS = {"histogram", "ranges", "quantile", "units", "aggregate", "margins"}
+"""Kinds with groups of their own, or that do not add up rows."""
+
+
+def maker_of(function):
+    """Return the kind of query that a function makes, if it makes one."""
+    made = inspect.signature(function).return_annotation
+    return made if isinstance(made, type) and issubclass(made, Query) else None
+
+
+KINDS = {
+    name: maker_of(function)
+    for name, function in vars(dpf).items()
+    if inspect.isfunction(function) and maker_of(function)
+}
+
+
+def test_every_public_kind_is_known_here():
+    assert len(KINDS) == len(set(KINDS.values())) == 12
+    assert KINDS.keys() <= set(dpf.__all__)
+
+
+def test_plan_files_know_every_kind():
+    assert plan_file._KINDS == {name: getattr(dpf, name) for name in KINDS}
+
+
+def test_every_kind_has_a_method():
+    assert all(hasattr(dpf.DPAccessor, name) for name in KINDS)
+
+
+def test_every_kind_is_a_part_of_an_aggregate_or_said_not_to_be():
+    parts = {name for name, kind in KINDS.items() if kind in get_args(AggregatePart)}
+    assert parts == KINDS.keys() - NOT_PARTS
+
+
+def test_the_error_about_what_is_no_query_names_every_kind():
+    with pytest.raises(QueryError) as found:
+        check_query("count")
+    assert set(re.findall(r"dpf\.(\w+)\(", str(found.value))) == KINDS.keys()
