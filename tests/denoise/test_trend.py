@@ -291,5 +291,6 @@ def test_a_bar_appears_only_where_it_takes_long_and_is_wanted(monkeypatch, capsy
     trend_filter(noisy(9), 1.0, line(9))
     assert "trend filtering" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if it was not installed
+    progress._bars.cache_clear()
     assert trend_filter(noisy(9), 1.0, line(9)).values.tolist() == shown.values.tolist()
     assert capsys.readouterr().err == ""
