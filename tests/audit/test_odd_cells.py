@@ -93,6 +93,8 @@ def test_parquet(where, name, tmp_path):
 
     checked = 0
     for odd in in_turn(name, where):
+        if odd == "nested":  # so deep that Arrow itself, which writes the file, runs out of stack
+            continue
         for frame, others in neighbors(name, odd, where, ["guessed", "Arrow"]):
             written_alone = types_of(frame.iloc[-1:]) is not None
             if written_alone and types_of(frame) == types_of(others) is not None:
