@@ -73,9 +73,7 @@ def _releases(frame: Any) -> str:
     columns = {name: [_text(value) for value in latest[name]] for name in _SHOWN}
     told = {name: values for name, values in columns.items() if set(values) - {""}}
     # an identifier is long: beside the time it would leave no room for the others
-    told["released"] = [
-        list(pair) for pair in zip(latest["released_at"], latest.index, strict=True)
-    ]
+    told["released"] = list(map(list, zip(latest["released_at"], latest.index, strict=True)))
     return grid(list(told), zip(*told.values(), strict=True)) if len(latest) else ""
 
 
@@ -99,9 +97,8 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
     if not status.largest_share:
         return ""
     share = shown(status.largest_share)
-    return (
-        f"share={share} takes {'' if float(share) == status.largest_share else 'nearly '}all of it"
-    )
+    nearly = "" if float(share) == status.largest_share else "nearly "
+    return f"share={share} takes {nearly}all of it"
 
 
 def _budget(budget: Any) -> str:
@@ -129,11 +126,7 @@ def declaration_html(declaration: Any) -> str:
 def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     """Return names and values of what is declared about a frame as a whole."""
     caps, ledger = declaration.caps, declaration.ledger
-    named = {
-        "max_rows": caps.rows,
-        "max_groups": caps.groups,
-        "max_rows_per_group": caps.rows_per_group,
-    }
+    named = dict(max_rows=caps.rows, max_groups=caps.groups, max_rows_per_group=caps.rows_per_group)
     budget = None if ledger is None else ledger.budget
     return [
         ("privacy unit", unit_lines(declaration.unit_column, named)),

@@ -6,18 +6,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from dpframe.arguments import visible
-from dpframe.certificates import words
+from dpframe.certificates import parts, words
 from dpframe.certificates.changes import ContentPart
 from dpframe.certificates.json_records import Digest, Identifier, Limits, Part, plain, require
 from dpframe.certificates.noise_parts import BlockName, ColumnPart, MechanismPart, Packed, places_of
-from dpframe.certificates.parts import (
-    DiscoveryPart,
-    LedgerPart,
-    LossPart,
-    QueryPart,
-    SelectionPart,
-    UnitPart,
-)
 from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
@@ -102,17 +94,17 @@ class Certificate(Part):
     released_at: Annotated[
         str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
     ]
-    privacy_unit: UnitPart
+    privacy_unit: parts.UnitPart
     neighboring: Neighboring
-    query: QueryPart
+    query: parts.QueryPart
     columns: Annotated[tuple[ColumnPart, ...], Limits(min_length=1)]
     mechanism: MechanismPart
     common_blocks: tuple[BlockName, ...]
     covariance: str
-    privacy_loss: LossPart
-    ledger: LedgerPart | None
-    discovery: DiscoveryPart | None
-    selection: SelectionPart | None
+    privacy_loss: parts.LossPart
+    ledger: parts.LedgerPart | None
+    discovery: parts.DiscoveryPart | None
+    selection: parts.SelectionPart | None
     steps: Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
     unstacked: UnstackedPart | None
     content: ContentPart
@@ -123,19 +115,16 @@ class Certificate(Part):
         kinds = () if self.discovery is None else self.discovery.dtypes
         require(sum(found) == len(kinds), "discovered groups have a dtype each")
         require(all(found) or not any(found), "all groups are discovered, or none is")
-        require(
-            self.unstacked is None or len(self.columns) == 1, "cells of one column are unstacked"
-        )
-        selected = [column.kind == "quantile" for column in self.columns]
+        alone = self.unstacked is None or len(self.columns) == 1
+        require(alone, "cells of one column are unstacked")
         require(self.mechanism.selects == (self.selection is not None), "selecting is described")
         read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
-        alone = set(selected) == {read} or not self.digest
-        require(alone, "quantiles alone are selected or read off")
+        selected = {column.kind == "quantile" for column in self.columns}
+        require(selected == {read} or not self.digest, "quantiles alone are selected or read off")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
-        record: dict[str, Any] = plain(self)
-        return record
+        return dict(plain(self))
 
     @property
     def state(self) -> str:
@@ -145,6 +134,7 @@ class Certificate(Part):
     def __repr__(self) -> str:
         """Show the promise in words."""
         unit = words.unit_in_lines(self.privacy_unit)
+        found = [*words.discovery_rows(self.discovery), *words.selection_rows(self.selection)]
         lines = [
             f"Certificate {self.release_id} ({self.library}, {self.released_at})",
             f"  query         {self.query.words}",
@@ -153,11 +143,8 @@ class Certificate(Part):
             f"  mechanism     {words.about_mechanism(self.mechanism)}",
             f"  privacy loss  {words.about_loss(self.privacy_loss)}",
             *(f"  column        {words.about_column(column)}" for column in self.columns),
+            *(f"  {name:14}{said}" for name, said in found),
         ]
-        if self.discovery is not None:
-            lines.append(f"  groups        {words.about_discovery(self.discovery)}")
-        if self.selection is not None:
-            lines.append(f"  selected      {words.about_selection(self.selection)}")
         if self.ledger is not None:
             lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
         lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
@@ -178,9 +165,8 @@ class Certificate(Part):
             ("released", [self.released_at, self.library, self.release_id]),
             ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
         ]
-        columns = words.columns_table(self.columns)
-        steps = words.steps_tables(self.steps)
-        return section(title_html("Privacy certificate"), pairs(rows), columns, *steps)
+        tables = [words.columns_table(self.columns), *words.steps_tables(self.steps)]
+        return section(title_html("Privacy certificate"), pairs(rows), *tables)
 
 
 @dataclass(frozen=True)
@@ -248,8 +234,7 @@ class Concatenation(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
-        record: dict[str, Any] = plain(self)
-        return record
+        return dict(plain(self))
 
     @property
     def state(self) -> str:
@@ -263,8 +248,8 @@ class Concatenation(Part):
             *(f"  afterwards    {words.about_step(step)}" for step in self.steps),
             f"  digest        {self.digest}",
         ]
-        parts = [repr(part.certificate) for part in self.parts]
-        return "\n\n".join(["\n".join(map(visible, lines)), *parts])
+        own = "\n".join(map(visible, lines))
+        return "\n\n".join([own, *(repr(part.certificate) for part in self.parts)])
 
     def _repr_html_(self) -> str:
         """Show the promises as tables in a notebook."""
@@ -274,8 +259,8 @@ class Concatenation(Part):
             ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
         ]
         steps = grid(["done"], [[words.about_step(step)] for step in self.steps])
-        parts = [part.certificate._repr_html_() for part in self.parts]
-        return section(title_html("Table of several releases"), pairs(rows), steps, *parts)
+        each = [part.certificate._repr_html_() for part in self.parts]
+        return section(title_html("Table of several releases"), pairs(rows), steps, *each)
 
 
 Certified: TypeAlias = Certificate | Concatenation
@@ -284,9 +269,7 @@ Certified: TypeAlias = Certificate | Concatenation
 
 def first_of(certificate: Certified) -> Certificate:
     """Return the certificate of a release, the first of several: all have the same columns."""
-    if isinstance(certificate, Certificate):
-        return certificate
-    return certificate.parts[0].certificate
+    return parts_of(certificate)[0]
 
 
 def parts_of(certificate: Certified) -> list[Certificate]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -78,14 +78,10 @@ def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> Co
     held = pieces_of(frame) if pieces is None else pieces
     parts = tuple(
         SeriesPart(str(label), *piece.fingerprint)
-        for label, piece in zip(_labels(frame), held, strict=True)
+        for label, piece in zip([*frame.index.names, *frame.columns], held, strict=True)
     )
     depth = frame.index.nlevels
     return ContentPart(len(frame), parts[:depth], parts[depth:])
-
-
-def _labels(frame: pd.DataFrame) -> list[Any]:
-    return [*frame.index.names, *frame.columns]
 
 
 class Change(NamedTuple):
@@ -125,13 +121,9 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     if relabeled:  # values are elsewhere by their labels alone
         return relabeled
     renamed = _pair_renamed(found, kept)
-    return _shorten(
-        [
-            *_of_levels(found, kept),
-            *_of_labels(found, kept, renamed),
-            *(_of_rows(found, kept) or _of_values(found, kept, renamed)),
-        ]
-    )
+    labels = _of_labels(found, kept, renamed)
+    contents = _of_rows(found, kept) or _of_values(found, kept, renamed)
+    return _shorten([*_of_levels(found, kept), *labels, *contents])
 
 
 def _shorten(changes: list[Change]) -> list[Change]:
@@ -139,15 +131,12 @@ def _shorten(changes: list[Change]) -> list[Change]:
     alike: dict[str, list[Change]] = {}
     for change in changes:
         alike.setdefault(_QUOTED.sub("", change.what), []).append(change)
-    return [
-        change
-        for of_kind in alike.values()
-        for change in (of_kind if len(of_kind) <= _ALIKE else [*of_kind[:_ALIKE], _more(of_kind)])
-    ]
-
-
-def _more(changes: list[Change]) -> Change:
-    return changes[-1]._replace(what=f"and {len(changes) - _ALIKE} more")
+    short: list[Change] = []
+    for of_kind in alike.values():
+        short += of_kind[:_ALIKE]
+        if len(of_kind) > _ALIKE:
+            short.append(of_kind[-1]._replace(what=f"and {len(of_kind) - _ALIKE} more"))
+    return short
 
 
 def _say_relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:
@@ -186,9 +175,8 @@ def _of_levels(found: ContentPart, kept: ContentPart) -> Iterator[Change]:
     elif sorted(names) == sorted(before):
         yield Change("the levels of the index are in another order", instead=_LEVELS)
     else:
-        yield Change(
-            f"the levels of the index are called {names!r} in place of {before!r}", _RENAME
-        )
+        what = f"the levels of the index are called {names!r} in place of {before!r}"
+        yield Change(what, _RENAME)
 
 
 def _of_labels(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -> Iterator[Change]:
@@ -236,17 +224,15 @@ def _of_values(found: ContentPart, kept: ContentPart, renamed: dict[str, str]) -
         yield Change("the rows are in another order", ".dp.sort_values")
         return
     for old, new, key in other:
-        what = "the keys of level" if key else "the values of column"
+        values, of = ("keys", "level") if key else ("values", "column")
+        what = f"{of} {new.label!r}"
         if old.kind != new.kind:
-            of = "level" if key else "column"
-            yield Change(
-                f"the dtype of {of} {new.label!r} is {_dtype(new)} in place of {_dtype(old)}"
-            )
+            yield Change(f"the dtype of {what} is {_dtype(new)} in place of {_dtype(old)}")
         elif old.unordered == new.unordered:
-            yield Change(f"{what} {new.label!r} changed places")
+            yield Change(f"the {values} of {what} changed places")
         else:
             call, instead = ("", _KEYS) if key else (_EDIT, "")
-            yield Change(f"{what} {new.label!r} were changed", call, instead)
+            yield Change(f"the {values} of {what} were changed", call, instead)
 
 
 def _dtype(part: SeriesPart) -> str:

@@ -138,7 +138,8 @@ def fingerprint(kind: bytes, data: bytes | np.ndarray) -> tuple[str, str, str]:
     _feed(seen, kind, data)
     short = seen.hexdigest()[:_SHORT]
     words = data.words if isinstance(data, _Written) else _words(data)
-    return kind.decode(), short, f"{_sum_of(words):0{_SHORT}x}"
+    total = int(_stir(words).sum(dtype=np.uint64))  # others, stirred, hardly have the same sum
+    return kind.decode(), short, f"{total:0{_SHORT}x}"
 
 
 def _words(data: bytes | np.ndarray) -> np.ndarray:
@@ -153,11 +154,6 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
         items = np.array([row.encode("utf-8", "surrogatepass") for row in rows], object)
     words: np.ndarray = pd.util.hash_array(items, categorize=False)
     return words
-
-
-def _sum_of(words: np.ndarray) -> int:
-    """Add up numbers that were stirred, so that others hardly have the same sum."""
-    return int(_stir(words).sum(dtype=np.uint64))
 
 
 def _stir(words: np.ndarray) -> np.ndarray:
@@ -201,8 +197,8 @@ def _kind_and_data(values: Any) -> Piece:
         kind = "O"  # NumPy's have no missing ones
     if kind in "iuf":
         plain = _plain(dtype)
-        data = np.ascontiguousarray(values, dtype=plain)
-        return Piece(plain.newbyteorder("<").str.encode(), data)
+        name = plain.newbyteorder("<").str
+        return Piece(name.encode(), np.ascontiguousarray(values, dtype=plain))
     if kind == "b":
         return Piece(b"booleans", np.ascontiguousarray(values, dtype=bool))
     edges = None if values.hasnans else _edges(values)

@@ -13,24 +13,9 @@ from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from dpframe.errors import UnreadableCertificateError
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 Check: TypeAlias = Callable[[Any, Any, FieldPath, int], object]
@@ -106,8 +91,7 @@ def _hints(form: Any) -> Mapping[str, Any]:
     """Return the types of the fields of a record."""
     if not dataclasses.is_dataclass(form):
         return {}
-    hints = get_type_hints(form, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(form)}
+    return {field.name: field.type for field in dataclasses.fields(form)}
 
 
 def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPath) -> None:
@@ -115,11 +99,10 @@ def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPat
     records = [hints for form in forms if (hints := _hints(form))]
     if len(records) == 1:
         (fields,) = records
-        wrong = [name for name in fields if name not in found] or [
-            name for name in found if name not in fields
-        ]
-        where = ".".join(map(str, (*place, wrong[0])))
-        raise ExcessError(f"{where:.100}: {'Field required' if wrong[0] in fields else 'no field'}")
+        absent = [name for name in fields if name not in found]
+        wrong, *_ = absent or [name for name in found if name not in fields]
+        where = ".".join(map(str, (*place, wrong)))
+        raise ExcessError(f"{where:.100}: {'Field required' if absent else 'no field'}")
 
 
 def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
@@ -249,7 +232,6 @@ class OneOf:
 
 
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
-Text: TypeAlias = Annotated[str, Limits(min_length=1)]
 Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
 
@@ -329,9 +311,8 @@ def _fault(error: Exception) -> str:
     """Say what is wrong."""
     if isinstance(error, _FaultError | ExcessError):
         return str(error)
-    return (
-        "it is nested too deeply" if isinstance(error, RecursionError) else "it is not plain JSON"
-    )
+    nested = isinstance(error, RecursionError)
+    return "it is nested too deeply" if nested else "it is not plain JSON"
 
 
 def _first(errors: Sequence[Any]) -> Any:
@@ -345,10 +326,10 @@ def _first(errors: Sequence[Any]) -> Any:
     return (own or errors)[0]
 
 
-_adapters: dict[Any, "TypeAdapter[Any]"] = {}
+_adapters: dict[Any, Any] = {}
 
 
-def _adapter_of(hint: Any) -> "TypeAdapter[Any]":
+def _adapter_of(hint: Any) -> Any:
     """Return what reads a type of record, or of a field, made when it is first needed."""
     if hint not in _adapters:
         from pydantic import TypeAdapter  # slow to import, and rarely needed
@@ -359,7 +340,7 @@ def _adapter_of(hint: Any) -> "TypeAdapter[Any]":
 
 def schema_of_record(kind: type[Part]) -> dict[str, Any]:
     """Return the JSON Schema of a type of record, with the descriptions of its docstrings."""
-    schema = _adapter_of(kind).json_schema()
+    schema: dict[str, Any] = _adapter_of(kind).json_schema()
     parts = {part.__name__: part for part in Part.__subclasses__()}
     for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
         about, fields = _describe_fields(parts[name])

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Part, Text, require
+from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Part, require
 from dpframe.errors import QueryError
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS, law_named
@@ -23,9 +23,10 @@ from dpframe.strategies.structure import Structure
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 
 
+AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
+AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
+Text: TypeAlias = Annotated[str, Limits(min_length=1)]
 BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
-
-
 Base64: TypeAlias = Annotated[
     str, Limits(pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 ]
@@ -51,9 +52,7 @@ class Packed(Part):
 
 def pack(values: np.ndarray | float) -> float | Packed:
     """Write a number as it is, and an array as text that `attrs` carries at no cost."""
-    if np.ndim(values) == 0:
-        return float(values)
-    return Packed.of(np.asarray(values))
+    return float(values) if np.ndim(values) == 0 else Packed.of(np.asarray(values))
 
 
 def unpack(packed: float | Packed) -> float | np.ndarray:
@@ -83,10 +82,6 @@ def packed_loadings(
 ) -> dict[str, float | Packed]:
     """Write what the noise of the blocks does to something counted in steps, in its units."""
     return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
-
-
-AtLeastOne = Annotated[int, Limits(ge=1)]
-Position = Annotated[int, Limits(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ class StructurePart(Part):
 
     kind: Literal["margins", "tree"]
     sizes: tuple[AtLeastOne, ...]
-    layers: Annotated[tuple[tuple[Position, ...], ...], Limits(min_length=1)]
+    layers: Annotated[tuple[tuple[AtLeastNone, ...], ...], Limits(min_length=1)]
     tau: Annotated[Mapping[BlockName, tuple[NotNegative, ...]], Limits(min_length=1)]
     rounding: NotNegative
 
@@ -211,13 +206,9 @@ class MomentsPart(Part):
     @property
     def numbers(self) -> Moments:
         """The noisy numbers, by numbers of blocks."""
-        rows, first, rest = (
-            np.asarray(unpack(part)) for part in (self.rows, self.first, self.rest)
-        )
-        of_rows, of_first, of_rest = (
-            {int(block): loading for block, loading in part.items()}
-            for part in (self.of_rows, self.of_first, self.of_rest)
-        )
+        rows, first, rest = (np.asarray(unpack(one)) for one in (self.rows, self.first, self.rest))
+        moved = (self.of_rows, self.of_first, self.of_rest)
+        of_rows, of_first, of_rest = ({int(block): by[block] for block in by} for by in moved)
         return Moments(rows, first, rest, of_rows, of_first, of_rest, self.half_width)
 
 
@@ -225,13 +216,9 @@ def moments_part(moments: Moments | None, step: float) -> MomentsPart | None:
     """Write what a variance was read off; `None` for other outputs."""
     if moments is None:
         return None
-    rows, first, rest = (
-        Packed.of(np.asarray(part)) for part in (moments.rows, moments.first, moments.rest)
-    )
-    of = (moments.of_rows, moments.of_first, moments.of_rest)
-    of_rows, of_first, of_rest = (
-        {str(block): loading for block, loading in part.items()} for part in of
-    )
+    rows, first, rest = map(Packed.of, (moments.rows, moments.first, moments.rest))
+    moved = (moments.of_rows, moments.of_first, moments.of_rest)
+    of_rows, of_first, of_rest = ({str(block): by[block] for block in by} for by in moved)
     half_width = moments.half_width * step
     return MomentsPart(rows, first, rest, of_rows, of_first, of_rest, half_width)
 
@@ -281,7 +268,7 @@ class NoisePart(Part):
 
     scale: NotNegative
     step: Annotated[float, Limits(gt=0)]
-    members: Annotated[int, Limits(ge=1)]
+    members: AtLeastOne
 
 
 @dataclass(frozen=True)
@@ -387,21 +374,16 @@ class ColumnPart(Part):
         cls, name: str, column: str, bounds: tuple[Bound, Bound], times: TimesPart | None = None
     ) -> "ColumnPart":
         """Describe a column of quantiles: no noise of its own is known of it."""
+        absent = ("where", "condition", "noise", "std_error", "loadings", "ratio", "moments")
+        none = dict.fromkeys((*absent, "rounded"), None)
         return cls(
             name=name,
             kind="quantile",
             column=column,
-            where=None,
-            condition=None,
             bounds=bounds,
             times=times,
             integer=False,
-            noise=None,
-            std_error=None,
-            loadings=None,
-            ratio=None,
-            moments=None,
-            rounded=None,
+            **none,
         )
 
     @property

@@ -6,22 +6,12 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import (
-    Identifier,
-    Limits,
-    NotNegative,
-    OneOf,
-    Part,
-    Text,
-    require,
-)
-from dpframe.certificates.noise_parts import Packed
+from dpframe.certificates.json_records import Identifier, Limits, NotNegative, OneOf, Part, require
+from dpframe.certificates.noise_parts import AtLeastNone, AtLeastOne, Packed, Text
 from dpframe.queries.tasks import LabelKind
 
-AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
-AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
 Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
 
 
@@ -68,10 +58,8 @@ class UnitPart(Part):
         caps = self.caps
         limited = caps.max_rows is not None or caps.max_rows_per_group is not None
         require(limited, "one of max_rows and max_rows_per_group is a number")
-        require(
-            self.column is not None or set(vars(caps).values()) == {1},
-            "where each row is a unit, all caps are 1",
-        )
+        alike = self.column is not None or set(vars(caps).values()) == {1}
+        require(alike, "where each row is a unit, all caps are 1")
 
 
 @dataclass(frozen=True)
@@ -203,7 +191,7 @@ class DiscoveryPart(Part):
 
     threshold: AtLeastOne
     max_labels: AtLeastOne
-    dtypes: tuple[Annotated[str, OneOf(get_args(LabelKind))], ...]
+    dtypes: tuple[LabelKind, ...]
     max_length: AtLeastOne
 
 

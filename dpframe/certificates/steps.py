@@ -8,19 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import (
-    Digest,
-    Limits,
-    NotNegative,
-    OneOf,
-    Part,
-    Text,
-    require,
-)
-from dpframe.certificates.noise_parts import Decimals, Packed, places_of
+from dpframe.certificates.json_records import Digest, Limits, NotNegative, OneOf, Part, require
+from dpframe.certificates.noise_parts import AtLeastNone, Decimals, Packed, Text, places_of
 from dpframe.denoise.methods import METHODS
 
-_Part: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
+_Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -49,13 +41,10 @@ class QuantilesStep(Part):
 
     step: Literal["quantiles"]
     column: str
-    quantiles: Annotated[tuple[_Part, ...], Limits(min_length=1)]
-    level: _Part
+    quantiles: Annotated[tuple[_Level, ...], Limits(min_length=1)]
+    level: _Level
     simultaneous: bool
     of: Digest
-
-
-_Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -127,7 +116,7 @@ class GraphPart(Part):
         increasing order.
     """
 
-    edges: Annotated[int, Limits(ge=0)]
+    edges: AtLeastNone
     digest: Digest
 
 
@@ -255,7 +244,7 @@ class HeadStep(Part):
     """
 
     step: Literal["head", "tail"]
-    rows: Annotated[int, Limits(ge=0)]
+    rows: AtLeastNone
     of: Digest
 
 
@@ -431,18 +420,6 @@ class UnstackedPart(Part):
             places_of(self.places)
 
 
-StepPart: TypeAlias = (
-    DenoiseStep
-    | SuggestionPart
-    | SortStep
-    | HeadStep
-    | SelectStep
-    | RoundStep
-    | SuppressStep
-    | RenameStep
-    | UnstackStep
-    | ConcatStep
-    | IntervalsStep
-    | PercentStep
-    | QuantilesStep
-)
+_EditStep: TypeAlias = SortStep | HeadStep | SelectStep | RoundStep | SuppressStep | RenameStep
+_TableStep: TypeAlias = UnstackStep | ConcatStep | IntervalsStep | PercentStep | QuantilesStep
+StepPart: TypeAlias = DenoiseStep | SuggestionPart | _EditStep | _TableStep

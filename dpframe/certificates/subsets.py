@@ -65,9 +65,8 @@ def with_rows(certificate: Certified, places: np.ndarray) -> Certified:
     """Return the certificate of some rows, in the order of their places."""
     if isinstance(certificate, Certificate):
         return _own_rows(certificate, places)
-    return replace(
-        certificate, parts=tuple(_joined_rows(part, places) for part in certificate.parts)
-    )
+    parts = tuple(_joined_rows(part, places) for part in certificate.parts)
+    return replace(certificate, parts=parts)
 
 
 def _own_rows(certificate: Certificate, places: np.ndarray) -> Certificate:
@@ -138,11 +137,7 @@ def by_release(
 
 def without_cells(column: ColumnPart, hidden: np.ndarray) -> ColumnPart:
     """Leave out what is said about some cells of a column."""
-
-    def blanked(packed: Packed) -> Packed:
-        return Packed.of(np.where(hidden, np.nan, unpack(packed)))
-
-    return _change_rows(column, blanked)
+    return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
 
 
 def _change_rows(column: ColumnPart, change: _Change) -> ColumnPart:
@@ -156,12 +151,9 @@ def _change_rows(column: ColumnPart, change: _Change) -> ColumnPart:
 
 
 def _ratio(ratio: RatioPart, change: _Change) -> RatioPart:
-    return RatioPart(
-        _one(ratio.centered, change),
-        _one(ratio.rows, change),
-        _each(ratio.of_centered, change),
-        _each(ratio.of_rows, change),
-    )
+    centered, rows = (_one(part, change) for part in (ratio.centered, ratio.rows))
+    of_centered, of_rows = (_each(parts, change) for parts in (ratio.of_centered, ratio.of_rows))
+    return RatioPart(centered, rows, of_centered, of_rows)
 
 
 def _moments(moments: MomentsPart, change: _Change) -> MomentsPart:

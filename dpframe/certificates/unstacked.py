@@ -102,9 +102,8 @@ def stack_table(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
     outer = frame.index[rows]
     levels = [outer.get_level_values(at) for at in range(outer.nlevels)]
     index = pd.MultiIndex.from_arrays([*levels, keys], names=[*outer.names, part.level])
-    return pd.DataFrame({0: values.array}, index=index).set_axis(
-        pd.Index([part.column], tupleize_cols=False), axis=1
-    )
+    labels = pd.Index([part.column], tupleize_cols=False)
+    return pd.DataFrame({0: values.array}, index=index).set_axis(labels, axis=1)
 
 
 def in_rows(released: pd.DataFrame) -> pd.DataFrame:

@@ -5,10 +5,10 @@ The digest over index, columns, values and the claim itself is what binds the tw
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
@@ -26,8 +26,6 @@ from dpframe.certificates.changes import Change, changes, content_of
 from dpframe.certificates.diagnosis import about_computed
 from dpframe.certificates.digest import Piece, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
-from dpframe.certificates.noise_parts import MechanismPart
-from dpframe.certificates.parts import LedgerPart, LossPart, QueryPart
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -35,24 +33,7 @@ from dpframe.ledger.log import Entry
 from dpframe.provenance import is_marked, is_private
 
 
-class _Claim(Protocol):
-    """What a certificate says that is also in the ledger."""
-
-    @property
-    def release_id(self) -> str: ...
-    @property
-    def released_at(self) -> str: ...
-    @property
-    def query(self) -> QueryPart: ...
-    @property
-    def mechanism(self) -> MechanismPart: ...
-    @property
-    def privacy_loss(self) -> LossPart: ...
-    @property
-    def ledger(self) -> LedgerPart | None: ...
-
-
-def check_recorded(certificate: _Claim, ledger: Ledger) -> None:
+def check_recorded(certificate: Certificate, ledger: Ledger) -> None:
     """Check that a ledger was charged for the release of a certificate.
 
     Raises
@@ -86,7 +67,7 @@ def check_recorded(certificate: _Claim, ledger: Ledger) -> None:
         )
 
 
-def _claims(certificate: _Claim, entry: Entry) -> dict[str, tuple[object, object]]:
+def _claims(certificate: Certificate, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
     words, loss = certificate.query.words, certificate.privacy_loss
     gaussian = entry.loss.mu_squared > 0
@@ -168,7 +149,8 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
         If it carries one that this version cannot read.
     """
     if not isinstance(frame, pd.DataFrame):
-        hint = " Read it with dpf.read_csv or pandas.read_parquet." if _is_path(frame) else ""
+        path = isinstance(frame, str | PathLike)
+        hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
         raise CertificateError(
             f"a certificate is for a whole released DataFrame, got {a_type(frame)}.{hint}"
         )
@@ -188,10 +170,6 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
             "pandas.read_csv."
         )
     return read_certificate(frame.attrs[ATTRIBUTE])
-
-
-def _is_path(given: object) -> bool:
-    return isinstance(given, str | PathLike)
 
 
 def read_certificate(found: object) -> Certified:
@@ -292,24 +270,20 @@ def _alteration(frame: pd.DataFrame, certificate: Certified) -> str:
     """Say what was changed, and which calls would have kept the certificate."""
     try:
         found = changes(frame, certificate.content)
-        found += [
-            Change(f"attrs hold {name!r}, too") for name in frame.attrs if name != ATTRIBUTE
-        ] or ([] if found else [Change("the certificate itself was changed")])
+        found += [Change(f"attrs hold {name!r}, too") for name in frame.attrs if name != ATTRIBUTE]
+        found = found or [Change("the certificate itself was changed")]
     except (*STOPS, MemoryError):
         raise
     except BaseException:  # as above
         found = [Change("it holds other values")]
     calls = dict.fromkeys(change.call for change in found if change.call)
     instead = dict.fromkeys(change.instead for change in found if change.instead)
-    kept = "" if instead and not calls else f"; its certificate is kept by {_and(calls) or _CALLS}"
+    ways = " and ".join(calls) or _CALLS
+    kept = "" if instead and not calls else f"; its certificate is kept by {ways}"
     return (
         f"{'; '.join(change.what for change in found)}. It says nothing about this one. Go back to "
         f"the released frame{kept}. {' '.join([*instead, _OWN])}"
     )
-
-
-def _and(calls: Iterable[str]) -> str:
-    return " and ".join(calls)
 
 
 def _seal(

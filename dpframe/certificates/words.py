@@ -1,31 +1,10 @@
 """Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from dpframe.certificates import parts, steps
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
-from dpframe.certificates.parts import (
-    CapsPart,
-    DiscoveryPart,
-    LedgerPart,
-    LossPart,
-    SelectionPart,
-    UnitPart,
-)
-from dpframe.certificates.steps import (
-    ConcatStep,
-    DenoiseStep,
-    IntervalsStep,
-    PercentStep,
-    QuantilesStep,
-    RenameStep,
-    RoundStep,
-    SelectStep,
-    SortStep,
-    StepPart,
-    SuggestionPart,
-    SuppressStep,
-)
 from dpframe.html import bounds_text, grid, unit_lines
 
 SOURCES = {
@@ -37,30 +16,25 @@ SOURCES = {
 """Where groups were written down, in words."""
 
 
-def unit_in_lines(unit: UnitPart) -> list[str]:
+def unit_in_lines(unit: parts.UnitPart) -> list[str]:
     """Say whose data are protected, and the caps."""
-    return unit_lines(unit.column, _caps(unit.caps))
+    return unit_lines(unit.column, vars(unit.caps))
 
 
-def _caps(caps: CapsPart) -> Mapping[str, int | None]:
-    return vars(caps)
-
-
-def about_loss(loss: LossPart) -> str:
+def about_loss(loss: parts.LossPart) -> str:
     """Say what a release costs."""
-    known = "any delta > 0"
-    if loss.epsilon is not None:
-        known = f"({loss.epsilon:.6g}, {loss.delta:g})-DP"
+    epsilon = loss.epsilon
+    known = "any delta > 0" if epsilon is None else f"({epsilon:.6g}, {loss.delta:g})-DP"
     joint = ", shared by all queries released together" if loss.joint else ""
     return f"{known}, mu={loss.mu:.6g}{_beside(loss)}{joint}"
 
 
-def _beside(loss: LossPart) -> str:
+def _beside(loss: parts.LossPart) -> str:
     """Say what goes with mu."""
     return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
 
 
-def about_discovery(found: DiscoveryPart) -> str:
+def about_discovery(found: parts.DiscoveryPart) -> str:
     """Say how groups were found."""
     labels = "label" if found.max_labels == 1 else "labels"
     return (
@@ -71,28 +45,27 @@ def about_discovery(found: DiscoveryPart) -> str:
 
 def about_mechanism(mechanism: MechanismPart) -> str:
     """Say what was done to exact numbers."""
-    if mechanism.selects:
-        return f"{mechanism.title} on exact integers"
-    return f"{mechanism.title} noise on exact integers"
+    noise = "" if mechanism.selects else " noise"
+    return f"{mechanism.title}{noise} on exact integers"
 
 
-def about_selection(selected: SelectionPart) -> str:
+def about_selection(selected: parts.SelectionPart) -> str:
     """Say how quantiles were selected."""
     rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
     return f"among {selected.bins:,} bins in {rounds}, without error bars"
 
 
-def selection_rows(selected: SelectionPart | None) -> list[tuple[str, str]]:
+def selection_rows(selected: parts.SelectionPart | None) -> list[tuple[str, str]]:
     """Say how quantiles were selected in a row of a table, if any were."""
     return [] if selected is None else [("selected", about_selection(selected))]
 
 
-def discovery_rows(found: DiscoveryPart | None) -> list[tuple[str, str]]:
+def discovery_rows(found: parts.DiscoveryPart | None) -> list[tuple[str, str]]:
     """Say how groups were found in a row of a table, if any were."""
     return [] if found is None else [("groups", about_discovery(found))]
 
 
-def loss_lines(loss: LossPart) -> list[str]:
+def loss_lines(loss: parts.LossPart) -> list[str]:
     """Say what a release costs, line by line."""
     lines = [f"mu={loss.mu:.6g}{_beside(loss)}"]
     if loss.epsilon is not None:
@@ -102,7 +75,7 @@ def loss_lines(loss: LossPart) -> list[str]:
     return lines
 
 
-def about_ledger(ledger: LedgerPart) -> str:
+def about_ledger(ledger: parts.LedgerPart) -> str:
     """Say what a release took of a budget."""
     budget = ledger.budget
     return (
@@ -111,7 +84,7 @@ def about_ledger(ledger: LedgerPart) -> str:
     )
 
 
-def ledger_lines(ledger: LedgerPart | None) -> list[str]:
+def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
     """Say what a release took of a budget, line by line."""
     if ledger is None:
         return ["none: no budget was declared"]
@@ -147,49 +120,36 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     """Show the released columns."""
     header = ["column", "what", "where", "bounds", "standard error"]
     rows = [
-        [
-            column.name,
-            about_kind(column),
-            column.where or "",
-            bounds_text(column.bounds),
-            _error(column),
-        ]
-        for column in columns
+        [one.name, about_kind(one), one.where or "", bounds_text(one.bounds), _error(one)]
+        for one in columns
     ]
     return grid(header, rows)
 
 
-def about_step(step: StepPart) -> str:
+def about_step(step: steps.StepPart) -> str:
     """Say what was done."""
-    if isinstance(step, DenoiseStep):
-        return _about_denoising(step)
     return _WORDS[step.step](step)
 
 
-def _about_sorting(step: SortStep) -> str:
+def _about_sorting(step: steps.SortStep) -> str:
     by = zip(step.by, step.ascending, strict=True)
     return f"sorted by {', '.join(name + ('' if up else ', largest first') for name, up in by)}"
 
 
-def _about_choice(step: SelectStep) -> str:
+def _about_choice(step: steps.SelectStep) -> str:
     """Say which rows and columns were kept."""
-    rows = (
-        ""
-        if step.rows is None
-        else "the rows with some keys"
-        if step.where is None
-        else f"the rows where {step.where}"
-    )
+    some = "with some keys" if step.where is None else f"where {step.where}"
+    rows = "" if step.rows is None else f"the rows {some}"
     columns = "" if step.columns is None else f"the columns {', '.join(step.columns)}"
     return f"kept {' and '.join(filter(None, [rows, columns]))}"
 
 
-def _about_rounding(step: RoundStep) -> str:
+def _about_rounding(step: steps.RoundStep) -> str:
     decimals = ", ".join(f"{name} to {count}" for name, count in step.decimals.items())
     return f"rounded, decimals: {decimals}"
 
 
-def _about_suppression(step: SuppressStep) -> str:
+def _about_suppression(step: steps.SuppressStep) -> str:
     """Say which cells were left out."""
     below = "" if step.below is None else f"below {step.below:g}"
     error = step.relative_error
@@ -198,61 +158,43 @@ def _about_suppression(step: SuppressStep) -> str:
     return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
 
 
-def _about_names(step: RenameStep) -> str:
+def _about_names(step: steps.RenameStep) -> str:
     names = {**step.levels, **step.columns}
     return f"renamed {', '.join(f'{old} to {new}' for old, new in names.items())}"
 
 
-def _about_tables(step: ConcatStep) -> str:
+def _about_tables(step: steps.ConcatStep) -> str:
     keys = "" if step.keys is None else f" by {step.name}: {', '.join(step.keys)}"
     return f"{len(step.of):,} tables in one{keys}"
 
 
-def _about_intervals(step: IntervalsStep) -> str:
+def _about_intervals(step: steps.IntervalsStep) -> str:
     at_once = " for all cells at once" if step.simultaneous else ""
     sampled = ", with the error of sampled rows" if step.sampling else ""
     return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
 
 
-def _about_quantiles(step: QuantilesStep) -> str:
+def _about_quantiles(step: steps.QuantilesStep) -> str:
     at_once = " for all at once" if step.simultaneous else ""
     listed = ", ".join(f"{q:g}" for q in step.quantiles)
-    return (
-        f"quantiles {listed} of {step.column} read off, with intervals at {step.level:g}{at_once}"
-    )
+    within = f"with intervals at {step.level:g}{at_once}"
+    return f"quantiles {listed} of {step.column} read off, {within}"
 
 
-def _about_percent(step: PercentStep) -> str:
+def _about_percent(step: steps.PercentStep) -> str:
     within = "" if step.by is None else f" by {', '.join(step.by)}"
     beside = f"beside it, with intervals at {step.level:g}"
     return f"percentages of the total of {step.column}{within} {beside}"
 
 
-def _about_suggestion(step: SuggestionPart) -> str:
+def _about_suggestion(step: steps.SuggestionPart) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
     best = ", ".join(f"{name}={found}" for name, found in step.best.items())
     return f"{step.into}: predicted from {step.column} for {step.query} with {planned}; best {best}"
 
 
-_WORDS: dict[str, Callable[[Any], str]] = {
-    "sort_values": _about_sorting,
-    "head": lambda step: f"kept the first {step.rows:,} rows",
-    "tail": lambda step: f"kept the last {step.rows:,} rows",
-    "select": _about_choice,
-    "round": _about_rounding,
-    "suppress": _about_suppression,
-    "rename": _about_names,
-    "concat": _about_tables,
-    "suggest": _about_suggestion,
-    "with_intervals": _about_intervals,
-    "with_percent": _about_percent,
-    "quantiles": _about_quantiles,
-    "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
-}
-
-
-def _about_denoising(step: DenoiseStep) -> str:
+def _about_denoising(step: steps.DenoiseStep) -> str:
     """Say how a column was denoised."""
     if step.method == "none":
         return f"{step.into}: no denoiser is expected to help, values as released"
@@ -264,23 +206,41 @@ def _about_denoising(step: DenoiseStep) -> str:
     return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}{raised}"
 
 
-def _how(step: DenoiseStep) -> str:
+def _how(step: steps.DenoiseStep) -> str:
     return " (chosen automatically)" if step.asked == "auto" else ""
 
 
-def steps_tables(steps: Iterable[StepPart]) -> list[str]:
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "sort_values": _about_sorting,
+    "head": lambda step: f"kept the first {step.rows:,} rows",
+    "tail": lambda step: f"kept the last {step.rows:,} rows",
+    "select": _about_choice,
+    "round": _about_rounding,
+    "suppress": _about_suppression,
+    "rename": _about_names,
+    "concat": _about_tables,
+    "denoise": _about_denoising,
+    "suggest": _about_suggestion,
+    "with_intervals": _about_intervals,
+    "with_percent": _about_percent,
+    "quantiles": _about_quantiles,
+    "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
+}
+
+
+def steps_tables(taken: Iterable[steps.StepPart]) -> list[str]:
     """Show what was denoised, and what else was done after the release."""
-    denoised = [step for step in steps if isinstance(step, DenoiseStep)]
-    others = [[about_step(step)] for step in steps if not isinstance(step, DenoiseStep)]
+    denoised = [step for step in taken if isinstance(step, steps.DenoiseStep)]
+    others = [[about_step(step)] for step in taken if not isinstance(step, steps.DenoiseStep)]
     table = [_denoised_table(denoised)] if denoised else []
     return [*table, grid(["done afterwards"], others)] if others else table
 
 
-def _denoised_table(steps: Iterable[DenoiseStep]) -> str:
+def _denoised_table(taken: Iterable[steps.DenoiseStep]) -> str:
     """Show which columns were denoised."""
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
     rows: list[list[str | list[str]]] = []
-    for step in steps:
+    for step in taken:
         gain = step.tried.get(step.method)
         several = list(step.members) if len(step.members) > 1 else []
         removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"

@@ -23,16 +23,8 @@ import pandas as pd
 
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
+from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certified
-from dpframe.certificates.json_records import (
-    Digest,
-    ExcessError,
-    Part,
-    check_json,
-    plain,
-    read,
-    require,
-)
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, quote
 
@@ -52,17 +44,18 @@ _KNOWN = re.compile(
 
 
 @dataclass(frozen=True)
-class PlainKind(Part):
+class PlainKind(json_records.Part):
     """A dtype whose name says how its texts are read."""
 
     dtype: str
 
     def __post_init__(self) -> None:
-        require(_KNOWN.fullmatch(self.dtype) is not None, "no dtype that dpf.write_csv writes")
+        known = _KNOWN.fullmatch(self.dtype) is not None
+        json_records.require(known, "no dtype that dpf.write_csv writes")
 
 
 @dataclass(frozen=True)
-class IntervalKind(Part):
+class IntervalKind(json_records.Part):
     """A dtype of intervals, by that of their ends."""
 
     dtype: Literal["interval"]
@@ -71,7 +64,7 @@ class IntervalKind(Part):
 
 
 @dataclass(frozen=True)
-class CategoryKind(Part):
+class CategoryKind(json_records.Part):
     """A dtype of categories: what they are, and their texts in order."""
 
     dtype: Literal["category"]
@@ -109,11 +102,6 @@ def _plain_kind(values: pd.Index) -> PlainKind:
     )
 
 
-def is_quoted(kind: LevelKind) -> bool:
-    """Whether texts of a kind stand in quotes."""
-    return kind.dtype not in _NUMBERS
-
-
 def texts_of(values: pd.Index) -> list[str]:
     """Write values so that they can be read back to the bit."""
     dtype = values.dtype
@@ -125,9 +113,8 @@ def texts_of(values: pd.Index) -> list[str]:
         closing = "]" if values.closed in ("right", "both") else ")"
         ends = zip(texts_of(values.left), texts_of(values.right), strict=True)
         return [f"{opening}{low}, {high}{closing}" for low, high in ends]
-    gone = (
-        values.isna() if values.hasnans and dtype.kind in "iufmM" else np.zeros(len(values), bool)
-    )
+    absent = values.hasnans and dtype.kind in "iufmM"
+    gone = values.isna() if absent else np.zeros(len(values), bool)
     shown: Callable[[Any], str] = (lambda value: repr(float(value))) if dtype.kind == "f" else str
     # what was suppressed is an empty cell
     return ["" if empty else shown(value) for value, empty in zip(values, gone, strict=True)]
@@ -136,13 +123,11 @@ def texts_of(values: pd.Index) -> list[str]:
 def parse_texts(texts: Sequence[str], kind: LevelKind) -> pd.Index:
     """Read texts back."""
     if isinstance(kind, CategoryKind):
-        codes = {text: code for code, text in enumerate(kind.texts)}
+        known = {text: code for code, text in enumerate(kind.texts)}
         categories = parse_texts(kind.texts, kind.categories)
-        return pd.CategoricalIndex(
-            pd.Categorical.from_codes(
-                [codes[text] for text in texts], categories=categories, ordered=kind.ordered
-            )
-        )
+        codes = [known[text] for text in texts]
+        cells = pd.Categorical.from_codes(codes, categories=categories, ordered=kind.ordered)
+        return pd.CategoricalIndex(cells)
     if isinstance(kind, IntervalKind):
         ends = [text[1:-1].split(", ") for text in texts]
         left, right = (parse_texts([pair[end] for pair in ends], kind.ends) for end in (0, 1))
@@ -152,8 +137,7 @@ def parse_texts(texts: Sequence[str], kind: LevelKind) -> pd.Index:
 
 _TRUTHS = {"True": True, "False": False}
 _NUMBERS: Mapping[str, Callable[[str], object]] = {
-    **{f"{sign}{bits}": int for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
-    **{f"{sign}{bits}": int for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)},
+    **{f"{sign}{bits}": int for sign in ("int", "uint", "Int", "UInt") for bits in (8, 16, 32, 64)},
     **{name: float for name in ("float32", "float64", "Float32", "Float64")},
     **{name: _TRUTHS.__getitem__ for name in ("bool", "boolean")},
 }
@@ -186,19 +170,13 @@ _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
 _ANEW = "Write both files anew from the released frame with dpf.write_csv."
-_BROKEN = (  # what parsing a file that somebody changed can end in
-    csv.Error,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+# what parsing a file that somebody changed can end in
+_FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_BROKEN = (csv.Error, *_FAULTS)
 
 
 @dataclass(frozen=True)
-class Sidecar(Part):
+class Sidecar(json_records.Part):
     """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
     The digest covers the rest of it: that of the certificate takes kinds that files may exchange
@@ -211,11 +189,12 @@ class Sidecar(Part):
     heading: Label
     kinds: tuple[LevelKind, ...]
     certificate: Certified
-    digest: Digest
+    digest: json_records.Digest
 
     def seal(self) -> "Sidecar":
         """Return it with the digest that its other parts have."""
-        parts = json.dumps(plain(replace(self, digest=UNSEALED)), sort_keys=True)
+        record = json_records.plain(replace(self, digest=UNSEALED))
+        parts = json.dumps(record, sort_keys=True)
         return replace(self, digest=f"sha256:{sha256(parts.encode()).hexdigest()}")
 
 
@@ -271,8 +250,9 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     shape = _shape_of(released, verify(released))
     try:
         table = _text_of(released, shape).encode()
-        beside = json.dumps(plain(shape), indent=1).encode()
-        _table_of(table.decode(), read(Sidecar, json.loads(beside), "the certificate"))
+        beside = json.dumps(json_records.plain(shape), indent=1).encode()
+        back = json_records.read(Sidecar, json.loads(beside), "the certificate")
+        _table_of(table.decode(), back)
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
         raise CertificateError(
             f"a key or a label of this release has no form in a CSV file. {INSTEAD}"
@@ -360,9 +340,7 @@ def _check_is_there(place: Path) -> None:
 def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
     if beside.exists() and not beside.is_file():
-        raise UnreadableCertificateError(
-            f"{beside.name!r} is a folder, a device or a pipe, not a file. {_ANEW}"
-        )
+        raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
     if not beside.is_file():
         raise CertificateError(
             f"there is no {beside.name!r} beside the file, so nothing says what was promised "
@@ -370,24 +348,22 @@ def _sidecar(beside: Path) -> Sidecar:
         )
     try:
         text = beside.read_bytes()
-        check_json(text)
+        json_records.check_json(text)
         shape = json.loads(text, object_pairs_hook=_once)
-    except ExcessError as error:
-        raise UnreadableCertificateError(
-            f"{beside.name!r} is no certificate: {error}. {_ANEW}"
-        ) from None
+    except json_records.ExcessError as error:
+        raise _unreadable(beside, f"is no certificate: {error}") from None
     except _BROKEN:
-        raise UnreadableCertificateError(
-            f"{beside.name!r} is damaged, or no certificate of a CSV file: it is not JSON in which "
-            f"each name comes once. {_ANEW}"
-        ) from None
+        what = "is damaged, or no certificate of a CSV file: it is not JSON in which each name"
+        raise _unreadable(beside, f"{what} comes once") from None
     found = shape.get("format") if isinstance(shape, dict) else None
     if type(found) is not int or found != _FORMAT:  # True is no format
-        raise UnreadableCertificateError(
-            f"{beside.name!r} is not a certificate of a CSV file in format {_FORMAT}, which this "
-            f"version reads; its format is {found!r:.40}. {_ANEW}"
-        )
-    return read(Sidecar, shape, f"{beside.name!r}")
+        known = f"is not a certificate of a CSV file in format {_FORMAT}, which this version reads"
+        raise _unreadable(beside, f"{known}; its format is {found!r:.40}")
+    return json_records.read(Sidecar, shape, f"{beside.name!r}")
+
+
+def _unreadable(beside: Path, what: str) -> UnreadableCertificateError:
+    return UnreadableCertificateError(f"{beside.name!r} {what}. {_ANEW}")
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -400,16 +376,11 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _shape_of(released: pd.DataFrame, certificate: Certified) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
-    shape = Sidecar(
-        format=_FORMAT,
-        levels=tuple(_plain_label(name) for name in released.index.names),
-        columns=tuple(_plain_label(name) for name in released.columns),
-        heading=_plain_label(released.columns.name),
-        kinds=tuple(kind_of(part) for part in _parts(released)),
-        certificate=certificate,
-        digest=UNSEALED,
-    )
-    return shape.seal()
+    levels = tuple(map(_plain_label, released.index.names))
+    columns = tuple(map(_plain_label, released.columns))
+    heading = _plain_label(released.columns.name)
+    kinds = tuple(map(kind_of, _parts(released)))
+    return Sidecar(_FORMAT, levels, columns, heading, kinds, certificate, UNSEALED).seal()
 
 
 def _parts(frame: pd.DataFrame) -> list[pd.Index]:
@@ -442,7 +413,7 @@ def _cells(frame: pd.DataFrame) -> TextRows:
 
 def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
     """Write a table as CSV."""
-    quoted = list(map(is_quoted, shape.kinds))
+    quoted = [kind.dtype not in _NUMBERS for kind in shape.kinds]
     lines = [",".join(map(_quote, _header(shape)))]
     for row in _cells(released):
         texts = (_quote(text) if quote else text for text, quote in zip(row, quoted, strict=True))
@@ -488,11 +459,10 @@ def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
     parts = [parse_texts(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
     keys, values = parts[: len(levels)], parts[len(levels) :]
-    index = (
-        keys[0].rename(levels[0])
-        if len(keys) == 1
-        else pd.MultiIndex.from_arrays(keys, names=levels)
-    )
+    if len(keys) == 1:
+        index = keys[0].rename(levels[0])
+    else:
+        index = pd.MultiIndex.from_arrays(keys, names=levels)
     frame = pd.DataFrame({at: part.array for at, part in enumerate(values)}, index=index)
     labels = pd.Index(list(columns), tupleize_cols=False, name=shape.heading)
     return frame.set_axis(labels, axis=1)

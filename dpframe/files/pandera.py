@@ -109,19 +109,11 @@ def _level(pandera: Any, keys: pd.Index, name: object, *, alone: bool = False) -
     if alone:  # all keys, each once
         checks.append(pandera.Check.unique_values_eq(known))
     several = isinstance(dtype, pd.CategoricalDtype) or _is_object(dtype)
-    if several and not _are_texts(keys):
-        checks.append(
-            pandera.Check(
-                lambda level: _fits(level.dtype, dtype),
-                name="kind",
-                error=f"keys are not {dtype!r}",
-            )
-        )
+    if several and not (_is_object(dtype) and all(isinstance(key, str) for key in keys)):
+        error = f"keys are not {dtype!r}"
+        kind = pandera.Check(lambda level: _fits(level.dtype, dtype), name="kind", error=error)
+        checks.append(kind)
     return pandera.Index(None if several else dtype, checks, unique=alone, name=name)
-
-
-def _are_texts(keys: pd.Index) -> bool:
-    return _is_object(keys.dtype) and all(isinstance(key, str) for key in keys)
 
 
 def _fits(dtype: Any, released: Any) -> bool:

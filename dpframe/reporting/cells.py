@@ -76,27 +76,18 @@ def cells_of(
     shown = values.iloc[:MOST_ROWS]
     percents = [""] * len(shown) if percents is None else percents
     if ends is None:
-        return [
-            CellView(number_text(value, None), percent=share)
-            for value, share in zip(shown, percents, strict=True)
-        ]
+        pairs = zip(shown, percents, strict=True)
+        return [CellView(number_text(value, None), percent=share) for value, share in pairs]
     low, high = (ends.iloc[:MOST_ROWS, side] for side in (0, 1))
     numbers = np.array([in_seconds(part, origin) for part in (shown, low, high)], np.float64)
     cells = []
-    for texts, number, bar, share in zip(
-        zip(shown, low, high, strict=True), numbers.T, _bars(numbers), percents, strict=True
-    ):
+    rows = zip(shown, low, high, strict=True)
+    for texts, number, bar, share in zip(rows, numbers.T, _bars(numbers), percents, strict=True):
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
-        cells.append(
-            CellView(
-                value,
-                f"{lowest} to {highest}" if value and lowest else "",
-                bar,
-                drowned=origin is None and bool(width >= abs(number[0])),
-                percent=share,
-            )
-        )
+        within = f"{lowest} to {highest}" if value and lowest else ""
+        drowned = origin is None and bool(width >= abs(number[0]))
+        cells.append(CellView(value, within, bar, drowned, share))
     return cells
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
+from itertools import accumulate
 from os import PathLike
 from typing import Any
 
@@ -216,14 +217,11 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
     releases: dict[str, list[TableView]] = {}
     for table in tables:
         releases.setdefault(table.certificate.release_id, []).append(table)
-    rows = [
-        _row(
-            ", ".join(dict.fromkeys(table.name for table in of_release)),
-            words.loss_lines(of_release[0].certificate.privacy_loss),
-            _guarantee(of_release[0].certificate),
-        )
-        for of_release in releases.values()
-    ]
+    rows = []
+    for of_release in releases.values():
+        first = of_release[0].certificate
+        names = ", ".join(dict.fromkeys(table.name for table in of_release))
+        rows.append(_row(names, words.loss_lines(first.privacy_loss), _guarantee(first)))
     if status is not None:
         budget = status.budget
         promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
@@ -263,10 +261,6 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
     releases = status.releases
     ours = {table.certificate.release_id for table in tables}
     parts = releases["part"].to_list()
-    used = [0.0]
-    for part in parts:
-        used.append(used[-1] + part)
-    last = releases.iloc[-_MOST_ENTRIES:][::-1]
     entries = [
         {
             "ours": row.Index in ours,
@@ -278,13 +272,13 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             "mechanism": row.mechanism,
             "part": f"{row.part:.2%}",
         }
-        for row in last.itertuples()
+        for row in releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
     ]
     return {
         "lines": str(status).split("\n")[:3],
         "used": f"{status.used:.1%}",
         "number": len(parts),
-        "points": _steps(used),
+        "points": _steps(list(accumulate(parts, initial=0.0))),
         "entries": entries,
         "hidden": len(parts) - len(entries),
     }
@@ -313,34 +307,36 @@ def _how(tables: Sequence[TableView]) -> str:
 
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
-    units = {table.certificate.privacy_unit.column for table in tables}
-    sources = {grouping.source for table in tables for grouping in table.certificate.query.by}
-    bounded = any(part.bounds is not None for table in tables for part in table.certificate.columns)
-    checks = [
+    certificates = [table.certificate for table in tables]
+    units = {one.privacy_unit.column for one in certificates}
+    sources = {grouping.source for one in certificates for grouping in one.query.by}
+    bounded = any(part.bounds is not None for one in certificates for part in one.columns)
+    selects = {one.mechanism.selects for one in certificates}
+    about_units = [
         "Each row stands for another person, and nobody has more than one."
         if column is None
         else f"Nobody has rows under more than one value of '{column}'."
         for column in sorted(units, key=str)
     ]
-    if sources - {"discovered"}:
-        checks.append("The groups were known beforehand, and not read off these data.")
-    if bounded:
-        checks.append("Bounds were chosen without looking at these data.")
-    if units != {None}:
-        checks.append("Caps on rows were chosen without looking at these data.")
-    checks.append("Conditions and questions were not chosen by looking at the exact numbers.")
-    checks.append(
+    others = (
         "All releases about these people are charged to this ledger, and there is no other copy."
         if ledger is not None
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
-    if not all(table.certificate.mechanism.selects for table in tables):
-        checks.append("The numbers are used with their intervals, which are about noise alone.")
-    if any(table.certificate.mechanism.selects for table in tables):
-        checks.append("Selected values are used as such: they have no intervals.")
+    known, noisy = bool(sources - {"discovered"}), False in selects
+    checks = [
+        (known, "The groups were known beforehand, and not read off these data."),
+        (bounded, "Bounds were chosen without looking at these data."),
+        (units != {None}, "Caps on rows were chosen without looking at these data."),
+        (True, "Conditions and questions were not chosen by looking at the exact numbers."),
+        (True, others),
+        (noisy, "The numbers are used with their intervals, which are about noise alone."),
+        (True in selects, "Selected values are used as such: they have no intervals."),
+    ]
     return [
-        *checks,
+        *about_units,
+        *(text for needed, text in checks if needed),
         "What is left out and cut off, as listed with each table, is acceptable for this use.",
         "The exact data, and who may see them, are kept as safely as before.",
         "A harm that does not depend on any one person is acceptable: what the tables show of "

@@ -1,7 +1,7 @@
 """What a report shows of one released table: stamp, numbers with bars, and what was left out."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -12,13 +12,7 @@ from dpframe.certificates import words
 from dpframe.certificates.certificate import Certificate, Certified, Concatenation, parts_of
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
 from dpframe.certificates.parts import GroupingPart
-from dpframe.certificates.steps import (
-    IntervalsStep,
-    PercentStep,
-    QuantilesStep,
-    RenameStep,
-    StepPart,
-)
+from dpframe.certificates.steps import IntervalsStep, PercentStep, QuantilesStep, RenameStep
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
@@ -48,20 +42,13 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
         for most, what, where in limits
         if most is not None
     ]
-    facts = [("question", [query.words]), ("groups", groups)]
-    if query.where is not None:
-        facts.append(("rows looked at", [f"those with {query.where}"]))
-    if certificate.privacy_unit.column is not None:
-        cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
-        facts.append(("rows of one unit", [cut]))
+    unit = certificate.privacy_unit.column
+    cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
     clipped = [
         f"{part.column}: what lies outside of {bounds_text(part.bounds)} counts as the nearer end"
         for part in certificate.columns
         if part.bounds is not None
     ]
-    facts.append(("clipped values", list(dict.fromkeys(clipped))))
-    if certificate.discovery is not None:
-        facts.append(("groups found", [words.about_discovery(certificate.discovery)]))
     left_out = [
         f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
     ]
@@ -69,11 +56,18 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
         selects = certificate.mechanism.selects
         binned = certificate.columns[0].column if selects else inner.column
         left_out.append(f"{binned} is missing")
-    if certificate.privacy_unit.column is not None:
-        left_out.append(f"{certificate.privacy_unit.column} is missing")
-    facts.append(("rows left out where", left_out))
-    afterwards = [words.about_step(step) for step in certificate.steps]
-    facts.append(("computed afterwards", afterwards))
+    if unit is not None:
+        left_out.append(f"{unit} is missing")
+    facts = [
+        ("question", [query.words]),
+        ("groups", groups),
+        ("rows looked at", [] if query.where is None else [f"those with {query.where}"]),
+        ("rows of one unit", [] if unit is None else [cut]),
+        ("clipped values", list(dict.fromkeys(clipped))),
+        ("groups found", [found for _, found in words.discovery_rows(certificate.discovery)]),
+        ("rows left out where", left_out),
+        ("computed afterwards", [words.about_step(step) for step in certificate.steps]),
+    ]
     return [(name, lines) for name, lines in facts if lines]
 
 
@@ -137,7 +131,7 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
         That of its release.
     """
     ends, percent = {}, {}
-    steps = _percent_steps(certificate.steps)
+    steps = _percent_steps(certificate)
     for at in range(len(certificate.columns)):
         there = {suffix: later for later, suffix in followers(released, certificate, at).items()}
         if {*ENDS} <= there.keys():
@@ -155,10 +149,10 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
     return Beside(ends, f"{100 * found.level:g} %{at_once}", percent)
 
 
-def _percent_steps(steps: tuple[StepPart, ...]) -> dict[str, PercentStep]:
+def _percent_steps(certificate: Certificate) -> dict[str, PercentStep]:
     """Return the steps that added percentages, by what their columns are called now."""
     found: dict[str, PercentStep] = {}
-    for step in steps:
+    for step in certificate.steps:
         if isinstance(step, PercentStep):
             found[step.column] = step
         if isinstance(step, RenameStep):
@@ -332,8 +326,10 @@ def _fill_view(view: TableView, released: pd.DataFrame, level: float, shares: bo
     beside = published_beside(released, certificate)
     of_total, notes = _percentages(released, certificate, level, {*beside.percent}, shares)
     shown = _columns(released, certificate, level, beside, of_total)
-    labels = [_texts(_level(released.index, i)) for i in range(released.index.nlevels)]
-    rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, _by_row(shown), strict=True)]
+    index = released.index[:MOST_ROWS]
+    labels = [map(str, index.get_level_values(at)) for at in range(index.nlevels)]
+    by_row = zip(*(cells for _, cells in shown), strict=True)
+    rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, by_row, strict=True)]
     return replace(
         view,
         keys=["" if key is None else str(key) for key in released.index.names],
@@ -343,18 +339,6 @@ def _fill_view(view: TableView, released: pd.DataFrame, level: float, shares: bo
         facts=facts_of(certificate),
         notes=notes,
     )
-
-
-def _level(index: pd.Index, place: int) -> pd.Index:
-    return index[:MOST_ROWS].get_level_values(place)
-
-
-def _texts(values: Iterable[object]) -> list[str]:
-    return [str(value) for value in values]
-
-
-def _by_row(columns: Sequence[tuple[ColumnView, list[CellView]]]) -> list[tuple[CellView, ...]]:
-    return list(zip(*(cells for _, cells in columns), strict=True))
 
 
 def _columns(
