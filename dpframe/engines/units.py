@@ -50,9 +50,8 @@ class Units:
     def __init__(self, column: pd.Series, threads: int = 1) -> None:
         self._length = len(column)
         self._threads = threads
-        self._groups: list[tuple[_Rows, _Codes]] = []
         if len(column) <= _GROUP:
-            self._groups = [(slice(None), unit_codes(column))]
+            self._groups: list[tuple[_Rows, _Codes]] = [(slice(None), unit_codes(column))]
             return
         deal = _dealer(column, max(len(column) // _GROUP, _FEWEST), threads)
         parts = in_threads(deal.part, _parts(len(column)), threads)
