@@ -6,9 +6,9 @@ split into parts that hold all rows of their units without ever being in memory 
 """
 
 import datetime
-import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,22 +17,13 @@ import pandas as pd
 
 from dpframe.arguments import nests_deeply
 from dpframe.columns import times, values
+from dpframe.columns.arrow import pa
 from dpframe.columns.identity import KNOWN, known_base
-from dpframe.columns.values import contain_errors
-from dpframe.errors import STOPS
-
-try:
-    import pyarrow as pa
-except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
-    pa = None
 
 _BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache
 _DEEPEST = 4  # tuples of tuples
 _WORD = 8  # bytes
 _LIMIT = 2.0**63  # integers below this size are told apart
-# Zones are asked about years 2 to 9998 only: they are built on `datetime`, which knows few others.
-_FIRST_ZONED = (datetime.datetime(2, 1, 1) - times.EPOCH) // times.MICROSECOND
-_LAST_ZONED = (datetime.datetime(9998, 12, 31) - times.EPOCH) // times.MICROSECOND
 
 
 def unit_buckets(column: pd.Series, count: int) -> np.ndarray:
@@ -74,8 +65,7 @@ def _mix_bits(marks: np.ndarray) -> np.ndarray:
     """Mix the bits of marks, 0 to 0: the finalizer of SplitMix64 (Steele et al. 2014)."""
     marks = (marks ^ (marks >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     marks = (marks ^ (marks >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = marks ^ (marks >> np.uint64(31))
-    return mixed
+    return np.asarray(marks ^ (marks >> np.uint64(31)))
 
 
 Family = Callable[[np.ndarray, int], np.ndarray]
@@ -104,7 +94,7 @@ def _marks(column: pd.Series) -> np.ndarray:
 def _objects(column: pd.Series) -> np.ndarray:
     """View a column as Python objects, quickest where all of them are of one class."""
     if column.dtype.kind == "U" or isinstance(column.dtype, pd.StringDtype):
-        texts = contain_errors(
+        texts = values.contain_errors(
             lambda: column.array.to_numpy(dtype=object, na_value=""), otherwise=None
         )
         if texts is not None:  # Arrow takes any bytes for a text
@@ -147,29 +137,9 @@ def _marks_of_times(column: pd.Series) -> np.ndarray:
     Python when it hashes them.
     """
     wall, _ = times.wall_times(column)
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.ArrowDtype):
-        zone = getattr(dtype.pyarrow_dtype, "tz", None)
-    else:
-        zone = getattr(dtype, "tz", None)
-    if zone is None:
-        return wall.view(np.uint64)
-    return _first_instants(wall, zone).view(np.uint64)
-
-
-def _first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
-    """Count the microseconds at UTC of what a clock showed, the first time it did."""
-    asked = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
-    try:
-        local = pd.DatetimeIndex(asked.view("M8[us]"))
-        summer = np.ones(len(asked), bool)
-        aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
-        first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
-    except STOPS:
-        raise
-    except BaseException:  # an unknown zone
-        return wall
-    return np.asarray(wall - asked + first.view(np.int64))
+    kind = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else column.dtype
+    zone = getattr(kind, "tz", None)
+    return (wall if zone is None else times.first_instants(wall, zone)).view(np.uint64)
 
 
 def _marks_of_objects(items: np.ndarray, depth: int = 0) -> np.ndarray:
@@ -209,13 +179,9 @@ def _hash_of_text(text: str | bytes) -> int:
         return 0
 
 
-def _real_numbers(items: np.ndarray, _: int) -> np.ndarray:
-    return _each(_mark_of_number, items)
-
-
-def _each(mark: Callable[[Any], int], items: np.ndarray) -> np.ndarray:
+def _each(mark: Callable[[Any], int], items: np.ndarray, _: int) -> np.ndarray:
     """Mark objects one by one, with 0 those that raise."""
-    marks = (contain_errors(mark, item, otherwise=0) for item in items)
+    marks = (values.contain_errors(mark, item, otherwise=0) for item in items)
     return np.fromiter(marks, np.uint64, len(items))
 
 
@@ -225,7 +191,7 @@ def _mark_of_number(value: Any) -> int:
         value = np.asarray(value).real.item()
     if isinstance(value, float):
         value = float(value)
-    nearest = _nearest(value)
+    nearest = values.nearest_float(value)
     if -_LIMIT <= nearest <= _LIMIT:
         integer = int(value)
         if integer == value and -(2**63) <= integer < 2**63:
@@ -233,16 +199,8 @@ def _mark_of_number(value: Any) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", nearest))[0])
 
 
-def _nearest(value: Any) -> float:
-    """Round to the nearest float; beyond the range of floats lies infinity."""
-    try:
-        return float(value)
-    except OverflowError:
-        return -math.inf if value < 0 else math.inf
-
-
 def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
-    folded = (contain_errors(_first_fold, item, otherwise=None) for item in items)
+    folded = (values.contain_errors(_first_fold, item, otherwise=None) for item in items)
     first = np.fromiter(folded, object, len(items))
     column = pd.Series(first, dtype=object)
     utc, aware = times.instants(column)
@@ -258,7 +216,7 @@ def _first_fold(value: Any) -> Any:
 def _lengths_of_time(items: np.ndarray, _: int) -> np.ndarray:
     lengths, valid = times.durations(pd.Series(items, dtype=object))
     for row in np.flatnonzero(~valid):
-        lengths[row] = contain_errors(_months, items[row], otherwise=0)
+        lengths[row] = values.contain_errors(_months, items[row], otherwise=0)
     return lengths.view(np.uint64)
 
 
@@ -281,18 +239,14 @@ def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
     return found
 
 
-def _uuids(items: np.ndarray, _: int) -> np.ndarray:
-    return _each(lambda item: item.int % 2**64, items)
-
-
 _FAMILIES: dict[type, Family] = {
-    **dict.fromkeys(KNOWN, _real_numbers),
+    **dict.fromkeys(KNOWN, partial(_each, _mark_of_number)),
     **dict.fromkeys((str, bytes, np.str_, np.bytes_), _texts),
     **dict.fromkeys((pd.Timestamp, datetime.datetime, datetime.date), _points_in_time),
     **dict.fromkeys((pd.Timedelta, datetime.timedelta, np.timedelta64), _lengths_of_time),
     np.datetime64: _points_in_time,
     tuple: _tuples,
-    UUID: _uuids,
+    UUID: partial(_each, lambda item: item.int % 2**64),
 }
 
 

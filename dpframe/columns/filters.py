@@ -4,40 +4,22 @@ Whether a row does depends on its own values alone, whatever the dtypes of the c
 holds only between two numbers, two texts or two points in time, and a missing value equals nothing.
 """
 
-import operator
-import typing
 from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import eq, ge, gt, le, lt
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
 from dpframe.columns.values import numbers, raw_numbers, split_categories, spread, texts
-from dpframe.queries.where import (
-    All,
-    Any,
-    Arithmetic,
-    Compare,
-    Condition,
-    Constant,
-    Membership,
-    Name,
-    Negative,
-    Node,
-    Not,
-    Value,
-)
+from dpframe.queries import where
+from dpframe.queries.where import Condition
 
-_Relation = Callable[[typing.Any, typing.Any], np.ndarray]
+_Relation = Callable[[Any, Any], np.ndarray]
 
-_RELATIONS: dict[str, _Relation] = {
-    "==": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_RELATIONS: dict[str, _Relation] = {"==": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 _MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPERATORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "+": np.add,
@@ -81,25 +63,25 @@ def keep(condition: Condition, frame: pd.DataFrame) -> np.ndarray:
     return np.full(len(frame), mask) if mask.ndim == 0 else mask
 
 
-def _truth(node: Node, frame: pd.DataFrame) -> np.ndarray:
+def _truth(node: where.Node, frame: pd.DataFrame) -> np.ndarray:
     """Evaluate a condition; one that looks at no column gives a single truth for all rows."""
     match node:
-        case All(parts=parts):
+        case where.All(parts=parts):
             return _reduce_truths(np.logical_and, True, parts, frame)
-        case Any(parts=parts):
+        case where.Any(parts=parts):
             return _reduce_truths(np.logical_or, False, parts, frame)
-        case Not(operand=operand):
+        case where.Not(operand=operand):
             return np.asarray(np.logical_not(_truth(operand, frame)))
-        case Name(label=label):
+        case where.Name(label=label):
             found = numbers(frame[label])
             return np.asarray((found != 0) & ~np.isnan(found))
-        case Membership(operand=operand, items=items):
+        case where.Membership(operand=operand, items=items):
             return _membership(operand, items, frame)
     return _comparison(node, frame)
 
 
 def _reduce_truths(
-    joint: np.ufunc, start: bool, parts: tuple[Node, ...], frame: pd.DataFrame
+    joint: np.ufunc, start: bool, parts: tuple[where.Node, ...], frame: pd.DataFrame
 ) -> np.ndarray:
     """Join the truths of conditions."""
     mask = np.asarray(start)
@@ -108,23 +90,25 @@ def _reduce_truths(
     return mask
 
 
-def _comparison(node: Compare, frame: pd.DataFrame) -> np.ndarray:
+def _comparison(node: where.Compare, frame: pd.DataFrame) -> np.ndarray:
     """Compare two values in the ways that their kinds allow."""
     match node.left, node.right:
-        case Name(label=label), Constant(value=constant):
+        case where.Name(label=label), where.Constant(value=constant):
             return _against(frame[label], node.operator, constant)
-        case Constant(value=constant), Name(label=label):
+        case where.Constant(value=constant), where.Name(label=label):
             return _against(frame[label], _MIRRORED[node.operator], constant)
-        case Name(label=left), Name(label=right):
+        case where.Name(label=left), where.Name(label=right):
             return _columns(frame[left], _RELATIONS[node.operator], frame[right])
     relation = _RELATIONS[node.operator]
     return np.asarray(relation(_numeric(node.left, frame), _numeric(node.right, frame)))
 
 
-def _membership(operand: Value, items: tuple[float | str, ...], frame: pd.DataFrame) -> np.ndarray:
+def _membership(
+    operand: where.Value, items: tuple[float | str, ...], frame: pd.DataFrame
+) -> np.ndarray:
     """Tell which values equal one of some constants."""
     given = np.array([item for item in items if not isinstance(item, str)], dtype=np.float64)
-    if not isinstance(operand, Name):
+    if not isinstance(operand, where.Name):
         return np.isin(_numeric(operand, frame), given)
     column = frame[operand.label]
     mask = np.isin(numbers(column), given) if len(given) else np.zeros(len(column), dtype=bool)
@@ -143,14 +127,14 @@ def _against(column: pd.Series, relation: str, constant: float | str) -> np.ndar
     return _RELATIONS[relation](found, np.float64(constant))
 
 
-def _numeric(node: Value, frame: pd.DataFrame) -> np.ndarray:
+def _numeric(node: where.Value, frame: pd.DataFrame) -> np.ndarray:
     """Evaluate a number per row, or one for all rows if it looks at no column."""
     match node:
-        case Name(label=label):
+        case where.Name(label=label):
             return numbers(frame[label])
-        case Negative(operand=operand):
+        case where.Negative(operand=operand):
             return np.asarray(np.negative(_numeric(operand, frame)))
-        case Arithmetic(operator=sign, left=left, right=right):
+        case where.Arithmetic(operator=sign, left=left, right=right):
             return np.asarray(_OPERATORS[sign](_numeric(left, frame), _numeric(right, frame)))
     return np.asarray(node.value, dtype=np.float64)
 
@@ -203,7 +187,7 @@ def _among_texts(column: pd.Series, sought: list[str]) -> np.ndarray:
         return np.asarray(column.array.isin(sought), dtype=bool)
     mask = np.fromiter(map(frozenset(sought).__contains__, texts(column)), bool, len(column))
     for text in sought:
-        mask |= _times_against(column, operator.eq, text)
+        mask |= _times_against(column, eq, text)
     return mask
 
 

@@ -39,8 +39,7 @@ _LONGEST = 1 << 16  # bits of the numerator, or the denominator, of a number tha
 
 def known_base(kind: Any) -> type | None:
     """Find the known class that objects of a class compare and hash like, if there is one."""
-    found: type | None = _BY_IDENTITY.get(id(kind))
-    return found or contain_errors(_inherited_base, kind, otherwise=None)
+    return _BY_IDENTITY.get(id(kind)) or contain_errors(_inherited_base, kind, otherwise=None)
 
 
 def _inherited_base(kind: Any) -> type | None:
@@ -76,8 +75,7 @@ def key_of(value: Any) -> Hashable:
     kind = type(value)
     if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
         return value  # type: ignore[no-any-return]
-    key: Hashable = contain_errors(_key_of, value, otherwise=None)
-    return key
+    return contain_errors(_key_of, value, otherwise=None)
 
 
 def _key_of(value: Any) -> Hashable:
@@ -90,8 +88,7 @@ def _key_of(value: Any) -> Hashable:
     base = known_base(kind)
     plain = _PLAIN.get(id(base))
     if plain is not None:
-        found: Hashable = plain(value)
-        return found
+        return plain(value)
     if base is None and nests_deeply(value):
         raise RecursionError
     return _Key(value, None if base is not None else kind)

@@ -19,7 +19,7 @@ from pandas.api.types import infer_dtype
 
 from dpframe.arguments import is_unicode, nests_deeply
 from dpframe.columns import times, values
-from dpframe.columns.values import contain_errors
+from dpframe.columns.arrow import compute, pa
 from dpframe.errors import STOPS
 from dpframe.forks import cached_property
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -163,7 +163,7 @@ def _integers(keys: AxisKeys, dtype: type[np.integer[Any]]) -> _Places:
     """Find the keys that are integers of a dtype."""
     numbers = keys.numbers("iu")
     if numbers is None:
-        return _exact(keys.boxed_keys, _as_integer, dtype)
+        return _exact(keys.boxed_keys, lambda key: _as_number(int, key), dtype)
     held = numbers.astype(dtype, copy=False)
     if (held.min(initial=0) >= 0) and (numbers.min(initial=0) >= 0):
         return held, np.arange(len(held))
@@ -175,7 +175,7 @@ def _floats(keys: AxisKeys) -> _Places:
     """Find the keys that are equal to a float."""
     numbers = keys.numbers("f")
     if numbers is None:
-        return _exact(keys.boxed_keys, _as_float, np.float64)
+        return _exact(keys.boxed_keys, lambda key: _as_number(float, key), np.float64)
     return numbers.astype(np.float64), np.arange(len(numbers))
 
 
@@ -197,15 +197,9 @@ def _same(value: Any, key: Any) -> bool:
     return bool(value == key) and hash(value) == hash(key)
 
 
-def _as_integer(key: Any) -> int | None:
-    """Integer equal to a key (an int, a float, a Decimal, a bool...), if any."""
-    value = int(key.real)
-    return value if _same(value, key) else None
-
-
-def _as_float(key: Any) -> float | None:
-    """Float equal to a key, if any."""
-    value = float(key.real)
+def _as_number(kind: type[int | float], key: Any) -> float | None:
+    """Integer or float equal to a key (an int, a float, a Decimal, a bool...), if any."""
+    value = kind(key.real)
     return value if _same(value, key) else None
 
 
@@ -231,8 +225,7 @@ def _integer_search(places: _Places, size: int) -> Search:
 
     def offsets(numbers: np.ndarray) -> np.ndarray:
         found = numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
-        places: np.ndarray = np.minimum(found, last, out=found).view(np.int64)
-        return places
+        return np.asarray(np.minimum(found, last, out=found).view(np.int64))
 
     if span == size and np.array_equal(keys.view(np.uint64) - origin, np.arange(size)):
         return offsets  # keys that follow one another
@@ -252,20 +245,9 @@ def _hash_search(places: _Places, size: int) -> Search:
     """Search numbers of one NumPy dtype by hashing."""
     keys, positions = places
     index = hash_keys(keys)
-    table = np.append(positions, size)
+    table = np.append(positions, size)  # -1, not a key, is the last
+    return lambda numbers: table.take(index.get_indexer(numbers.astype(keys.dtype, copy=False)))
 
-    def search(numbers: np.ndarray) -> np.ndarray:
-        found: np.ndarray = index.get_indexer(numbers.astype(keys.dtype, copy=False))
-        return table.take(found)  # -1 is the last
-
-    return search
-
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-except ImportError:  # an optional dependency of pandas
-    pa = None
 
 Finder = Callable[[pd.Series], np.ndarray]
 """From a block of a column to the int64 positions of its rows, in a new array."""
@@ -359,11 +341,10 @@ def native_dtype(dtype: Any) -> np.dtype[Any] | None:
     """Find the NumPy dtype that holds a column's numbers, of up to 64 bits, or times exactly."""
     if isinstance(dtype, pd.DatetimeTZDtype):
         return np.dtype(f"M8[{dtype.unit}]")
-    found = dtype
     if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "mM" and not _is_time(dtype):
         return None
-    if not isinstance(found, np.dtype):  # masked numbers, Arrow numbers and times
-        found = getattr(dtype, "numpy_dtype", None)
+    # masked numbers, Arrow numbers and times have one
+    found = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
     usable = isinstance(found, np.dtype) and found.kind in "biufmM" and found.itemsize <= _WORD
     return found if usable else None
 
@@ -400,7 +381,7 @@ def box_values(block: pd.Series) -> list[Any]:
     """List the values of a block as Python objects that can be looked for in a dict."""
     found = values.objects(block)
     items: list[Any] = found.tolist()
-    if contain_errors(infer_dtype, found, otherwise="mixed") in _SIMPLE:
+    if values.contain_errors(infer_dtype, found, otherwise="mixed") in _SIMPLE:
         return items
     return [one if id(type(one)) in _PLAIN else _sought(one) for one in items]
 
@@ -425,7 +406,7 @@ def _apply_to_items(
         raise
     except BaseException:  # private values may be unhashable, or raise when compared
         answers = (
-            contain_errors(function, item, *arguments, otherwise=otherwise) for item in items
+            values.contain_errors(function, item, *arguments, otherwise=otherwise) for item in items
         )
         return np.fromiter(answers, np.int64, len(items))
 
@@ -437,9 +418,7 @@ def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndar
         table = np.full(product + 1, size)
         table[chosen] = np.arange(size)
         return table.take
-    index = hash_keys(chosen)
-    places = np.append(np.arange(size), size)
-    return lambda codes: places.take(index.get_indexer(codes))  # -1, not chosen, is the last
+    return _hash_search((chosen, np.arange(size)), size)
 
 
 def _key_finder(keys: AxisKeys, column: pd.Series) -> Finder:
@@ -528,48 +507,33 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
 
 
 def _bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
-    """Search the one interval that can hold a number: the first whose right edge is not passed."""
+    """Search the one interval that can hold a value: the first whose right edge is not passed."""
+    view: Callable[[pd.Series], tuple[np.ndarray, np.ndarray]]
     if bins.left.dtype.kind in "mM":
-        return _bin_finder_of_times(bins, clipped=clipped)
-    left = np.append(bins.left.to_numpy(np.float64), np.nan)  # comparisons with NaN are false
-    right: np.ndarray = bins.right.to_numpy(np.float64)
+        left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
+        left = np.append(left, np.iinfo(np.int64).max)  # above all times
+        naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
+        view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
+    else:
+        left, right = (ends.to_numpy(np.float64) for ends in (bins.left, bins.right))
+        left, view = np.append(left, np.nan), _valid_numbers  # comparisons with NaN are false
     side: Literal["left", "right"] = "left" if bins.closed_right else "right"
     above = np.less_equal if bins.closed_left else np.less
-
-    def find(block: pd.Series) -> np.ndarray:
-        numbers = values.numbers(block)
-        place: np.ndarray = np.searchsorted(right, numbers, side=side)
-        inside = above(left[place], numbers)
-        if clipped:
-            _clip(place, inside, ~np.isnan(numbers), len(right))
-        place[~inside] = len(right)
-        return place
-
-    return find
-
-
-def _clip(place: np.ndarray, inside: np.ndarray, valid: np.ndarray, size: int) -> None:
-    """Put what is below all bins into the first, and what is above into the last, in place."""
-    inside |= valid & ((place == 0) | (place == size))
-    np.minimum(place, size - 1, out=place)
-
-
-def _bin_finder_of_times(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
-    """Search the interval that can hold a point in time, or a duration."""
-    left, right = (pd.Index(ends).as_unit("us").asi8 for ends in (bins.left, bins.right))
-    left = np.append(left, np.iinfo(np.int64).max)  # above all times
-    side: Literal["left", "right"] = "left" if bins.closed_right else "right"
-    above = np.less_equal if bins.closed_left else np.less
-    naive = times.naive_times if bins.left.dtype.kind == "M" else times.durations
-    view = times.instants if isinstance(bins.left.dtype, pd.DatetimeTZDtype) else naive
 
     def find(block: pd.Series) -> np.ndarray:
         found, valid = view(block)
         place: np.ndarray = np.searchsorted(right, found, side=side)
         inside = above(left[place], found) & valid
-        if clipped:
-            _clip(place, inside, valid, len(right))
+        if clipped:  # what is below all bins is in the first, and what is above in the last
+            inside |= valid & ((place == 0) | (place == len(right)))
+            np.minimum(place, len(right) - 1, out=place)
         place[~inside] = len(right)
         return place
 
     return find
+
+
+def _valid_numbers(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """View a column as numbers, with a mask of those that are some."""
+    numbers = values.numbers(column)
+    return numbers, ~np.isnan(numbers)

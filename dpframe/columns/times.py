@@ -10,21 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.columns.values import (
-    contain_errors,
-    dense,
-    holds_objects,
-    objects,
-    split_categories,
-    spread,
-)
+from dpframe.columns import values
+from dpframe.columns.arrow import pa
 from dpframe.errors import STOPS
 from dpframe.queries.grid import Ticks
-
-try:
-    import pyarrow as pa
-except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
-    pa = None
 
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
@@ -116,11 +105,13 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     >>> durations(pd.Series([pd.Timedelta("1s"), 1], dtype=object))
     (array([1000000,       0]), array([ True, False]))
     """
-    parts = split_categories(column)
+    parts = values.split_categories(column)
     if parts is not None:
         lengths, valid = durations(parts.values)
-        return spread(lengths, parts.codes, 0), spread(valid, parts.codes, absent=False)
-    column = dense(column)
+        return values.spread(lengths, parts.codes, 0), values.spread(
+            valid, parts.codes, absent=False
+        )
+    column = values.dense(column)
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "m":
         ticks = column.array.__arrow_array__().cast("int64").fill_null(_NOT_A_TIME).to_numpy()
@@ -128,8 +119,8 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(dtype, np.dtype) and dtype.kind == "m":
         return _lengths(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0])
     lengths, valid = np.zeros(len(column), np.int64), np.zeros(len(column), bool)
-    if holds_objects(column):
-        for row, value in enumerate(objects(column)):
+    if values.holds_objects(column):
+        for row, value in enumerate(values.objects(column)):
             length = _length(value)
             if length is not None:
                 lengths[row], valid[row] = length, True
@@ -164,8 +155,7 @@ def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _length(value: Any) -> int | None:
     """Count the microseconds of a duration; `None` for anything else."""
-    found: int | None = contain_errors(_count_microseconds, value, otherwise=None)
-    return found
+    return values.contain_errors(_count_microseconds, value, otherwise=None)
 
 
 def _count_microseconds(value: Any) -> int | None:
@@ -203,10 +193,10 @@ class _Tick(NamedTuple):
 
 def _clock(column: pd.Series) -> _Clock:
     """View a column of any dtype as points in time."""
-    parts = split_categories(column)
+    parts = values.split_categories(column)
     if parts is not None:
-        return _Clock(*(spread(view, parts.codes, 0) for view in _clock(parts.values)))
-    column = dense(column)
+        return _Clock(*(values.spread(view, parts.codes, 0) for view in _clock(parts.values)))
+    column = values.dense(column)
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         ticks = column.array.to_numpy(dtype=f"M8[{dtype.unit}]").view(np.int64)
@@ -215,8 +205,8 @@ def _clock(column: pd.Series) -> _Clock:
         return _arrow_clock(column)
     if dtype.kind == "M":
         return _clock_of_ticks(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0], None)
-    if holds_objects(column):
-        return _object_clock(objects(column))
+    if values.holds_objects(column):
+        return _object_clock(values.objects(column))
     return _no_times(len(column))
 
 
@@ -227,25 +217,25 @@ def _no_times(length: int) -> _Clock:
 
 def _arrow_clock(column: pd.Series) -> _Clock:
     """View Arrow timestamps and dates as points in time."""
-    kind, values = column.dtype.pyarrow_dtype, column.array.__arrow_array__()
+    kind, array = column.dtype.pyarrow_dtype, column.array.__arrow_array__()
     if pa.types.is_date(kind):
         # days, or milliseconds that may lie within a day
         per_day = 1 if pa.types.is_date32(kind) else _DAY * 1000
-        numbers = values.cast("int32" if per_day == 1 else "int64").cast("int64")
+        numbers = array.cast("int32" if per_day == 1 else "int64").cast("int64")
         days = numbers.fill_null(0).to_numpy() // per_day
         ticks = np.where(column.isna().to_numpy(), _NOT_A_TIME, days * _DAY)
         return _clock_of_ticks(ticks, "s", None)
     if not pa.types.is_timestamp(kind):
         return _no_times(len(column))
-    ticks = values.cast("int64").fill_null(_NOT_A_TIME).to_numpy()
+    ticks = array.cast("int64").fill_null(_NOT_A_TIME).to_numpy()
     return _clock_of_ticks(ticks, kind.unit, kind.tz)
 
 
-def _object_clock(values: np.ndarray) -> _Clock:
+def _object_clock(items: np.ndarray) -> _Clock:
     """View objects as points in time, those of one unit and zone together."""
-    clock = _no_times(len(values))
+    clock = _no_times(len(items))
     groups: dict[object, list[tuple[int, _Tick]]] = {}
-    for row, value in enumerate(values):
+    for row, value in enumerate(items):
         tick = _tick(value)
         if tick is not None:
             # Fixed offsets may be one object per value; other zones are shared, not all hashable.
@@ -263,8 +253,7 @@ def _tick(value: object) -> _Tick | None:
     """Return a date or datetime as ticks since 1970, anything else as None."""
     if value is None or value is pd.NaT or type(value) is str or type(value) is float:
         return None
-    found: _Tick | None = contain_errors(_count_ticks, value, otherwise=None)
-    return found
+    return values.contain_errors(_count_ticks, value, otherwise=None)
 
 
 def _count_ticks(value: Any) -> _Tick | None:
@@ -296,6 +285,21 @@ def _clock_of_ticks(ticks: np.ndarray, unit: str, zone: tzinfo | str | None) -> 
     if zone is None:
         return _Clock(utc, utc.copy(), valid, np.zeros(len(ticks), dtype=bool))
     return _Clock(np.where(valid, utc + _offsets(utc, zone), 0), utc, valid, valid.copy())
+
+
+def first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
+    """Count the microseconds at UTC of what a clock showed, the first time it did."""
+    asked = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
+    try:
+        local = pd.DatetimeIndex(asked.view("M8[us]"))
+        summer = np.ones(len(asked), bool)
+        aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
+        first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
+    except STOPS:
+        raise
+    except BaseException:  # an unknown zone
+        return wall
+    return np.asarray(wall - asked + first.view(np.int64))
 
 
 def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:

@@ -10,13 +10,16 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
+from dpframe.columns.arrow import pa
 from dpframe.errors import STOPS
+
+_Result = TypeVar("_Result")
 
 _AS_NUMPY = {"double": "float64", "float": "float32", "halffloat": "float16"}
 
@@ -55,7 +58,9 @@ def arrow_type(kind: Any) -> str:
     return _AS_NUMPY.get(name, name)
 
 
-def contain_errors(function: Callable[..., Any], *arguments: Any, otherwise: Any) -> Any:
+def contain_errors(
+    function: Callable[..., _Result], *arguments: Any, otherwise: _Result
+) -> _Result:
     """Call a function on a private value; where it raises, return what is to be used otherwise.
 
     Cells can raise anything, also what does not derive from `Exception`: the panic of a library
@@ -73,11 +78,6 @@ def contain_errors(function: Callable[..., Any], *arguments: Any, otherwise: Any
     except BaseException:
         return otherwise
 
-
-try:
-    import pyarrow as pa
-except ImportError:  # pyarrow is optional; without it no column has an Arrow dtype
-    pa = None
 
 COMPLEX = (complex, np.complexfloating)
 """Classes of complex numbers."""
@@ -191,7 +191,8 @@ def missing(column: pd.Series) -> np.ndarray:
         return spread(missing(parts.values), parts.codes, absent=True)
     column = dense(column)
     dtype = column.dtype
-    if dtype.kind == "f" and _is_masked_or_arrow(column):
+    # numbers that mark their missing values beside them
+    if dtype.kind == "f" and isinstance(column.array, (*_MASKED, pd.arrays.ArrowExtensionArray)):
         return np.asarray(np.isnan(numbers(column)))
     if isinstance(dtype, np.dtype) and dtype.kind in "fc":  # for pandas, infinities may be missing
         return np.asarray(np.isnan(column.to_numpy()))
@@ -322,11 +323,6 @@ def _needs_objects(column: pd.Series) -> bool:
     return not (known_to_arrow or isinstance(dtype, _TIMES) or isinstance(column.array, _MASKED))
 
 
-def _is_masked_or_arrow(column: pd.Series) -> bool:
-    """Whether a column of numbers marks its missing values beside them."""
-    return isinstance(column.array, _MASKED) or isinstance(column.dtype, pd.ArrowDtype)
-
-
 def _float64(values: np.ndarray) -> np.ndarray:
     """Widen or narrow floats: of float32 and float64, only one computes like a Python float."""
     if values.dtype.kind == "c":
@@ -346,17 +342,17 @@ def _number(value: object) -> float:
         if issubclass(kind, float):
             return float.__float__(value)  # type: ignore[arg-type]
         if issubclass(kind, int):
-            return _nearest(int.__index__(value))  # type: ignore[arg-type]
+            return nearest_float(int.__index__(value))  # type: ignore[arg-type]
         if issubclass(kind, _REALS) and not issubclass(kind, np.timedelta64):
-            return _nearest(value)  # type: ignore[arg-type]
-        return _nearest(real_part(value)) if issubclass(kind, COMPLEX) else math.nan
+            return nearest_float(value)  # type: ignore[arg-type]
+        return nearest_float(real_part(value)) if issubclass(kind, COMPLEX) else math.nan
     except STOPS:
         raise
     except BaseException:  # as `contain_errors` does, without one more call per value
         return math.nan
 
 
-def _nearest(value: int | Decimal | Fraction) -> float:
+def nearest_float(value: int | Decimal | Fraction) -> float:
     """Round to the nearest float; beyond the range of floats lies infinity."""
     try:
         return float(value)
@@ -375,8 +371,7 @@ def is_absent(value: object) -> bool:
         return False
     if value is None or value is pd.NA or value is pd.NaT:
         return True
-    absent: bool = contain_errors(_is_nan, value, otherwise=False)
-    return absent
+    return contain_errors(_is_nan, value, otherwise=False)
 
 
 def _is_nan(value: object) -> bool:

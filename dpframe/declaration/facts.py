@@ -1,5 +1,6 @@
 """What is public about a frame: bounds, keys, privacy unit, caps and neighboring relation."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -129,20 +130,16 @@ class Declaration:
         DeclarationError
             If bounds, keys or replacements are not usable.
         """
-        columns = dict(self.columns)
+        columns = defaultdict(Column, self.columns)
         for label, value in _items("bounds", bounds):
             columns[label] = replace(
-                columns.get(label, Column()), bounds=check_bounds(label, value), source=source
+                columns[label], bounds=check_bounds(label, value), source=source
             )
         for label, value in _items("keys", keys):
-            columns[label] = replace(
-                columns.get(label, Column()), keys=check_keys(label, value), source=source
-            )
+            columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
         for label, value in _items("missing", missing):
-            columns[label] = replace(
-                columns.get(label, Column()), missing=check_missing(label, value)
-            )
-        return replace(self, columns=MappingProxyType(columns))
+            columns[label] = replace(columns[label], missing=check_missing(label, value))
+        return replace(self, columns=MappingProxyType(dict(columns)))
 
     def with_unit(self, given: object) -> "Declaration":
         """Return a declaration for one call, which may say that every row is a unit.

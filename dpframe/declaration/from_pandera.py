@@ -38,13 +38,10 @@ def facts(schema: object) -> Mapping[Hashable, Column]:
     DeclarationError
         If it is neither, or what it declares is contradictory.
     """
-    columns = _dataframe_schema(schema).columns
-    found = {}
-    for label, column in columns.items():
-        if getattr(column, "regex", False):
-            continue  # names no column by itself
-        found[label] = _column(label, column)
-    return MappingProxyType(found)
+    columns = _dataframe_schema(schema).columns.items()
+    # a regex names no column by itself
+    named = {label: column for label, column in columns if not getattr(column, "regex", False)}
+    return MappingProxyType({label: _column(label, column) for label, column in named.items()})
 
 
 def validate(schema: object, frame: pd.DataFrame) -> None:
@@ -69,7 +66,7 @@ def _dataframe_schema(schema: object) -> Any:
 def _column(label: Hashable, column: Any) -> Column:
     """Public facts about one column of a schema."""
     dtype = getattr(column.dtype, "type", None)
-    integer = _is_integer(dtype)
+    integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
     own = _overrides(label, column.metadata)
     refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
     lower, upper, keys = _of_dtype(dtype)
@@ -111,10 +108,6 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     return own
 
 
-def _is_integer(dtype: object) -> bool:
-    return bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
-
-
 def _of_dtype(dtype: object) -> tuple[float, float, Any]:
     """Bounds and keys that a dtype alone implies."""
     if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
@@ -140,9 +133,7 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
         "less_than_or_equal_to": (-math.inf, high, True, True),
         "in_range": (low, high, known.get("include_min", True), known.get("include_max", True)),
     }
-    if check.name not in ranges:
-        return -math.inf, math.inf, None
-    low, high, closed_low, closed_high = ranges[check.name]
+    low, high, closed_low, closed_high = ranges.get(check.name, (None, None, True, True))
     if low is None or high is None:
         return -math.inf, math.inf, None
     if integer:
@@ -154,9 +145,8 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
 def _moments(checks: Any) -> tuple[Moment, Moment] | None:
     """Bounds that are points in time or durations, if checks give both ends."""
     known = [check.statistics or {} for check in checks]
-    lows = [as_moment(one.get("min_value")) for one in known]
-    highs = [as_moment(one.get("max_value")) for one in known]
-    lows, highs = ([end for end in ends if end is not None] for ends in (lows, highs))
+    given = ([as_moment(one.get(name)) for one in known] for name in ("min_value", "max_value"))
+    lows, highs = ([end for end in ends if end is not None] for ends in given)
     return (max(lows), min(highs)) if lows and highs else None
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -74,9 +73,10 @@ def _of_amounts(spend: Spend, where: str) -> dict[str, str]:
 def _warn(frame: object, found: dict[str, str]) -> None:
     """Warn of what was not warned of yet; what a filter makes an error is to be warned of again."""
     known = kept_warnings(frame)
-    for name in _unknown(found, known):
-        warn(found[name])
-        known.add(name)
+    for name, message in found.items():
+        if name not in known:
+            warn(message)
+            known.add(name)
 
 
 def warn(message: str) -> None:
@@ -88,10 +88,6 @@ def warn(message: str) -> None:
         If Python's filters turn it into an error.
     """
     warnings.warn(message, DPFrameWarning, stacklevel=_callers_level())
-
-
-def _unknown(found: Iterable[str], known: set[str]) -> list[str]:
-    return [name for name in found if name not in known]
 
 
 def _callers_level() -> int:

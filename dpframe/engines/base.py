@@ -25,11 +25,9 @@ class Engine(Protocol):
 
     def handles(self, frame: object) -> bool:
         """Tell whether this engine can read the frame."""
-        ...
 
     def columns(self, frame: Frame) -> list[Hashable]:
         """List the column labels of the frame, in order; they are public."""
-        ...
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame.
@@ -41,23 +39,18 @@ class Engine(Protocol):
         QueryError
             If several columns of the frame carry a label, or it is no valid Unicode.
         """
-        ...
 
     def type_of(self, frame: Frame, label: Hashable) -> str | None:
         """Name the type of a column where it is public; `None` where one cell may decide on it."""
-        ...
 
     def mark(self, frame: Frame) -> None:
         """Mark a frame as declared, so that frames made of it can be recognized."""
-        ...
 
     def is_derived(self, frame: Frame) -> bool:
         """Tell whether a frame that is not declared shows that it was made of a marked one."""
-        ...
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
         """Return the `attrs` of the frame, as pandas keeps them."""
-        ...
 
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Put all rows of some columns together in memory, as a frame of pandas; no release does.
@@ -67,7 +60,6 @@ class Engine(Protocol):
         DPFrameError
             If there are more than `MOST_GATHERED` rows to be read.
         """
-        ...
 
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
@@ -82,7 +74,6 @@ class Engine(Protocol):
         UnknownColumnError, QueryError
             If a column that a task names is missing from the frame, or there more than once.
         """
-        ...
 
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
         """Find the labels that rows have, and count units on each, in as few passes as it takes.
@@ -95,7 +86,6 @@ class Engine(Protocol):
         UnknownColumnError, QueryError
             If a column that the task names is missing from the frame, or there more than once.
         """
-        ...
 
 
 def check_gathered(rows: int) -> None:
@@ -150,11 +140,8 @@ def _near(label: Hashable, labels: Sequence[Hashable]) -> str:
     named: dict[str, list[Hashable]] = {}
     for known in labels:
         named.setdefault(str(known).lower(), []).append(known)
-    close = [
-        repr(known)
-        for text in get_close_matches(quote(label).strip("'").lower(), named)
-        for known in named[text]
-    ]
+    texts = get_close_matches(quote(label).strip("'").lower(), named)
+    close = [repr(known) for text in texts for known in named[text]]
     if close:
         return f"Did you mean {' or '.join(close)}?"
     listed = ", ".join(repr(known) for known in labels[:20])

@@ -12,14 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.columns.arrow import compute, ipc, pa
 from dpframe.engines.capping import order_rows
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-except ImportError:  # pyarrow is optional; without it there are no columns
-    pa = None
 
 _INTEGER_WIDTHS = (8, 16, 32)
 
@@ -41,12 +36,6 @@ def narrow_integers(column: Any) -> Any:
     width = next((width for width in _INTEGER_WIDTHS if needed <= width), column.type.bit_width)
     return column.cast(f"int{width}") if width < column.type.bit_width else column
 
-
-try:
-    import pyarrow as pa
-    from pyarrow import ipc
-except ImportError:  # pyarrow is optional; without it there are no tables
-    pa = None
 
 # types that hold more than 2 GiB at once, as decoded texts may
 _WIDE = {} if pa is None else {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
@@ -173,16 +162,8 @@ def _decode_dictionary(column: Any) -> Any:
 
 def _decoded_type(kind: Any) -> Any:
     """Return the type of a decoded column."""
-    if not pa.types.is_dictionary(kind):
-        return kind
-    return _WIDE.get(kind.value_type, kind.value_type)
+    return _WIDE.get(kind.value_type, kind.value_type) if pa.types.is_dictionary(kind) else kind
 
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute
-except ImportError:  # an optional dependency
-    pa = None
 
 _MOST_BYTES = 1 << 26  # of a batch, about
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
@@ -212,9 +193,10 @@ def batches_of(source: Any, reader: Any, labels: Sequence[str], rows: int) -> It
     options = {"pre_buffer": False, "page_checksum_verification": True}
     if coded:
         reader = pq.ParquetFile(source, metadata=reader.metadata, read_dictionary=coded, **options)
-    largest = _row_bytes(reader.metadata, [(label, at) for label, at in leaves], coded)
+    largest = _row_bytes(reader.metadata, leaves, coded)
     for batch in reader.iter_batches(_fitting(largest, rows), columns=labels):
-        step = _fitting(_longest(batch, coded), rows)
+        longest = sum(_longest_text(batch.column(label)) for label in coded)
+        step = _fitting(longest, rows)
         for start in range(0, batch.num_rows, step):
             yield batch.slice(start, step)
 
@@ -324,11 +306,6 @@ def _row_bytes(metadata: Any, leaves: Sequence[tuple[str, int]], coded: Collecti
 def _fitting(row_bytes: float, rows: int) -> int:
     """Say how many rows of some bytes are read at once."""
     return max(1, min(rows, int(_MOST_BYTES / max(row_bytes, 1))))
-
-
-def _longest(batch: Any, coded: Collection[str]) -> int:
-    """Return the bytes of the longest texts of some columns, one of each."""
-    return sum(_longest_text(batch.column(label)) for label in coded)
 
 
 def _longest_text(coded: Any) -> int:

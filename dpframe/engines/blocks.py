@@ -5,8 +5,7 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters, times, values
-from dpframe.columns.lookup import Finder, finder
+from dpframe.columns import filters, lookup, times, values
 from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, BinAxis, Cells
@@ -16,7 +15,7 @@ _MOST_EXPONENT = 1023  # of a power of two that a float can hold
 _MOST_KEPT = 64  # masks of a block: thousands of conditions must not fill the memory
 _OWN = (pd.CategoricalDtype, pd.SparseDtype)  # dtypes that hold values
 
-Finders = dict[tuple[Hashable, ...], Finder]
+Finders = dict[tuple[Hashable, ...], lookup.Finder]
 """Prepared searches, by axis and dtype of its column."""
 
 
@@ -53,14 +52,14 @@ class FrameReader:
         """Return the positions of a block's rows on an axis, in a new array."""
         return self._finders[_name(axis)](self.column(axis.column).iloc[rows])
 
-    def _prepare_search(self, axis: Axis, finders: Finders) -> Finder:
+    def _prepare_search(self, axis: Axis, finders: Finders) -> lookup.Finder:
         """Prepare a search, or use one prepared for an equal dtype."""
         column = self.column(axis.column)
         if isinstance(column.dtype, _OWN):
-            return finder(axis, column)
+            return lookup.finder(axis, column)
         key = *_name(axis), column.dtype
         if key not in finders:
-            finders[key] = finder(axis, column)
+            finders[key] = lookup.finder(axis, column)
         return finders[key]
 
 
@@ -156,8 +155,7 @@ def square_integers(integers: np.ndarray, grid: Grid) -> np.ndarray:
     # t^2 can leave 64 bits; a float is off by less than 1, and what it lacks is exact modulo 2^64
     near = np.floor(np.abs(t) * (np.abs(t) / width)).astype(np.int64)
     short = t * t - near * width
-    found: np.ndarray = near - (-short) // width
-    return found
+    return np.asarray(near - (-short) // width)
 
 
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
@@ -171,9 +169,7 @@ def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(column: pd.Series, grid: Grid) -> np.ndarray:
     """View a column as numbers, or as numbers of ticks where the grid is one of times."""
-    if grid.ticks is not None:
-        return times.ticks(column, grid.ticks)
-    return values.raw_numbers(column)
+    return values.raw_numbers(column) if grid.ticks is None else times.ticks(column, grid.ticks)
 
 
 def _round_to_grid(numbers: np.ndarray, grid: Grid) -> np.ndarray:
@@ -183,8 +179,7 @@ def _round_to_grid(numbers: np.ndarray, grid: Grid) -> np.ndarray:
         scaled = np.ldexp(numbers.astype(np.float64), shift)
     else:
         scaled = np.multiply(numbers, 2.0**shift, dtype=np.float64)
-    rounded: np.ndarray = np.rint(scaled, out=scaled)
-    return rounded
+    return np.asarray(np.rint(scaled, out=scaled))
 
 
 def _snap_to_grid(numbers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
+from dpframe.queries.tasks import SizeKind
 
 _MOST_LARGE = 0.5  # of the rows in units that may exceed a cap, to put these in order alone
 _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of its own
@@ -48,17 +49,15 @@ def kept_rows(
         order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps)
         kept[order] = chosen
     elif len(rows):
-        order, chosen = _choose_rows(
-            units.take(rows), unit_count, cells.take(rows), cell_count, caps
-        )
+        units, cells = units.take(rows), cells.take(rows)
+        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps)
         kept[rows.take(order)] = chosen
     return kept
 
 
 def larger_where(mask: np.ndarray, numbers: np.ndarray, largest: int) -> np.ndarray:
     """Put a number that none exceeds where a mask says so; quicker than to ask row by row."""
-    found: np.ndarray = np.maximum(numbers, np.multiply(mask, largest, dtype=numbers.dtype))
-    return found
+    return np.asarray(np.maximum(numbers, np.multiply(mask, largest, dtype=numbers.dtype)))
 
 
 def _in_large_units(
@@ -165,6 +164,47 @@ def pair_bounds(bounds: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.n
     return np.flatnonzero(first), pair.take(bounds), pair[:-1]
 
 
+def unit_sizes(
+    units: np.ndarray, unit_count: int, groups: np.ndarray, group_count: int, kind: SizeKind
+) -> np.ndarray:
+    """Count what every unit has, without any cap.
+
+    Parameters
+    ----------
+    units
+        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` do not count.
+    groups
+        Groups of the rows, below `group_count`; rows of group `group_count` do not count.
+    kind
+        What is counted.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, one number for each unit; 0 for one without rows.
+
+    Examples
+    --------
+    >>> rows = np.array([0, 0, 0, 1, 2]), 3, np.array([0, 0, 1, 1, 2]), 2
+    >>> [unit_sizes(*rows, kind).tolist() for kind in ("rows", "groups", "rows_per_group")]
+    [[3, 1, 0], [2, 1, 0], [2, 1, 0]]
+    """
+    counted = (units != unit_count) & (groups != group_count)
+    if kind == "rows" or group_count == 1:
+        rows = np.bincount(units[counted], minlength=unit_count)
+        return np.minimum(rows, 1) if kind == "groups" else rows
+    units = larger_where(~counted, units, unit_count)
+    _, bounds, along = in_order(units, unit_count, groups, group_count)
+    pairs, ends, _ = pair_bounds(bounds, along)
+    if kind == "groups":
+        return np.diff(ends).astype(np.int64)
+    found = np.zeros(unit_count, np.int64)
+    there = np.diff(bounds) > 0
+    if there.any():
+        found[there] = np.maximum.reduceat(np.diff(pairs), ends[:-1][there])
+    return found
+
+
 def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
     """Keep at most some random places per segment [bounds[i], bounds[i + 1]), as a mask."""
     sizes = np.diff(bounds)
@@ -200,10 +240,7 @@ def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mo
 
 
 def order_rows(
-    labels: np.ndarray,
-    label_count: int,
-    along: np.ndarray | None = None,
-    rows: np.ndarray | None = None,
+    labels: np.ndarray, count: int, along: np.ndarray | None = None, rows: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order rows by label, equal ones as they come.
 
@@ -212,7 +249,7 @@ def order_rows(
     Parameters
     ----------
     labels
-        Labels of the rows, below `label_count`.
+        Labels of the rows, below `count`.
     along
         Numbers, one per row, that are wanted in the same order.
     rows
@@ -226,11 +263,11 @@ def order_rows(
     from scipy import sparse  # slow to import, and not always needed
 
     n = len(labels)
-    dtype = index_dtype(max(n, label_count))
+    dtype = index_dtype(max(n, count))
     rows = np.arange(n, dtype=dtype) if rows is None else rows
     along = np.zeros(n, np.int8) if along is None else along
     labels = labels.astype(dtype, copy=False)  # SciPy would first look for the largest one
-    entries = sparse.coo_array((along, (labels, rows)), shape=(label_count, n))
+    entries = sparse.coo_array((along, (labels, rows)), shape=(count, n))
     entries.has_canonical_format = True  # no row is there twice: nothing is to be added up
     lines = entries.tocsr()
     return lines.indices, lines.indptr, lines.data

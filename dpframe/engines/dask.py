@@ -19,7 +19,6 @@ from threading import Lock
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-import dask
 import dask.dataframe
 import dask.threaded
 import numpy as np
@@ -33,11 +32,10 @@ from dask.system import CPU_COUNT
 from dpframe.columns import filters, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
-from dpframe.columns.values import public_type
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import labels_of, totals_of
+from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -58,9 +56,8 @@ def kept_memory() -> Iterator[None]:
     Nothing changes where the environment does not ask for memory to be handed back, or where the
     system's library is not glibc.
     """
-    library = (
-        None if _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _KEPT) >= _KEPT else _library()
-    )
+    kept = _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _KEPT) >= _KEPT
+    library = None if kept else _library()
     if library is None:
         yield
         return
@@ -123,8 +120,7 @@ class DaskEngine:
 
     def handles(self, frame: object) -> bool:
         """Tell whether the frame is a `dask.dataframe.DataFrame` of frames of pandas."""
-        kind = dask.dataframe.DataFrame
-        return isinstance(frame, kind) and isinstance(frame._meta, pd.DataFrame)
+        return isinstance(frame, dask.dataframe.DataFrame) and isinstance(frame._meta, pd.DataFrame)
 
     def columns(self, frame: Frame) -> list[Hashable]:
         """List the column labels of the collection's metadata, in order."""
@@ -137,10 +133,9 @@ class DaskEngine:
     def type_of(self, frame: Frame, label: Hashable) -> str | None:
         """Name the type that a column has in the metadata, but for categories not known yet."""
         column = frame._meta.iloc[:, self.columns(frame).index(label)]
-        categorical = isinstance(column.dtype, pd.CategoricalDtype)
-        if categorical and not has_known_categories(column):
+        if isinstance(column.dtype, pd.CategoricalDtype) and not has_known_categories(column):
             return None
-        return public_type(column.dtype)
+        return values.public_type(column.dtype)
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""
@@ -172,17 +167,10 @@ class DaskEngine:
         them; its warnings are not shown, because private values may be what it warns of.
         """
         self.check(frame, labels_of(tasks))
-        by_unit: dict[Hashable, list[int]] = {}
-        for place, task in enumerate(tasks):
-            by_unit.setdefault(task.unit, []).append(place)
-        graphs = [_delay_totals(frame, [tasks[at] for at in places]) for places in by_unit.values()]
-        computed = _compute_graphs(graphs)
-        found = {
-            at: total
-            for places, totals in zip(by_unit.values(), computed, strict=True)
-            for at, total in zip(places, totals, strict=True)
-        }
-        return [found[at] for at in range(len(tasks))]
+        grouped = group_by_unit(tasks)
+        computed = _compute_graphs([_delay_totals(frame, some) for some in grouped.values()])
+        totals = dict(zip(grouped, map(iter, computed), strict=True))
+        return [next(totals[task.unit]) for task in tasks]
 
     @silent
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
@@ -241,8 +229,7 @@ class _Job:
 
     def buckets(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
         """Bucket of the unit of some rows."""
-        units = frame[self.unit].iloc[rows]
-        return unit_buckets(units, self.ranges * self.buckets_per_range)
+        return unit_buckets(frame[self.unit].iloc[rows], self.ranges * self.buckets_per_range)
 
 
 def _delay_totals(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
@@ -393,9 +380,7 @@ def _split(
 ) -> list[pd.DataFrame]:
     """Split some rows of a frame by their place, below a count; those of one stay in order."""
     order, bounds, _ = order_rows(places.astype(np.min_scalar_type(count)), count)
-    pieces = [
-        frame.take(rows[order[start:stop]]) for start, stop in itertools.pairwise(bounds.tolist())
-    ]
+    pieces = [frame.take(rows[own]) for own in np.split(order, bounds[1:-1])]
     for piece in pieces:
         piece.index = pd.RangeIndex(len(piece))
     return pieces

@@ -30,12 +30,10 @@ class ReadingPlan(Protocol):
     @property
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
-        ...
 
     @property
     def axes(self) -> Iterable[Axis]:
         """The groups in which rows are looked for."""
-        ...
 
 
 def check_readable(engine: Engine, frame: Frame, plan: ReadingPlan) -> None:
@@ -146,11 +144,8 @@ def declaration_of(frame: Frame) -> Declaration:
         If the frame was released, or derived from a declared one, or no engine can read it.
     """
     check_private(frame)
-    engine = engine_for(frame)
     declaration = kept_declaration(frame)
-    if declaration is not None:
-        return declaration
-    if engine.is_derived(frame):
+    if declaration is None and engine_for(frame).is_derived(frame):
         raise DeclarationError(
             "this frame was derived from a declared frame (a filter, a copy, a new column list, "
             "what was written to files; with Dask, also what is read anew), and its rows may no "
@@ -158,4 +153,4 @@ def declaration_of(frame: Frame) -> Declaration:
             "where='...'; or declare this frame anew with .dp.declare(...), passing ledger= of the "
             "first one to share its budget."
         )
-    return Declaration()
+    return Declaration() if declaration is None else declaration

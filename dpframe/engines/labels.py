@@ -17,25 +17,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.columns import filters, times, values
-from dpframe.columns.lookup import is_arrow_text, native, native_dtype
+from dpframe.columns import filters, lookup, times, values
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import contain_errors
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.tasks import LabelAxis, LabelKind, LabelTask
+from dpframe.queries.tasks import LabelAxis, LabelTask
 
 _BLOCK = 1 << 16
 _LIMIT = 2**63
 _NONE = -1
-_DTYPES: dict[LabelKind, str] = {
-    "string": "O",
-    "int64": "i8",
-    "bool": "?",
-    "date": "O",
-    "datetime": "M8[us]",
-}
+_DTYPES = {"string": "O", "int64": "i8", "bool": "?", "date": "O", "datetime": "M8[us]"}
 _FIRST = np.datetime64("0001-01-01", "us").view(np.int64)
 _LAST = np.datetime64("9999-12-31T23:59:59.999999", "us").view(np.int64)
 
@@ -73,7 +65,7 @@ def coded_labels(column: pd.Series, axis: LabelAxis) -> CodedLabels:
         labels, codes = coded_labels(parts.values, axis)
         return CodedLabels(labels, values.spread(codes, parts.codes, _NONE))
     column = values.dense(column)
-    if axis.kind == "string" and is_arrow_text(column.dtype):
+    if axis.kind == "string" and lookup.is_arrow_text(column.dtype):
         return _of_arrow(column, axis)
     return _code_labels(*_READERS[axis.kind](column, axis))
 
@@ -86,10 +78,14 @@ def no_labels(axis: LabelAxis) -> np.ndarray:
 def _code_labels(found: np.ndarray, valid: np.ndarray) -> CodedLabels:
     """Tell labels apart; those that are none are never hashed."""
     if valid.all():
-        codes, labels = pd.factorize(found)
-        return CodedLabels(np.asarray(labels), codes)
+        return _distinct(found)
     codes = np.full(len(found), _NONE, np.int64)
-    codes[valid], labels = pd.factorize(found[valid])
+    labels, codes[valid] = _distinct(found[valid])
+    return CodedLabels(labels, codes)
+
+
+def _distinct(found: np.ndarray) -> CodedLabels:
+    codes, labels = pd.factorize(found)
     return CodedLabels(np.asarray(labels), codes)
 
 
@@ -121,12 +117,12 @@ def _is_plain(text: str) -> bool:
 
 def _integers(column: pd.Series, axis: LabelAxis) -> Read:
     """Read whole numbers of 64 bits, whatever their type."""
-    dtype = native_dtype(column.dtype)
+    dtype = lookup.native_dtype(column.dtype)
     if dtype is None:
         return _of_objects(column, _whole, np.int64)
     if dtype.kind not in "biuf":
         return _nothing(column, np.int64)
-    found, absent = native(column, dtype)
+    found, absent = lookup.native(column, dtype)
     valid = np.ones(len(found), bool) if absent is None else ~absent
     if dtype.kind == "f":
         found = found.astype(np.float64)
@@ -145,7 +141,7 @@ def _truths(column: pd.Series, axis: LabelAxis) -> Read:
 
 def _dates(column: pd.Series, axis: LabelAxis) -> Read:
     """Read dates; points in time, which equal none, are of another kind."""
-    if native_dtype(column.dtype) is not None:
+    if lookup.native_dtype(column.dtype) is not None:
         return _nothing(column, object)
     return _of_objects(column, _date, object)
 
@@ -153,19 +149,13 @@ def _dates(column: pd.Series, axis: LabelAxis) -> Read:
 def _moments(column: pd.Series, axis: LabelAxis) -> Read:
     """Read points in time without a zone, in microseconds; dates, which equal none, are not."""
     found, valid = times.naive_times(column)
-    if native_dtype(column.dtype) is None:
+    if lookup.native_dtype(column.dtype) is None:
         objects = values.objects(column)
         valid &= np.fromiter(map(_is_moment, objects), bool, len(objects))
     return found.view("M8[us]"), valid & (found >= _FIRST) & (found <= _LAST)
 
 
-_READERS: dict[LabelKind, Callable[[pd.Series, LabelAxis], Read]] = {
-    "string": _texts,
-    "int64": _integers,
-    "bool": _truths,
-    "date": _dates,
-    "datetime": _moments,
-}
+_READERS = dict(string=_texts, int64=_integers, bool=_truths, date=_dates, datetime=_moments)
 
 
 def _nothing(column: pd.Series, dtype: Any) -> Read:
@@ -175,7 +165,7 @@ def _nothing(column: pd.Series, dtype: Any) -> Read:
 
 def _of_objects(column: pd.Series, read: Callable[[object], Any], dtype: Any) -> Read:
     """Read objects one by one; what raises is no label."""
-    read_all = [contain_errors(read, value, otherwise=None) for value in values.objects(column)]
+    read_all = [values.contain_errors(read, one, otherwise=None) for one in values.objects(column)]
     valid = np.fromiter((label is not None for label in read_all), bool, len(read_all))
     found = np.zeros(len(read_all), dtype)
     found[valid] = [label for label in read_all if label is not None]
@@ -262,8 +252,7 @@ def label_counts(
     threads
         How many to use; `None` for as many as are worth starting.
     """
-    none = [LabelCounts(tuple(map(no_labels, task.axes)), np.zeros(0, int)) for task in tasks]
-    pieces = [[counts] for counts in none]
+    pieces = [[LabelCounts(tuple(map(no_labels, task.axes)), np.zeros(0, int))] for task in tasks]
     for part in parts:
         found = _of_part(part, tasks, threads or thread_count(len(part)))
         pieces = [_few([*had, more]) for had, more in zip(pieces, found, strict=True)]
@@ -289,8 +278,7 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
         return pieces[0]
     columns = zip(*(piece.labels for piece in pieces), strict=True)
     together = [np.concatenate(parts) for parts in columns]
-    coded = [CodedLabels(*_distinct(column)) for column in together]
-    cells, first = _combine_codes(coded, np.ones(len(together[0]), bool))
+    cells, first = _combine_codes(list(map(_distinct, together)), np.ones(len(together[0]), bool))
     units = np.zeros(len(first), np.int64)
     np.add.at(units, cells, np.concatenate([piece.units for piece in pieces]))
     return LabelCounts(tuple(column[first] for column in together), units)
@@ -298,8 +286,7 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
 
 def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
     places = {label: place for place, label in enumerate(part.columns)}
-    columns = [part.iloc[:, places[axis.column]] for axis in task.axes]
-    coded = [coded_labels(column, axis) for column, axis in zip(columns, task.axes, strict=True)]
+    coded = [coded_labels(part.iloc[:, places[axis.column]], axis) for axis in task.axes]
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
     if task.unit is not None:
@@ -340,8 +327,3 @@ def _combine_codes(
     first = np.zeros(len(distinct), np.int64)  # of one that no row has, any
     first[numbers[::-1]] = rows[::-1]
     return found, first
-
-
-def _distinct(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    codes, labels = pd.factorize(column)
-    return np.asarray(labels), codes

@@ -23,6 +23,9 @@ _BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
 _LARGE_BLOCK = 1 << 20
 _FEW_AMOUNTS = 1 << 23  # of a block in which all sums are needed at once
 
+_Asked = Sequence[tuple[Task, CellLookup]]
+"""What to add up, with what finds the cells."""
+
 
 class PandasEngine:
     """Engine of `pandas.DataFrame`."""
@@ -94,11 +97,11 @@ def totals_of(
     list of numpy.ndarray
         The totals of all parts by task, modulo 2**64: int64 of shape (terms, cells).
     """
-    lookups = [CellLookup(task.groups) for task in tasks]
+    asked = [(task, CellLookup(task.groups)) for task in tasks]
     finders: Finders = {}
     totals: list[np.ndarray] | None = None
     for part in parts:
-        found = _totals_of_part(part, finders, tasks, lookups, threads)
+        found = _totals_of_part(part, finders, asked, threads)
         totals = found if totals is None else list(map(np.add, totals, found))
     if totals is None:
         return [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
@@ -107,16 +110,12 @@ def totals_of(
 
 @silent
 def _totals_of_part(
-    part: pd.DataFrame,
-    finders: Finders,
-    tasks: Sequence[Task],
-    lookups: Sequence[CellLookup],
-    threads: int | None,
+    part: pd.DataFrame, finders: Finders, asked: _Asked, threads: int | None
 ) -> list[np.ndarray]:
-    axes = [axis for task in tasks for axis in task.groups.axes]
+    axes = [axis for task, _ in asked for axis in task.groups.axes]
     with np.errstate(all="ignore"):
         source = FrameReader(part, axes, finders)
-        return _Pass(source, tasks, lookups, threads or thread_count(len(part))).totals()
+        return _Pass(source, asked, threads or thread_count(len(part))).totals()
 
 
 def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
@@ -124,37 +123,38 @@ def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
     return list(dict.fromkeys(label for task in tasks for label in task.columns))
 
 
+def group_by_unit(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
+    """Group tasks by their privacy unit."""
+    grouped: dict[Hashable, list[Task]] = {}
+    for task in tasks:
+        grouped.setdefault(task.unit, []).append(task)
+    return grouped
+
+
 class _Pass:
     """One pass of some tasks over a frame."""
 
-    def __init__(
-        self,
-        source: FrameReader,
-        tasks: Sequence[Task],
-        lookups: Sequence[CellLookup],
-        threads: int,
-    ) -> None:
+    def __init__(self, source: FrameReader, asked: _Asked, threads: int) -> None:
         self._source = source
         self._rows = len(source.frame)
         self._threads = threads
-        most = max((len(sums_of(task)) for task in tasks if task.most is not None), default=0)
+        most = max((len(sums_of(task)) for task, _ in asked if task.most is not None), default=0)
         large = any(
             wants_many_rows(axis, source.column(axis.column).dtype)
-            for task in tasks
+            for task, _ in asked
             for axis in task.groups.axes
         )
         size = min(_LARGE_BLOCK, max(_BLOCK, -(-self._rows // threads))) if large else _BLOCK
         self._size = min(size, 1 + _FEW_AMOUNTS // max(most, 1))
-        self._tasks = [Prepared(task, find) for task, find in zip(tasks, lookups, strict=True)]
+        self._tasks = [Prepared(task, find) for task, find in asked]
 
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of the tasks."""
         self._cap([prepared for prepared in self._tasks if prepared.task.unit is not None])
         tasks = [prepared.task for prepared in self._tasks]
         amounts = sum(len(task.terms) * task.cells.size for task in tasks)
-        threads = (
-            self._threads if amounts <= self._rows else 1
-        )  # every thread has totals of its own
+        # every thread has totals of its own
+        threads = self._threads if amounts <= self._rows else 1
         blocks = iter(self._blocks())
         found = in_threads(lambda _: self._some(blocks), range(threads), threads)
         return [reduce(np.add, parts) for parts in zip(*found, strict=True)]
@@ -201,10 +201,9 @@ class _Pass:
                 chosen[same] = units[task.unit].choose(
                     prepared.capped, prepared.outside, task.caps, task.inner
                 )
-            kept = chosen[same]
-            prepared.chosen = kept
+            prepared.chosen = chosen[same]
             if any(term.kind == "units" for term in task.terms):
-                prepared.first = units[task.unit].first(kept)
+                prepared.first = units[task.unit].first(chosen[same])
 
     def _find(self, capped: list[Prepared], rows: slice) -> None:
         """Find the cells of a block for some tasks."""

@@ -15,39 +15,22 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters, values
+from dpframe.columns import filters, lookup, values
+from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
-from dpframe.columns.lookup import native, native_dtype
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import arrow_type
+from dpframe.engines import parquet_files
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import labels_of, totals_of
-from dpframe.engines.parquet_files import (
-    check_present,
-    checked_folder,
-    checked_path,
-    checked_rows,
-    complete_columns,
-    files_at,
-    joined_schema,
-    of_folders,
-    place_of,
-    plain,
-    schema_of,
-)
+from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
+from dpframe.engines.parquet_files import files_at, plain, schema_of
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
 from dpframe.progress import check_progress, show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
-
-try:
-    import pyarrow as pa
-except ImportError:  # an optional dependency
-    pa = None
 
 BATCH_ROWS = 1 << 19
 """Rows that are read at once."""
@@ -107,10 +90,10 @@ class ParquetFiles:
             raise DPFrameError(
                 "reading Parquet files needs pyarrow: pip install 'dpframe[parquet]'."
             )
-        self._path = checked_path(path, filesystem)
+        self._path = parquet_files.checked_path(path, filesystem)
         self._asked = filesystem
-        self.batch_rows = checked_rows(batch_rows)
-        self.spill_folder = checked_folder(spill_folder)
+        self.batch_rows = parquet_files.checked_rows(batch_rows)
+        self.spill_folder = parquet_files.checked_folder(spill_folder)
         check_progress(progress)
         self.progress = progress
         self.refresh()
@@ -119,7 +102,7 @@ class ParquetFiles:
         """Look again which files there are, and what columns they have."""
         try:
             self._filesystem, self._files = files_at(self._path, self._asked)
-            self._schema, self._partitions = joined_schema(self._files)
+            self._schema, self._partitions = parquet_files.joined_schema(self._files)
         except DeclarationError:
             raise
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
@@ -127,8 +110,8 @@ class ParquetFiles:
                 "path must name Parquet files with the same types of columns, got "
                 f"{self._quote_path()}: they cannot be read as such."
             ) from error
-        checked_folder(self.spill_folder)
-        places = {place_of(self._filesystem, file.path) for file in self._files}
+        parquet_files.checked_folder(self.spill_folder)
+        places = {parquet_files.place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise DeclarationError(
                 f"path names a file twice, whose rows would count twice: {self._quote_path()}. "
@@ -143,7 +126,7 @@ class ParquetFiles:
         """Check that every label names exactly one column, which every file has."""
         wanted = list(labels)
         check_labels(self.columns, wanted)
-        check_present(self._files, self._schema, self._partitions, wanted)
+        parquet_files.check_present(self._files, self._schema, self._partitions, wanted)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -163,15 +146,14 @@ class ParquetFiles:
 
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
-        if not labels:  # nothing but a number of rows, that is lost when tables are put together
-            yield from self._batches(labels)
-            return
-        yield from put_together(self._batches(labels), rows, _MOST_BYTES)
+        batches = self._batches(labels)
+        # of no labels nothing but a number of rows, that is lost when tables are put together
+        yield from put_together(batches, rows, _MOST_BYTES) if labels else batches
 
     def view(self, table: Any) -> pd.DataFrame:
         """View a table as a frame, whose dtypes depend on the types of the columns alone."""
         columns = {
-            name: of_folders(column)
+            name: parquet_files.of_folders(column)
             if name in self._partitions
             else pd.arrays.ArrowExtensionArray(column)
             for name, column in zip(table.column_names, table.columns, strict=True)
@@ -180,13 +162,8 @@ class ParquetFiles:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
-        options = {
-            "filesystem": self._asked,
-            "batch_rows": self.batch_rows,
-            "spill_folder": self.spill_folder,
-            "progress": self.progress,
-        }
-        return partial(type(self), **options), (self._path,)
+        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
+        return partial(type(self), filesystem=self._asked, **options), (self._path,)
 
     def __repr__(self) -> str:
         """Show path and columns; neither rows nor how many there are."""
@@ -199,10 +176,8 @@ class ParquetFiles:
     def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
         """Read every file, in batches of no more than so many rows, and show how far that is."""
         rows = sum(file.rows for file in self._files)
-        batches = self._read(labels)
-        yield from show_progress(
-            batches, "reading", rows, shown=self.progress, size=lambda batch: int(batch.num_rows)
-        )
+        shown, size = self.progress, operator.attrgetter("num_rows")
+        yield from show_progress(self._read(labels), "reading", rows, shown=shown, size=size)
 
     def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq  # slow to import, and not always needed
@@ -216,7 +191,7 @@ class ParquetFiles:
                 if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
                 for batch in batches_of(source, reader, inside, self.batch_rows):
-                    yield complete_columns(batch, file, wanted)
+                    yield parquet_files.complete_columns(batch, file, wanted)
 
 
 class ParquetEngine:
@@ -238,7 +213,7 @@ class ParquetEngine:
     def type_of(self, frame: ParquetFiles, label: Hashable) -> str | None:
         """Name the type of a column of files; what folders say is read value by value."""
         kind = frame.types.get(str(label))
-        return None if kind is None else arrow_type(kind)
+        return None if kind is None else values.arrow_type(kind)
 
     def mark(self, frame: ParquetFiles) -> None:
         """Leave no mark: nothing is written to the files."""
@@ -257,19 +232,14 @@ class ParquetEngine:
         check_gathered(sum(file.rows for file in frame._files))
         named = [str(label) for label in labels] or frame.columns[:1]  # rows of none get lost
         tables = list(frame.tables(named))
-        if not tables:
-            return pd.DataFrame(columns=named)
-        return frame.view(pa.concat_tables(tables))
+        return frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
 
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
-        totals: dict[int, np.ndarray] = {}
-        for unit in dict.fromkeys(task.unit for task in tasks):
-            places = [at for at, task in enumerate(tasks) if task.unit == unit]
-            found = _added_up(frame, [tasks[at] for at in places], totals_of)
-            totals.update(zip(places, found, strict=True))
-        return [totals[at] for at in range(len(tasks))]
+        grouped = group_by_unit(tasks).items()
+        totals = {unit: iter(_added_up(frame, some, totals_of)) for unit, some in grouped}
+        return [next(totals[task.unit]) for task in tasks]
 
     def labels(self, frame: ParquetFiles, task: LabelTask) -> LabelCounts:
         """Count units by label."""
@@ -290,11 +260,11 @@ def _added_up_by_unit(
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
     rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
-    most = _BYTES_IN_MEMORY if rows <= _BUCKET_ROWS else 0
-    begun = Begun(frame.tables(_texts_of(tasks)), most)
+    tables = frame.tables(_texts_of(tasks))
+    begun = Begun(tables, _BYTES_IN_MEMORY if rows <= _BUCKET_ROWS else 0)
     if begun.whole:
-        tables = [pa.concat_tables(begun.read)] if begun.read else []
-        return add(map(frame.view, tables), tasks, None)
+        whole = [pa.concat_tables(begun.read)] if begun.read else []
+        return add(map(frame.view, whole), tasks, None)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
@@ -340,15 +310,15 @@ def _read_buckets(
     rows = max(frame.batch_rows, count * _SLICE_ROWS)
     for table in put_together(begun.tables(), rows, _MOST_BYTES):
         view = frame.view(table)
-        dtype = native_dtype(view[unit].dtype)
+        dtype = lookup.native_dtype(view[unit].dtype)
         written = table.select(needed)
         if number and dtype is not None and dtype.kind in "iu":
-            buckets, numbers = _dealt(*native(view[unit], dtype), count)
+            buckets, numbers = _dealt(*lookup.native(view[unit], dtype), count)
             written = written.set_column(needed.index(unit), unit, pa.array(numbers))
         else:
             buckets = _buckets(view, unit, count)
         if where is not None:
-            buckets[~_keep(where, view)] = -1
+            buckets[~silent(filters.keep)(where, view)] = -1
         step = max(1, len(buckets) * _MOST_BYTES // max(decoded_bytes(written), _MOST_BYTES))
         for start in range(0, len(buckets), step):  # dictionaries are decoded where it is split
             yield written.slice(start, step), buckets[start : start + step]
@@ -382,12 +352,6 @@ def _buckets(view: pd.DataFrame, unit: str, count: int) -> np.ndarray:
     buckets = unit_buckets(view[unit], count)
     buckets[values.missing(view[unit])] = -1
     return buckets
-
-
-@silent
-def _keep(where: Condition, view: pd.DataFrame) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        return filters.keep(where, view)
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:

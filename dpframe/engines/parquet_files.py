@@ -12,12 +12,8 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.arrow import pa
 from dpframe.errors import DeclarationError, UnknownColumnError, a_type, quote
-
-try:
-    import pyarrow as pa
-except ImportError:  # an optional dependency
-    pa = None
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
@@ -159,9 +155,8 @@ def plain(kind: Any) -> Any:
     """Choose the type that a column is read as."""
     if isinstance(kind, pa.BaseExtensionType):
         return plain(kind.storage_type)
-    if kind in (pa.string_view(), pa.binary_view()):  # few functions know these
-        return pa.large_string() if kind == pa.string_view() else pa.large_binary()
-    return kind
+    known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return known.get(kind, kind)  # few functions know views
 
 
 def complete_columns(batch: Any, file: File, wanted: Any) -> Any:

@@ -86,7 +86,9 @@ class Followed:
         self._block = RowBlock(self._source, slice(0, self.rows))
         self._prepared = Prepared(task, CellLookup(task.cells))
         self.cells = self._prepared.find(self._block)
-        self._units, self._none = self._codes()
+        self._units, self._none = np.arange(self.rows), self.rows
+        if task.unit is not None:
+            self._units, self._none = unit_codes(self.column(task.unit))
         self._left = np.ones(self.rows, bool)
         self.grouped = self._left
         """Mask of the rows that have a group and a unit, before caps."""
@@ -139,12 +141,8 @@ class Followed:
         """Look at the values of a column in the rows of a mask."""
         numbers = self._block.round_column(label, grid)
         missing = values.missing(self.column(label))
-        return Valued(
-            missing=int(np.count_nonzero(rows & missing)),
-            unusable=int(np.count_nonzero(rows & np.isnan(numbers) & ~missing)),
-            below=int(np.count_nonzero(rows & (numbers < grid.lower))),
-            above=int(np.count_nonzero(rows & (numbers > grid.upper))),
-        )
+        masks = missing, np.isnan(numbers) & ~missing, numbers < grid.lower, numbers > grid.upper
+        return Valued(*(int(np.count_nonzero(rows & mask)) for mask in masks))
 
     def dropped_true(self, most: int) -> tuple[int, int]:
         """Return how many true values there are in all sums of a task, and how many count."""
@@ -156,12 +154,6 @@ class Followed:
         before = sum(int(column.sum()) for column in columns)
         keep_few(columns, most)
         return before, sum(int(column.sum()) for column in columns)
-
-    def _codes(self) -> tuple[np.ndarray, int]:
-        """Return numbers of the units of the rows, and that of none."""
-        if self._task.unit is None:
-            return np.arange(self.rows), self.rows
-        return unit_codes(self.column(self._task.unit))
 
     def _steps(self) -> Iterator[Step]:
         """Leave rows out, in the order in which a release does."""
@@ -193,13 +185,11 @@ class Followed:
         size, inner, caps = self._task.cells.places, self._task.inner, self._task.caps
         bound = binding(caps, size // inner)
         # in a single group, a cap on the rows of a group is one on rows
-        by_group = bound.rows is not None and bound.rows != caps.rows
+        single = bound.rows is not None and bound.rows != caps.rows
         stages = {
-            "max_rows_per_group": Caps(
-                rows=bound.rows if by_group else None, rows_per_group=bound.rows_per_group
-            ),
+            "max_rows_per_group": Caps(bound.rows if single else None, None, bound.rows_per_group),
             "max_groups": Caps(groups=bound.groups),
-            "max_rows": Caps(rows=None if by_group else bound.rows),
+            "max_rows": Caps(rows=None if single else bound.rows),
         }
         declared = dict(zip(stages, (caps.rows_per_group, caps.groups, caps.rows), strict=True))
         for name, stage in stages.items():

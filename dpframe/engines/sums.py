@@ -15,6 +15,7 @@ from dpframe.privacy import noise
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
 
+_Amounts = Mapping[int, np.ndarray | int]
 _PART = 1 << 13  # rows; their cells in a few tables stay in the processor's cache
 
 
@@ -34,11 +35,7 @@ class Spread:
         self._starts = list(accumulate(sizes, initial=0))[:-1]
 
     def add(
-        self,
-        totals: np.ndarray,
-        block: RowBlock,
-        inside: np.ndarray,
-        amounts: Mapping[int, np.ndarray | int],
+        self, totals: np.ndarray, block: RowBlock, inside: np.ndarray, amounts: _Amounts
     ) -> None:
         """Add up a block, in place.
 
@@ -58,23 +55,11 @@ class Spread:
         places = [block.position(axis) for axis in self._axes]
         for start in range(0, len(rows), _PART):
             part = slice(start, start + _PART) if everyone else rows[start : start + _PART]
-            self._add(
-                totals,
-                len(inside[part]),
-                [place[part] for place in places],
-                {at: one if isinstance(one, int) else one[part] for at, one in amounts.items()},
-            )
-
-    def _add(
-        self,
-        totals: np.ndarray,
-        length: int,
-        places: Sequence[np.ndarray],
-        amounts: Mapping[int, np.ndarray | int],
-    ) -> None:
-        for start, cells in zip(self._starts, self._cells(length, places), strict=True):
-            for at, amount in amounts.items():
-                np.add.at(totals[at, start:], cells, amount)
+            own = {at: one if isinstance(one, int) else one[part] for at, one in amounts.items()}
+            tables = self._cells(len(inside[part]), [place[part] for place in places])
+            for first, cells in zip(self._starts, tables, strict=True):
+                for at, amount in own.items():
+                    np.add.at(totals[at, first:], cells, amount)
 
     def _cells(self, length: int, places: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
         """Yield the cells of rows in every table, row-major; what tables begin with is shared."""
@@ -238,8 +223,7 @@ class _BlockTerms:
     @cached_property
     def _inside(self) -> np.ndarray:
         """Mask of the rows in the only cell."""
-        inside: np.ndarray = self._whole == 0
-        return inside
+        return np.asarray(self._whole == 0)
 
     def add(self, totals: np.ndarray, term: Term) -> None:
         """Add up a term."""
@@ -251,10 +235,8 @@ class _BlockTerms:
 
     def _rows(self, where: Condition | None) -> int:
         """Count the rows in the only cell that satisfy the condition of a term."""
-        inside = self._inside
-        return int(
-            np.count_nonzero(inside if where is None else inside & self._block.rows_where(where))
-        )
+        inside = self._inside if where is None else self._inside & self._block.rows_where(where)
+        return int(np.count_nonzero(inside))
 
     def cells(self, where: Condition | None) -> np.ndarray:
         """Cells of the rows; those that fail the condition of a term are outside."""

@@ -15,62 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import values
+from dpframe.arguments import is_unicode
+from dpframe.columns import lookup, values
 from dpframe.columns.identity import key_of, own_keys
-from dpframe.columns.lookup import is_arrow_text, native, native_dtype
-from dpframe.engines.capping import (
-    in_order,
-    index_dtype,
-    kept_rows,
-    larger_where,
-    order_rows,
-    pair_bounds,
-)
+from dpframe.engines.capping import index_dtype, kept_rows, order_rows, unit_sizes
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.tasks import SizeKind, Sizes
-
-
-def unit_sizes(
-    units: np.ndarray, unit_count: int, groups: np.ndarray, group_count: int, kind: SizeKind
-) -> np.ndarray:
-    """Count what every unit has, without any cap.
-
-    Parameters
-    ----------
-    units
-        Privacy units of the rows, below `unit_count`; rows of unit `unit_count` do not count.
-    groups
-        Groups of the rows, below `group_count`; rows of group `group_count` do not count.
-    kind
-        What is counted.
-
-    Returns
-    -------
-    numpy.ndarray
-        int64, one number for each unit; 0 for one without rows.
-
-    Examples
-    --------
-    >>> rows = np.array([0, 0, 0, 1, 2]), 3, np.array([0, 0, 1, 1, 2]), 2
-    >>> [unit_sizes(*rows, kind).tolist() for kind in ("rows", "groups", "rows_per_group")]
-    [[3, 1, 0], [2, 1, 0], [2, 1, 0]]
-    """
-    counted = (units != unit_count) & (groups != group_count)
-    if kind == "rows" or group_count == 1:
-        rows = np.bincount(units[counted], minlength=unit_count)
-        return np.minimum(rows, 1) if kind == "groups" else rows
-    units = larger_where(~counted, units, unit_count)
-    _, bounds, along = in_order(units, unit_count, groups, group_count)
-    pairs, ends, _ = pair_bounds(bounds, along)
-    if kind == "groups":
-        return np.diff(ends).astype(np.int64)
-    found = np.zeros(unit_count, np.int64)
-    there = np.diff(bounds) > 0
-    if there.any():
-        found[there] = np.maximum.reduceat(np.diff(pairs), ends[:-1][there])
-    return found
-
+from dpframe.queries.tasks import Sizes
 
 _BLOCK = 1 << 16
 _GROUP = 1 << 19  # rows of a group, about: in smaller ones threads wait for each other more often
@@ -80,6 +31,7 @@ _FEW = 1024  # integers this close together are their own codes, however few row
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
 _WORD = 64
 
+_Rows = slice | np.ndarray
 _Codes = tuple[np.ndarray, int]
 """Units of the rows, and the number of units, which stands for none."""
 
@@ -98,27 +50,23 @@ class Units:
     def __init__(self, column: pd.Series, threads: int = 1) -> None:
         self._length = len(column)
         self._threads = threads
-        self._rows: list[slice | np.ndarray] = [slice(None)]
         if len(column) <= _GROUP:
-            self._codes = [unit_codes(column)]
+            self._groups: list[tuple[_Rows, _Codes]] = [(slice(None), unit_codes(column))]
             return
         deal = _dealer(column, max(len(column) // _GROUP, _FEWEST), threads)
         parts = in_threads(deal.part, _parts(len(column)), threads)
         found = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
-        self._rows = [rows for rows, _ in found if len(rows)]
-        self._codes = [codes for rows, codes in found if len(rows)]
+        self._groups = [(rows, codes) for rows, codes in found if len(rows)]
 
     def choose(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
         kept = np.empty(self._length, bool)
 
-        def keep(group: int) -> None:
-            rows, (units, unit_count) = self._rows[group], self._codes[group]
-            rows = _places(rows)
+        def keep(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
             groups = cells[rows] if inner == 1 else cells[rows] // inner
             kept[rows] = kept_rows(units, unit_count, groups, cell_count // inner, caps)
 
-        in_threads(keep, range(len(self._rows)), self._threads)
+        self._call(keep)
         return kept
 
     def cells_of_sizes(self, groups: np.ndarray, sizes: Sizes) -> np.ndarray:
@@ -135,8 +83,7 @@ class Units:
         most = np.asarray(sizes.axis.keys)
         cells = np.full(self._length, outside, np.min_scalar_type(outside))
 
-        def place(part: int) -> None:
-            rows, (units, unit_count) = self._rows[part], self._codes[part]
+        def place(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
             inside = groups[rows]
             found = unit_sizes(units, unit_count, inside, ungrouped, sizes.kind)
             first = _first(units, unit_count, (units != unit_count) & (inside != ungrouped))
@@ -145,25 +92,28 @@ class Units:
             placed[first] = own
             cells[rows] = placed
 
-        in_threads(place, range(len(self._rows)), self._threads)
+        self._call(place)
         return cells
 
     def first(self, kept: np.ndarray) -> np.ndarray:
         """Mark the first kept row of every unit, so that units can be counted."""
         marked = np.zeros(self._length, bool)
 
-        def mark(group: int) -> None:
-            rows, (units, unit_count) = self._rows[group], self._codes[group]
-            rows = _places(rows)
+        def mark(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
             marked[rows] = _first(units, unit_count, kept[rows])
 
-        in_threads(mark, range(len(self._rows)), self._threads)
+        self._call(mark)
         return marked
 
+    def _call(self, function: Callable[[_Rows, np.ndarray, int], None]) -> None:
+        """Call a function for the rows of every group and their units, several at once."""
 
-def _places(rows: slice | np.ndarray) -> slice | np.ndarray:
-    """View rows as NumPy counts places: it is slow to look at others."""
-    return rows if isinstance(rows, slice) else rows.astype(np.intp, copy=False)
+        def call(group: tuple[_Rows, _Codes]) -> None:
+            rows, codes = group
+            # as NumPy counts places: it is slow to look at others
+            function(rows if isinstance(rows, slice) else rows.astype(np.intp, copy=False), *codes)
+
+        in_threads(call, self._groups, self._threads)
 
 
 def _first(units: np.ndarray, unit_count: int, kept: np.ndarray) -> np.ndarray:
@@ -229,11 +179,11 @@ class _Dealer:
 
 def _dealer(column: pd.Series, groups: int, threads: int) -> _Dealer:
     """Prepare the rows of a column to be dealt out to so many groups, about."""
-    dtype = None if isinstance(column.dtype, pd.SparseDtype) else native_dtype(column.dtype)
+    dtype = None if isinstance(column.dtype, pd.SparseDtype) else lookup.native_dtype(column.dtype)
     if dtype is None:
         codes, units = unit_codes(column)
         return _in_ranges(len(column), groups, codes.__getitem__, units)
-    found, missing = native(column, dtype)
+    found, missing = lookup.native(column, dtype)
     ends = _range(found, threads)
     if ends is not None:
 
@@ -322,16 +272,16 @@ def unit_codes(column: pd.Series) -> _Codes:
         unit is missing or cannot be hashed.
     """
     column = values.dense(column)
-    dtype = native_dtype(column.dtype)
+    dtype = lookup.native_dtype(column.dtype)
     missing = None
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, units = column.array.codes, len(column.dtype.categories)
     elif values.is_dictionary(column.dtype):
         codes, units = _dictionary_coded(values.split_dictionary(column))
     elif dtype is not None:
-        found, missing = native(column, dtype)
+        found, missing = lookup.native(column, dtype)
         codes, units = _numbers_coded(found)
-    elif is_arrow_text(column.dtype):
+    elif lookup.is_arrow_text(column.dtype):
         codes, uniques = pd.factorize(column)
         units = len(uniques)
     else:
@@ -417,6 +367,4 @@ def _all_plain(items: list[Any]) -> bool:
 
 def _is_plain(text: str) -> bool:
     """Whether UTF-8 can hold a text, and no NUL cuts it off: pandas may mix up others."""
-    if "\0" in text:
-        return False
-    return text.isascii() or text.encode(errors="replace").decode() == text
+    return "\0" not in text and (text.isascii() or is_unicode(text))

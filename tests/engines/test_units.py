@@ -128,7 +128,7 @@ def test_groups_are_about_as_large_as_they_should_be(kind):
     column = column.astype("float64") / 3 if kind == "floats" else column
     column = column.map(str) if kind == "texts" else column
     with mock.patch.object(grouping, "_GROUP", 10_000):
-        sizes = [len(rows) for rows in Units(column)._rows]
+        sizes = [len(rows) for rows, _ in Units(column)._groups]
     assert sum(sizes) == 100_000
     assert 5 <= len(sizes) <= 20
     assert max(sizes) < 25_000
