@@ -11,15 +11,7 @@ from typing import Annotated, Any, TypeVar, Unpack, cast, get_args, get_origin, 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import (
-    CallError,
-    DeclarationError,
-    DPFrameError,
-    QueryError,
-    is_column,
-    is_data,
-    quote,
-)
+from dpframe import errors
 from dpframe.provenance import origin_of, parts_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -38,22 +30,14 @@ _TAKE_DATA = frozenset(
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {
-    "alpha": "level",
-    "clip": "bounds",
-    "confidence": "level",
-    "eps": "epsilon",
-    "filter": "where",
-    "group": "by",
-    "group_by": "by",
-    "groupby": "by",
-    "groups": "keys",
-    "limits": "bounds",
-    "noise": "mechanism",
-    "query": "where",
-    "range": "bounds",
-    "unit": "privacy_unit",
-    "user": "privacy_unit",
-    "values": "keys",
+    "bounds": {"clip", "limits", "range"},
+    "by": {"group", "group_by", "groupby"},
+    "epsilon": {"eps"},
+    "keys": {"groups", "values"},
+    "level": {"alpha", "confidence"},
+    "mechanism": {"noise"},
+    "privacy_unit": {"unit", "user"},
+    "where": {"filter", "query"},
 }
 """What keywords are called in other libraries."""
 
@@ -129,17 +113,15 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
     signature = _with_options(own, options)
     filled = {one.name: one.default for one in options} if fill else {}
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
-    known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
+    named = [one for one in parameters if one.kind not in _CATCH_ALLS]
+    known = [one.name for one in named]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
     either = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
-    needed = {
-        one.name
-        for one in parameters
-        if one.kind not in _CATCH_ALLS and one.default is Parameter.empty
-    }
-    called = _name_of(function)
+    needed = {one.name for one in named if one.default is Parameter.empty}
+    # what is written to call it: a class for its `__init__`
+    called = function.__qualname__.removesuffix(".__init__").split(".")[-1]
     most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
 
     @functools.wraps(function)
@@ -152,7 +134,10 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
         if len(args) > most:
             raise _too_many(called, by_position, known)
         if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
-            raise _twice(called, next(name for name in by_position if name in keywords))
+            twice = next(name for name in by_position if name in keywords)
+            raise errors.CallError(
+                f"{called}() has {twice} twice, by position and by keyword. Give it once."
+            )
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
@@ -164,20 +149,13 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
         try:
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
                 return function(*args, **(filled | keywords))
-        except DPFrameError as error:
+        except errors.DPFrameError as error:
             if error.__suppress_context__:  # what is not shown may quote an argument
                 error.__context__ = None
             raise
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
-
-
-def _name_of(function: Callable[..., object]) -> str:
-    """Return what is written to call a function: a class for its `__init__`."""
-    if function.__name__ != "__init__":
-        return function.__name__
-    return function.__qualname__.split(".")[-2]
 
 
 def _with_options(signature: Signature, options: Sequence[Parameter]) -> Signature:
@@ -201,7 +179,9 @@ def _options(parameter: Parameter) -> Iterator[Parameter]:
 def _is_plain(kind: type) -> bool:
     """Whether values of a type neither hold others nor are data: nothing private is in them."""
     holding = list | tuple | set | frozenset | Mapping | pd.DataFrame | pd.Series | pd.Index
-    return not (issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or is_column(kind))
+    return not (
+        issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or errors.is_column(kind)
+    )
 
 
 def refuse_private(name: str, value: object) -> None:
@@ -215,7 +195,7 @@ def refuse_private(name: str, value: object) -> None:
     origin = origin_of(value)
     if origin is not None:
         way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
-        raise DeclarationError(
+        raise errors.DeclarationError(
             f"{name} must be public, and was taken from {origin}: what it holds is private, and "
             f"would be published. {way_out}"
         )
@@ -223,11 +203,13 @@ def refuse_private(name: str, value: object) -> None:
 
 def _refuse_data(name: str, value: object) -> None:
     """Refuse an array or a frame where none is taken: its cells may be private."""
-    if any(map(is_data, parts_of(value))):
-        raise QueryError(f"{name} must be a plain value, no array or frame, got {quote(value)}.")
+    if any(map(errors.is_data, parts_of(value))):
+        raise errors.QueryError(
+            f"{name} must be a plain value, no array or frame, got {errors.quote(value)}."
+        )
 
 
-def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
+def no_such_keyword(called: str, name: str, known: Sequence[str]) -> errors.CallError:
     """Make the error about a keyword that a call does not have.
 
     Parameters
@@ -240,10 +222,10 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
         The keywords that there are, in order.
     """
     if (called, name) in _NOT_THERE:
-        return CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
+        return errors.CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
     close = nearest(name, known)
     hint = f"; did you mean {close!r}?" if close else f". It takes {', '.join(known)}."
-    return CallError(f"{called}() has no keyword {name!r}{hint}")
+    return errors.CallError(f"{called}() has no keyword {name!r}{hint}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -255,21 +237,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     ('epsilon', 'epsilon', None)
     """
     names = list(known)
-    elsewhere = _ELSEWHERE.get(name.lower())
-    if elsewhere in names:
-        return elsewhere
+    for ours, elsewhere in _ELSEWHERE.items():
+        if name.lower() in elsewhere and ours in names:
+            return ours
     lowered = {one.lower(): one for one in reversed(names)}
     found = get_close_matches(name.lower(), list(lowered), 1)
     return lowered[found[0]] if found else None
 
 
-def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
+def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> errors.CallError:
     """Make the error about arguments that are not given by keyword."""
     places = [name for name in order if name not in _OWNERS]
     named = [f"{name}=" for name in known if name not in places]
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""
-    return CallError(f"{called}() takes {first} by position{rest}.")
+    return errors.CallError(f"{called}() takes {first} by position{rest}.")
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:
@@ -285,20 +267,15 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     return "" if close in (None, given) else f" Did you mean {close!r}?"
 
 
-def _twice(called: str, name: str) -> CallError:
-    """Make the error about an argument that is given by position and by keyword."""
-    return CallError(f"{called}() has {name} twice, by position and by keyword. Give it once.")
-
-
-def _takes_no_frame(called: str) -> CallError:
+def _takes_no_frame(called: str) -> errors.CallError:
     """Make the error about a frame where a query is described."""
-    return CallError(
+    return errors.CallError(
         f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "
         f"dpf.release(frame, dpf.{called}(...), epsilon=...)."
     )
 
 
-def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> CallError:
+def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> errors.CallError:
     """Make the error about arguments that are needed and not given."""
     call = ", ".join(name if name in order else f"{name}=..." for name in missing)
-    return CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")
+    return errors.CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")

@@ -110,18 +110,15 @@ def _interval(
     places = np.concatenate([low, best[None], high])
     accepted = np.array([accepts(t) for t in places])
     none = ~accepted.any(axis=0)
-    columns = np.arange(len(best))
-    start = accepted.argmax(axis=0)
-    end = len(places) - 1 - accepted[::-1].argmax(axis=0)
-    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, len(places) - 1)
+    columns, final = np.arange(len(best)), len(places) - 1
+    start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
+    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
     ends = [
         border(accepts, places[outside, columns], places[inside, columns])
         for outside, inside in ((below, start), (above, end))
     ]
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(ends[0]))
-    high = np.where(
-        none | (end == len(places) - 1), quotient.span[1], quotient.unit * np.tan(ends[1])
-    )
+    high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(ends[1]))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
 
 
@@ -224,10 +221,8 @@ def ratio(
     """
     level = check_level(level)
     certificate = check_before(verify(released), "ratio", allowed=CELLS_AS_RELEASED)
-    above, below = (
-        _place(released, certificate, label, called)
-        for label, called in ((numerator, "numerator"), (denominator, "denominator"))
-    )
+    above = _place(released, certificate, numerator, "numerator")
+    below = _place(released, certificate, denominator, "denominator")
     if above == below:
         raise QueryError(
             f"numerator and denominator must be two columns, got {quote(numerator)} for both."
@@ -244,17 +239,11 @@ def ratio(
 
     span = _span(x, y)
     own = [norm(one.deviations.values()) for one in (x, y)]
-    quotient = Quotients(
-        _numbers(released, certificate, above),
-        _numbers(released, certificate, below),
-        least=1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0,
-        span=span,
-        unit=_unit(span, *own),
-        noise=noise,
-    )
-    return mark_diagnosis(
-        estimate_quotients(released, certificate, quotient, level), certificate, "ratio"
-    )
+    least = 1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0
+    top, bottom = (_numbers(released, certificate, place) for place in (above, below))
+    quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise)
+    estimates = estimate_quotients(released, certificate, quotient, level)
+    return mark_diagnosis(estimates, certificate, "ratio")
 
 
 @with_keywords
@@ -314,18 +303,12 @@ def percent(
     values = _numbers(released, certificate, place)
     noise = _noise_of_shares(certificate, described, together, levels)
     errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
-    of_sums = np.where(errors > 0, errors, 1.0)
-    quotient = Quotients(
-        values,
-        _in_all(values, together),
-        least=1.0 if described.kind == "count" else of_sums,
-        span=(0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf),
-        unit=1.0,
-        noise=noise,
-    )
-    return mark_diagnosis(
-        100 * estimate_quotients(released, certificate, quotient, level), certificate, "percent"
-    )
+    least = 1.0 if described.kind == "count" else np.where(errors > 0, errors, 1.0)
+    span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
+    total = _in_all(values, together)
+    quotient = Quotients(values, total, least, span, unit=1.0, noise=noise)
+    estimates = 100 * estimate_quotients(released, certificate, quotient, level)
+    return mark_diagnosis(estimates, certificate, "percent")
 
 
 def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
@@ -373,9 +356,8 @@ def column_of_shares(
     structure = certificate.mechanism.structure
     if structure is not None and structure.kind == "tree":
         check_apart(certificate, what, "For parts of a distribution, use .dp.between(...).")
-    return certificate, _place(
-        released, certificate, _only(released, certificate, column), "column"
-    )
+    label = _only(released, certificate, column)
+    return certificate, _place(released, certificate, label, "column")
 
 
 _WITHIN = " For percentages within a level, say year, use by='year' there."

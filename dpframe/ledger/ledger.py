@@ -8,7 +8,7 @@ were chosen, is said in `dpframe.privacy.pots`.
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,17 +17,10 @@ from uuid import uuid4
 
 import pandas as pd
 
+from dpframe import errors
 from dpframe.arguments import check_release_name
 from dpframe.calls import with_keywords
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DeclarationError,
-    DPFrameError,
-    LedgerDiskError,
-    LedgerError,
-    a_type,
-)
+from dpframe.errors import a_type
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
@@ -42,7 +35,7 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        raise AlreadyReleasedError(
+        raise errors.AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
             "nothing was charged. If this is another release, give it another name."
         )
@@ -52,7 +45,7 @@ def refuse_recorded(release_id: str, seen: Chain) -> None:
     """Refuse the identifier of an earlier release: certificates are looked up by it."""
     first = seen.log.with_id(release_id)
     if first is not None:
-        raise AlreadyReleasedError(
+        raise errors.AlreadyReleasedError(
             f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
             "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance."
         )
@@ -61,7 +54,7 @@ def refuse_recorded(release_id: str, seen: Chain) -> None:
 def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
     """Refuse a share that others made smaller after it was planned."""
     if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        raise BudgetExceededError(
+        raise errors.BudgetExceededError(
             f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
             "was planned, for another one was charged: nothing was charged. Ask again."
         )
@@ -88,7 +81,12 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     DPFrameError
         If dp_accounting is not installed.
     """
-    module = _events()
+    try:
+        from dp_accounting import dp_event as module  # optional, and slow to import
+    except ImportError as error:
+        raise errors.DPFrameError(
+            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
+        ) from error
     events = [
         module.SelfComposedDpEvent(event, count) if count > 1 else event
         for loss, count in Counter(losses).items()
@@ -97,21 +95,16 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     return module.ComposedDpEvent(events) if events else module.NoOpDpEvent()
 
 
-def _of_one(loss: PrivacyLoss, module: Any) -> list[Any]:
-    events = []
+def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
+    """Describe one loss; floats are taken as the binary numbers that they are to others."""
     if loss.mu_squared:
-        events.append(module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu))))
+        yield module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu)))
     if loss.epsilon:
-        events.append(module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1))
+        above = round_up(float(loss.epsilon), lambda number: Fraction(number) >= loss.epsilon)
+        yield module.DiscreteLaplaceDpEvent(above, 1)
     if loss.delta:
         plain = getattr(module, "EpsilonDeltaDpEvent", None)
-        events.append(plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent())
-    return events
-
-
-def _float_above(value: Fraction) -> float:
-    """Round up to a float, taken as the binary number that it is to others."""
-    return round_up(float(value), lambda number: Fraction(number) >= value)
+        yield plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent()
 
 
 def _float_below(value: Fraction) -> float:
@@ -119,16 +112,6 @@ def _float_below(value: Fraction) -> float:
     while Fraction(number) > value:
         number = math.nextafter(number, 0.0)
     return number
-
-
-def _events() -> Any:
-    try:
-        from dp_accounting import dp_event  # optional, and slow to import
-    except ImportError as error:
-        raise DPFrameError(
-            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
-        ) from error
-    return dp_event
 
 
 class Ledger:
@@ -185,7 +168,7 @@ class Ledger:
         elif budget is not None:
             self._seen, _ = Chain.start(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
-            raise DeclarationError(
+            raise errors.DeclarationError(
                 f"the ledger {self.path} has {self.budget}, got budget={budget}. Leave budget= "
                 "out to use it, or choose another path."
             )
@@ -297,13 +280,13 @@ class Ledger:
             If the disk failed when the entry was on it, or may have been: it counts as spent.
         """
         if not isinstance(entry, Entry):
-            raise DeclarationError(
+            raise errors.DeclarationError(
                 f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
                 "charge the ledger of their frame by themselves."
             )
         try:
             self._append(lambda seen: self._decide(seen, entry))
-        except LedgerDiskError as error:
+        except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
             raise charged_perhaps(self._where()) from error
@@ -312,7 +295,7 @@ class Ledger:
         """Whether an entry is in the file, or nobody can tell."""
         try:
             return self._look().log.with_id(entry.release_id) is not None
-        except LedgerError:
+        except errors.LedgerError:
             return True
 
     def protect(self, protected: Protected) -> None:
@@ -326,13 +309,13 @@ class Ledger:
             If the file cannot be written, or was changed.
         """
         if not isinstance(protected, Protected):
-            raise DeclarationError(
+            raise errors.DeclarationError(
                 f"protected must be a dpframe.ledger.protected.Protected, got {a_type(protected)}."
             )
         if self._seen.protected is None:
             self._append(lambda seen: _settle_protected(seen, protected))
         if self.protected != protected:
-            raise DeclarationError(
+            raise errors.DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
                 "add up. A declaration replaces the one before, so repeat what still holds; where "
                 "the column of the unit is called differently, name the unit with unit=. For other "
@@ -341,23 +324,22 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        self._lock.hold(lambda again: self._append_once(decide, again))
 
-    def _append_once(
-        self, decide: Callable[[Chain], tuple[Chain, Row | None]], again: bool
-    ) -> None:
-        if again:
-            raise LedgerError(
-                f"{self._where()} is in use by this very thread, which a signal has "
-                "interrupted: nothing was charged. Release after the signal was handled."
+        def append(again: bool) -> None:
+            if again:
+                raise errors.LedgerError(
+                    f"{self._where()} is in use by this very thread, which a signal has "
+                    "interrupted: nothing was charged. Release after the signal was handled."
+                )
+            if self._file is None:
+                self._seen, _ = decide(self._seen)
+                return
+            self._seen = self._file.append(  # now that it is on disk
+                *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
             )
-        if self._file is None:
-            self._seen, _ = decide(self._seen)
-            return
-        self._seen = self._file.append(  # now that it is on disk
-            *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
-        )
-        self._left = self._file.left
+            self._left = self._file.left
+
+        self._lock.hold(append)
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
@@ -368,7 +350,7 @@ class Ledger:
         if entry.spend.kind == "share":
             refuse_outdated(entry, left.share(entry.spend.amount))
         if not seen.pots.fits(entry.loss):
-            raise BudgetExceededError(refusal(left, entry.loss))
+            raise errors.BudgetExceededError(refusal(left, entry.loss))
         return seen.with_entry(entry)
 
     def _look(self) -> Chain:
@@ -447,7 +429,7 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
         if self._file is None:
-            raise LedgerError(
+            raise errors.LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
                 "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
@@ -477,7 +459,7 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
 
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
-        raise DeclarationError(
+        raise errors.DeclarationError(
             f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
             "dpf.Budget(epsilon=1, delta=1e-6)."
         )
@@ -488,14 +470,16 @@ def _checked_path(path: object) -> Path:
     if not isinstance(text, str) or not text or "\0" in text:
         # anything else may hold data
         shown = repr(path) if isinstance(path, str) else a_type(path)
-        raise DeclarationError(
+        raise errors.DeclarationError(
             f"path must be the path of a file, got {shown}. For a ledger in memory, give "
             "budget= alone."
         )
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise LedgerError(f"path must be one that this system can write, got {text!a}.") from None
+        raise errors.LedgerError(
+            f"path must be one that this system can write, got {text!a}."
+        ) from None
     return Path(text)
 
 
@@ -503,7 +487,7 @@ def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        raise LedgerError(
+        raise errors.LedgerError(
             f"{path} is another ledger than the one that was copied: {ledger.ledger_id} instead of "
             f"{ledger_id}. Put back the file of the latter."
         )

@@ -12,16 +12,8 @@ from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
-from dpframe.privacy.amounts import (
-    Amount,
-    Budget,
-    PrivacyLoss,
-    below,
-    check_loss,
-    check_positive,
-    exact,
-    root_below,
-)
+from dpframe.privacy import amounts
+from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
 from dpframe.privacy.pots import Pot, Pots
 
 _MOST_SHOWN = 20
@@ -82,7 +74,7 @@ class BudgetStatus:
     @property
     def remaining_mu(self) -> float:
         """Largest mu of a further Gaussian release."""
-        return root_below(self.pots.largest.mu_squared)
+        return amounts.root_below(self.pots.largest.mu_squared)
 
     @property
     def remaining_rho(self) -> float:
@@ -118,7 +110,7 @@ class BudgetStatus:
         """
         return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
-    def share(self, amount: Amount) -> PrivacyLoss:
+    def share(self, amount: amounts.Amount) -> PrivacyLoss:
         """Say what a share costs now: epsilon of Laplace noise, or mu^2 of Gaussian noise.
 
         It is the part ``s / (1 - shares so far)`` of what is left for its kind. So n shares of 1/n
@@ -199,12 +191,11 @@ class BudgetStatus:
             }
             for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
-        amounts = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
-        columns = ["released_at", "what", "mechanism", *amounts, *_TEXTS]
-        index = pd.Index(
-            [entry.release_id for entry in self.entries], name="release_id", dtype=object
-        )
-        return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(amounts)
+        numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
+        columns = ["released_at", "what", "mechanism", *numbers, *_TEXTS]
+        released = [entry.release_id for entry in self.entries]
+        index = pd.Index(released, name="release_id", dtype=object)
+        return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(numbers)
 
     @property
     def limits(self) -> pd.DataFrame:
@@ -228,7 +219,9 @@ class BudgetStatus:
     @property
     def left(self) -> str:
         """What still fits, in words, rounded down."""
-        return f"{_fits(self, 4)}{self._spare}"
+        # how much delta is left to find groups with, where some was kept for it
+        delta = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
+        return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"
 
     @property
     def words(self) -> str:
@@ -251,12 +244,6 @@ class BudgetStatus:
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
         return "\n".join([*lines, *map(self._line, self.log.latest(_MOST_SHOWN))])
-
-    @property
-    def _spare(self) -> str:
-        """Say how much delta is left to find groups with, where some was kept for it."""
-        left = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
-        return left if self.budget.discovery else ""
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
@@ -299,14 +286,14 @@ def _fits(left: BudgetStatus, digits: int) -> str:
     part = f"{_percent_down(left.remaining_share)} of the budget"
     noise = ", ".join(noise_left(left, lambda most: _floor(most, digits)))
     share = share_left(left, lambda most: _floor(most, digits))
-    amounts = "; ".join(filter(None, (noise, share)))
-    return f"{part}: {amounts}" if amounts else part
+    takes = "; ".join(filter(None, (noise, share)))
+    return f"{part}: {takes}" if takes else part
 
 
 def _amounts(loss: PrivacyLoss) -> dict[str, float]:
     """Give the amounts of a loss; NaN for none: an epsilon of 0 would be a promise."""
-    amounts = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
-    return {name: value or float("nan") for name, value in amounts.items()}
+    given = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
+    return {name: value or float("nan") for name, value in given.items()}
 
 
 def _floor(value: float, digits: int) -> str:
@@ -317,7 +304,7 @@ def _floor(value: float, digits: int) -> str:
 
 
 def _percent_down(part: float) -> str:
-    return f"{math.floor(exact(part) * 1000) / 10:.1f}%"
+    return f"{math.floor(amounts.exact(part) * 1000) / 10:.1f}%"
 
 
 def _short(amount: Fraction) -> Fraction:

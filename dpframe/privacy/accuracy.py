@@ -153,26 +153,19 @@ def _integer_pair_beyond(
     q = np.exp(-1 / s)
     within = np.floor(t / np.maximum(h, _NARROW))  # integers that alone do not lead beyond t
     falling = np.exp(-h / a - 1 / s)
-    near = np.exp(-t / a) * (1 + _geometric(falling, within))
+    near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
     # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
     last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
     first = np.exp(np.minimum((h - t) / a, 0) - 1 / s)
     ratio = h / a - 1 / s
-    up = last * _geometric_from_one(np.exp(-np.abs(ratio)), within)
-    down = first * _geometric_from_one(np.exp(-np.abs(ratio)), within)
-    near = near + np.where(within > 0, np.where(ratio > 0, up, down), 0.0)
+    terms = _geometric_from_one(np.exp(-np.abs(ratio)), within)
+    near = near + np.where(within > 0, np.where(ratio > 0, last, first) * terms, 0.0)
     jumps = np.exp(-(within + 1) / s)
     # exp(-h k / a) sinh(t / a) for k = m + 1 and on
     beyond = np.maximum(h * (within + 1) - t, 0)
     back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
     far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
     found: np.ndarray = (1 - q) / (1 + q) * (less * near + far)
-    return found
-
-
-def _geometric(ratio: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """Return `ratio + ratio^2 + ...`, so many terms, for a ratio below 1."""
-    found: np.ndarray = ratio * _geometric_from_one(ratio, terms)
     return found
 
 

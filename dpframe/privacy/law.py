@@ -63,11 +63,11 @@ class Law(ABC):
     name: str
     title: str
     norm: Norm
-    inside: Inside
+    inside: Inside = "sum"
     needs_delta: bool
     curve: Curve
-    memoryless: bool
-    companion: float
+    memoryless: bool = False
+    companion: float = 0.0
 
     def __repr__(self) -> str:
         """Return the name."""

@@ -1,7 +1,7 @@
 """Who is protected: the neighboring relation, and how much of a frame one privacy unit may fill."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
@@ -62,13 +62,8 @@ class Caps:
     @property
     def words(self) -> str:
         """The caps there are, as they are written in a call."""
-        limits = {
-            "max_rows": self.rows,
-            "max_groups": self.groups,
-            "max_rows_per_group": self.rows_per_group,
-        }
-        given = [f", {name}={limit}" for name, limit in limits.items() if limit is not None]
-        return "".join(given)
+        limits = asdict(self).items()
+        return "".join(f", max_{name}={limit}" for name, limit in limits if limit is not None)
 
 
 NO_CAPS = Caps()

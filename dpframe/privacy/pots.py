@@ -25,15 +25,9 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
+from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.renyi import (
-    best_order,
-    divergence_of_gaussian,
-    divergence_of_pure,
-    pure_of_divergence,
-    renyi_limit,
-)
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
@@ -125,17 +119,17 @@ class RenyiPot:
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
         if not loss.mu_squared:
-            return divergence_of_pure(loss.epsilon, self.order)
-        price = divergence_of_gaussian(loss.mu_squared, self.order)
-        return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
+            return renyi.divergence_of_pure(loss.epsilon, self.order)
+        price = renyi.divergence_of_gaussian(loss.mu_squared, self.order)
+        return price + renyi.divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
     def spare(self, left: Fraction, known: Fraction = Fraction(0)) -> Spare:
         """Return the losses of either kind that fill what is left; a pure one from `known` on."""
         # the price of it is rounded up to 64 binary digits
         mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
-        if divergence_of_pure(known, self.order) > left:
+        if renyi.divergence_of_pure(known, self.order) > left:
             return Spare(mu_squared, Fraction(0))
-        return Spare(mu_squared, pure_of_divergence(left, self.order))
+        return Spare(mu_squared, renyi.pure_of_divergence(left, self.order))
 
 
 Pot = PurePot | GaussianPot | RenyiPot
@@ -337,11 +331,11 @@ def settle_pots(budget: Budget) -> Pots:
     pure = PurePot(exact(budget.epsilon))
     if not delta:
         return Pots((pure,), Fraction(0), exact(budget.discovery))
-    renyi = list(_renyi_pots(budget.epsilon, delta))
-    part = GAUSSIAN_PART if renyi else Fraction(1)
+    others = list(_renyi_pots(budget.epsilon, delta))
+    part = GAUSSIAN_PART if others else Fraction(1)
     gaussian = GaussianPot(part, _largest_mu_squared(budget.epsilon, delta * part))
     whole = _largest_mu_squared(budget.epsilon, delta)
-    return Pots((pure, gaussian, *renyi), whole, exact(budget.discovery))
+    return Pots((pure, gaussian, *others), whole, exact(budget.discovery))
 
 
 def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
@@ -355,8 +349,8 @@ def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
     if not epsilon or not own_delta:
         return
     for k in range(_ORDERS):
-        order = best_order(float(exact(epsilon) * _RATIO**k), own_delta)
-        limit = renyi_limit(epsilon, own_delta, order)
+        order = renyi.best_order(float(exact(epsilon) * _RATIO**k), own_delta)
+        limit = renyi.renyi_limit(epsilon, own_delta, order)
         if limit > 0:
             yield RenyiPot(part, order, limit)
 
