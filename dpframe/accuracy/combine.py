@@ -139,8 +139,7 @@ def _estimate_frame(
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
     mechanism = certificate.mechanism
     groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    law = mechanism.distribution
-    width = law.sum_half_width(errors, mechanism.scales, level, largest, groups)
+    width = mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest, groups)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)

@@ -14,7 +14,13 @@ from dpframe.calls import with_keywords
 from dpframe.certificates import companion_columns, noise_parts
 from dpframe.certificates.certificate import Certificate, parts_of
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, RatioPart, unpack
+from dpframe.certificates.noise_parts import (
+    ColumnPart,
+    MechanismPart,
+    MomentsPart,
+    RatioPart,
+    unpack,
+)
 from dpframe.certificates.parts import DiscoveryPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
 from dpframe.certificates.unstacked import spread, stack_table
@@ -142,8 +148,7 @@ def rate_interval(
     sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0) if sampling else 0.0
 
     def holds(rate: np.ndarray) -> np.ndarray:
-        noise = np.interp(rate, _NODES, widths)
-        width = np.sqrt(noise**2 + sampled * rate * (1 - rate))
+        width = np.sqrt(np.interp(rate, _NODES, widths) ** 2 + sampled * rate * (1 - rate))
         near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
         return near
 
@@ -183,12 +188,7 @@ def _half_widths(
 
 
 def dispersion_interval(
-    moments: noise_parts.MomentsPart,
-    mechanism: MechanismPart,
-    groups: Groups,
-    level: float,
-    *,
-    root: bool,
+    moments: MomentsPart, mechanism: MechanismPart, groups: Groups, level: float, *, root: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of variances, or the roots of these ends.
 
@@ -210,10 +210,8 @@ def dispersion_interval(
     numbers = moments.numbers
     count, mean, value = variances(numbers)
     of = numbers.of_rows, numbers.of_first, numbers.of_rest
-    loadings = {
-        str(block): np.asarray(part) / count
-        for block, part in loadings_at(mean, mean**2 - value, of).items()
-    }
+    parts = loadings_at(mean, mean**2 - value, of).items()
+    loadings = {str(block): np.asarray(part) / count for block, part in parts}
     law = mechanism.distribution
     width = law.integer_sum_half_width(loadings, mechanism.scales, level, groups=groups)
     ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
@@ -342,8 +340,7 @@ def interval(
             return companion_columns.quantile_intervals(
                 long, one, level, simultaneous=bool(simultaneous)
             )
-        law = one.mechanism.distribution
-        each = law.level_of_each(level, cells) if simultaneous else level
+        each = one.mechanism.distribution.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=bool(sampling))
 
     long = by_release(stack_table(released, certificate), certificate, bars)
@@ -464,8 +461,7 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]
     columns = pd.Index(list(labels) * n, tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
-    values = products.reshape(n * width, width)
-    table = pd.DataFrame(values, index=rows, columns=labels)
+    table = pd.DataFrame(products.reshape(n * width, width), index=rows, columns=labels)
     return mark_diagnosis(table, certificate, "covariance")
 
 

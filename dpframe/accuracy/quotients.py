@@ -76,13 +76,10 @@ def estimate_quotients(
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         low, high = _interval(certificate, quotient, level)
-        bottom = np.where(
-            np.abs(quotient.bottom) < quotient.least,
-            np.copysign(quotient.least, quotient.bottom),
-            quotient.bottom,
-        )
+        least, bottom = quotient.least, quotient.bottom
+        bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
-        bottom = np.maximum(bottom, quotient.least) if first > -np.inf else bottom
+        bottom = np.maximum(bottom, least) if first > -np.inf else bottom
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
         parts, _ = quotient.noise(one, estimate)
@@ -113,12 +110,10 @@ def _interval(
     columns, final = np.arange(len(best)), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
-    ends = [
-        border(accepts, places[outside, columns], places[inside, columns])
-        for outside, inside in ((below, start), (above, end))
-    ]
-    low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(ends[0]))
-    high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(ends[1]))
+    lowest = border(accepts, places[below, columns], places[start, columns])
+    highest = border(accepts, places[above, columns], places[end, columns])
+    low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
+    high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
 
 
@@ -228,13 +223,12 @@ def ratio(
             f"numerator and denominator must be two columns, got {quote(numerator)} for both."
         )
     x, y = certificate.columns[above], certificate.columns[below]
-    loadings = x.deviations, y.deviations
+    upper, lower = x.deviations, y.deviations
 
     def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
-        blocks = dict.fromkeys([*loadings[0], *loadings[1]])
         return {
-            block: np.abs(a * loadings[0].get(block, 0.0) - b * loadings[1].get(block, 0.0))
-            for block in blocks
+            block: np.abs(a * upper.get(block, 0.0) - b * lower.get(block, 0.0))
+            for block in {**upper, **lower}
         }, None
 
     span = _span(x, y)
@@ -402,8 +396,7 @@ def _noise_of_shares(
             parts[block] = np.hypot((a - b) * own, b * others)
             largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
         for block, loading in shared.items():
-            total = _in_all(loading, together)
-            parts[block] = largest[block] = np.abs(a * loading - b * total)
+            parts[block] = largest[block] = np.abs(a * loading - b * _in_all(loading, together))
         return parts, largest
 
     return noise

@@ -143,8 +143,7 @@ def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
     if isinstance(first, pd.Timestamp | pd.Timedelta):
-        ends = str(first), str(last)
-        return ColumnPart.of_quantiles(label, label, ends, _times(first, last))
+        return ColumnPart.of_quantiles(label, label, (str(first), str(last)), _times(first, last))
     return ColumnPart.of_quantiles(label, label, (first, last))
 
 

@@ -100,14 +100,12 @@ class LedgerFile:
             )
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
+
+        def write(_: int) -> None:
+            self._transaction(draft, "EXCLUSIVE", lambda opened: _write_form(opened, header))
+
         try:
-            locks.with_locked_file(
-                draft,
-                lambda _: self._transaction(
-                    draft, "EXCLUSIVE", lambda connection: _write_form(connection, header)
-                ),
-                new=True,
-            )
+            locks.with_locked_file(draft, write, new=True)
             os.link(draft, self.path)  # fails where another process was quicker
             os.unlink(draft)
             locks.flush_folder(self.path.parent)

@@ -14,10 +14,9 @@ from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy import amounts
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
-from dpframe.privacy.pots import Pot, Pots
+from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
-_LONG, _GRID = 1024, 1 << 512  # shares with longer denominators are rounded down to this one
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
 
@@ -147,7 +146,8 @@ class BudgetStatus:
                 f"Left: {_fits(self, 6)}. {way}"
             )
         part = amount / (1 - self.shares)
-        return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
+        parts = (part * left.epsilon, part * left.mu_squared)
+        return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
 
     def part(self, loss: PrivacyLoss) -> float:
         """Part of the budget that a release takes, of the pot with most left; they add up.
@@ -229,12 +229,10 @@ class BudgetStatus:
         budget = self.budget
         kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
         shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
-        return "\n".join(
-            [
-                f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
-                f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-                f"Remaining  {self.left}",
-            ]
+        return (
+            f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}\n"
+            f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
+            f"Remaining  {self.left}"
         )
 
     def __repr__(self) -> str:
@@ -305,10 +303,3 @@ def _floor(value: float, digits: int) -> str:
 
 def _percent_down(part: float) -> str:
     return f"{math.floor(amounts.exact(part) * 1000) / 10:.1f}%"
-
-
-def _short(amount: Fraction) -> Fraction:
-    """Round an amount down where its exact digits became very many."""
-    if amount.denominator.bit_length() <= _LONG:
-        return amount
-    return Fraction(amount * _GRID // 1, _GRID)

@@ -142,8 +142,7 @@ def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
 def _added_up(parts: np.ndarray) -> np.ndarray:
     """Return the sums of the first rows, in the fastest of two ways."""
     if len(parts) > parts.shape[1]:
-        sums: np.ndarray = parts.cumsum(axis=0)
-        return sums
+        return parts.cumsum(axis=0)
     sums = parts.copy()
     for before, row in pairwise(sums):
         np.add(row, before, out=row)

@@ -285,8 +285,7 @@ class Law(ABC):
             As in `sum_half_width`.
         """
         width = self.integer_sum_half_width(loadings, scales, level, largest, groups)
-        within: np.ndarray = distance <= width
-        return within
+        return distance <= width
 
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.

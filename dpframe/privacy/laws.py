@@ -228,9 +228,7 @@ class _Box(_Laplace):
         """
         checked = [float(check_scale(scale)) for scale in scales]
         members = sum(scale > 0 for scale in checked)
-        if members <= 1:
-            return super().deviations(checked)
-        return [box_accuracy.box_deviation(scale, members) if scale else 0.0 for scale in checked]
+        return [self.deviation_among(scale, members) for scale in checked]
 
     def quantile(self, level: float) -> float:
         """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
@@ -284,8 +282,7 @@ class _Box(_Laplace):
         }
         if len(weights) == 1:
             ((block, weight),) = weights.items()
-            exact: np.ndarray = weight * self.half_width(scales[block], level, members)
-            return exact
+            return weight * self.half_width(scales[block], level, members)
         parts = [weight * scales[block] for block, weight in weights.items()]
         rounding = sum(weights.values(), start=np.zeros(()))
         return box_accuracy.sum_half_width(parts, members, level) + rounding / 2

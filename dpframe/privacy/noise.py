@@ -180,8 +180,7 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
 
 def _part(scales: np.ndarray, places: Any) -> np.ndarray:
     """Return the scales of some of the draws."""
-    chosen: np.ndarray = scales[places] if scales.ndim else scales
-    return chosen
+    return scales[places] if scales.ndim else scales
 
 
 def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
@@ -363,8 +362,7 @@ def _test_heights(
     refined = {}
     for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
         where = int(tested[i])
-        known = _interval(points, where)
-        drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
+        drawn = _settle(table.curve, _interval(points, where), float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:

@@ -18,7 +18,7 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -37,7 +37,7 @@ _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
-_LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
+_LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
 class Spare(NamedTuple):
@@ -133,9 +133,7 @@ class RenyiPot:
 
 
 Pot = PurePot | GaussianPot | RenyiPot
-KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
-    pot.kind: pot for pot in (PurePot, GaussianPot, RenyiPot)
-}
+KINDS: dict[str, type[Pot]] = {pot.kind: pot for pot in (PurePot, GaussianPot, RenyiPot)}
 """Pots by the name under which a ledger keeps them."""
 
 
@@ -209,9 +207,8 @@ class Pots:
     @property
     def live(self) -> Iterator[tuple[Pot, Fraction]]:
         """Pots that are not dead, and what is in them."""
-        for pot, had in zip(self.pots, self.sums, strict=True):
-            if had is not None:
-                yield pot, had
+        filled = zip(self.pots, self.sums, strict=True)
+        return ((pot, had) for pot, had in filled if had is not None)
 
     @cached_property
     def spare(self) -> Spare:
@@ -305,7 +302,7 @@ class _Sum:
             self._above, self._below = self._above * factor, self._below * factor
         self._above += amount.numerator * (self._below // unit)
         if self._below.bit_length() > _LONG:
-            short = _short(self.value)
+            short = shorten(self.value, math.ceil)
             self._above, self._below = short.numerator, short.denominator
 
     @property
@@ -370,8 +367,8 @@ def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:
     return exact(pure_of_mu(root_below(mu_squared * (1 - _MARGIN))))
 
 
-def _short(total: Fraction) -> Fraction:
-    """Round a sum up where its exact digits became very many."""
-    if total.denominator.bit_length() <= _LONG:
-        return total
-    return Fraction(math.ceil(total * _GRID), _GRID)
+def shorten(amount: Fraction, to_whole: Callable[[Fraction], int]) -> Fraction:
+    """Round an amount, up or down, where its exact digits became very many."""
+    if amount.denominator.bit_length() <= _LONG:
+        return amount
+    return Fraction(to_whole(amount * _GRID), _GRID)

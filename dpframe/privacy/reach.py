@@ -145,8 +145,7 @@ class Rests(NamedTuple):
 
 def fillings(reach: Reach) -> Iterator[Filling]:
     """Ways to fill the cells, among them that of a worst pair of units."""
-    flags = range(2 if reach.rest else 1)
-    for numbers in itertools.product(flags, repeat=len(Rests._fields)):
+    for numbers in itertools.product(range(2 if reach.rest else 1), repeat=len(Rests._fields)):
         rests = Rests(*numbers)
         if rests.possible:
             yield from _fillings_around(rests, reach)

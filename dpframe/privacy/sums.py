@@ -14,6 +14,7 @@ _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, 
 Loadings = Mapping[str, float | np.ndarray]
 """By block: by how much one standard deviation of its noise moves a sum."""
 
+_Scales = Mapping[str, float]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
 
@@ -54,7 +55,7 @@ def norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
 
 
 def half_step(
-    parts: Loadings, scales: Mapping[str, float], deviation_of: Callable[[float], float]
+    parts: Loadings, scales: _Scales, deviation_of: Callable[[float], float]
 ) -> np.ndarray:
     """Return half of the most that one integer of noise moves a sum.
 
@@ -75,9 +76,7 @@ def half_step(
     return step / 2
 
 
-def pair_of(
-    loadings: Loadings, scales: Mapping[str, float]
-) -> tuple[_Steps, tuple[float, float]] | None:
+def pair_of(loadings: Loadings, scales: _Scales) -> tuple[_Steps, tuple[float, float]] | None:
     """Return by how much a sum of two noises moves with an integer of each, and their scales.
 
     `None` where they are not two noises of integers.
@@ -91,11 +90,7 @@ def pair_of(
 
 
 def independent_half_width(
-    loadings: Loadings,
-    scales: Mapping[str, float],
-    level: float,
-    quantile: float,
-    largest: Loadings | None,
+    loadings: Loadings, scales: _Scales, level: float, quantile: float, largest: Loadings | None
 ) -> np.ndarray:
     """Return the half-width of the continuous noises, plus half of the largest single step.
 
