@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe import errors
+from dpframe.errors import CallError, DPFrameError, QueryError, is_column, is_data, quote
 from dpframe.provenance import origin_of, parts_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -87,7 +88,7 @@ def with_keywords(function: _Function) -> _Function:
     >>> count(epsilom=1)
     Traceback (most recent call last):
         ...
-    dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
+    dpframe.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
     """
     return _check_calls(function, fill=True)
 
@@ -135,7 +136,7 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
             raise _too_many(called, by_position, known)
         if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
             twice = next(name for name in by_position if name in keywords)
-            raise errors.CallError(
+            raise CallError(
                 f"{called}() has {twice} twice, by position and by keyword. Give it once."
             )
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
@@ -149,7 +150,7 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
         try:
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
                 return function(*args, **(filled | keywords))
-        except errors.DPFrameError as error:
+        except DPFrameError as error:
             if error.__suppress_context__:  # what is not shown may quote an argument
                 error.__context__ = None
             raise
@@ -179,9 +180,7 @@ def _options(parameter: Parameter) -> Iterator[Parameter]:
 def _is_plain(kind: type) -> bool:
     """Whether values of a type neither hold others nor are data: nothing private is in them."""
     holding = list | tuple | set | frozenset | Mapping | pd.DataFrame | pd.Series | pd.Index
-    return not (
-        issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or errors.is_column(kind)
-    )
+    return not (issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or is_column(kind))
 
 
 def refuse_private(name: str, value: object) -> None:
@@ -203,13 +202,11 @@ def refuse_private(name: str, value: object) -> None:
 
 def _refuse_data(name: str, value: object) -> None:
     """Refuse an array or a frame where none is taken: its cells may be private."""
-    if any(map(errors.is_data, parts_of(value))):
-        raise errors.QueryError(
-            f"{name} must be a plain value, no array or frame, got {errors.quote(value)}."
-        )
+    if any(map(is_data, parts_of(value))):
+        raise QueryError(f"{name} must be a plain value, no array or frame, got {quote(value)}.")
 
 
-def no_such_keyword(called: str, name: str, known: Sequence[str]) -> errors.CallError:
+def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
     """Make the error about a keyword that a call does not have.
 
     Parameters
@@ -222,10 +219,10 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> errors.Call
         The keywords that there are, in order.
     """
     if (called, name) in _NOT_THERE:
-        return errors.CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
+        return CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
     close = nearest(name, known)
     hint = f"; did you mean {close!r}?" if close else f". It takes {', '.join(known)}."
-    return errors.CallError(f"{called}() has no keyword {name!r}{hint}")
+    return CallError(f"{called}() has no keyword {name!r}{hint}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -245,13 +242,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return lowered[found[0]] if found else None
 
 
-def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> errors.CallError:
+def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
     """Make the error about arguments that are not given by keyword."""
     places = [name for name in order if name not in _OWNERS]
     named = [f"{name}=" for name in known if name not in places]
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""
-    return errors.CallError(f"{called}() takes {first} by position{rest}.")
+    return CallError(f"{called}() takes {first} by position{rest}.")
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:
@@ -267,15 +264,15 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     return "" if close in (None, given) else f" Did you mean {close!r}?"
 
 
-def _takes_no_frame(called: str) -> errors.CallError:
+def _takes_no_frame(called: str) -> CallError:
     """Make the error about a frame where a query is described."""
-    return errors.CallError(
+    return CallError(
         f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "
         f"dpf.release(frame, dpf.{called}(...), epsilon=...)."
     )
 
 
-def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> errors.CallError:
+def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> CallError:
     """Make the error about arguments that are needed and not given."""
     call = ", ".join(name if name in order else f"{name}=..." for name in missing)
-    return errors.CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")
+    return CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")

@@ -13,14 +13,9 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates import companion_columns, noise_parts
 from dpframe.certificates.certificate import Certificate, parts_of
+from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import (
-    ColumnPart,
-    MechanismPart,
-    MomentsPart,
-    RatioPart,
-    unpack,
-)
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, MomentsPart, unpack
 from dpframe.certificates.parts import DiscoveryPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
 from dpframe.certificates.unstacked import spread, stack_table
@@ -111,7 +106,7 @@ _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as l
 
 
 def rate_interval(
-    ratio: RatioPart,
+    ratio: noise_parts.RatioPart,
     rows: int,
     mechanism: MechanismPart,
     groups: Groups,
@@ -165,7 +160,7 @@ def rate_interval(
     return np.minimum(low, released), np.maximum(high, released)
 
 
-def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _loadings(ratio: noise_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return what the noise of the blocks does to A - N / 2 and to N."""
     return (
         {block: unpack(part) for block, part in ratio.of_centered.items()},
@@ -174,7 +169,7 @@ def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 
 def _half_widths(
-    ratio: RatioPart, mechanism: MechanismPart, groups: Groups, level: float
+    ratio: noise_parts.RatioPart, mechanism: MechanismPart, groups: Groups, level: float
 ) -> np.ndarray:
     """Half-widths of the noise of A - r N, at the nodes r."""
     of_centered, of_rows = _loadings(ratio)
@@ -337,16 +332,12 @@ def interval(
 
     def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
         if any(step.step == "quantiles" for step in one.steps):
-            return companion_columns.quantile_intervals(
-                long, one, level, simultaneous=bool(simultaneous)
-            )
+            return quantile_intervals(long, one, level, simultaneous=bool(simultaneous))
         each = one.mechanism.distribution.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=bool(sampling))
 
     long = by_release(stack_table(released, certificate), certificate, bars)
-    return mark_diagnosis(
-        spread(long, released, certificate, companion_columns.ENDS), certificate, "interval"
-    )
+    return mark_diagnosis(spread(long, released, certificate, ENDS), certificate, "interval")
 
 
 def _bars_of(

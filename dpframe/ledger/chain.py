@@ -263,9 +263,8 @@ def _json_of_pot(pot: Pot) -> dict[str, str]:
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
     pots = tuple(map(_pot_of, read))
-    if len(pots) > _MOST_POTS or min(pot.limit for pot in pots) < 0:
-        raise ValueError
-    if not all(1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots):
+    sound = all(pot.limit >= 0 and 1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots)
+    if not (sound and 0 < len(pots) <= _MOST_POTS):
         raise ValueError
     return pots
 

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from dpframe import errors
+from dpframe.errors import LedgerBusyError, LedgerDiskError, LedgerError, ReleaseError
 from dpframe.ledger.locks import BUSY_SECONDS
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -15,46 +16,43 @@ _KEPT = f"Another program has kept it for {BUSY_SECONDS:g} s: try again."
 _RIGHTS = "It must be a file that you can read and write, in a folder in which you can write."
 _ROOM = "Make room on the disk, and try again."
 _FAILS = "The disk fails, or a quota or a limit on the size of files is reached: try again."
-_KINDS: dict[int, tuple[type[errors.LedgerError], str]] = {
-    sqlite3.SQLITE_BUSY: (errors.LedgerBusyError, _KEPT),
-    sqlite3.SQLITE_FULL: (errors.LedgerDiskError, _ROOM),
-    sqlite3.SQLITE_IOERR: (errors.LedgerDiskError, _FAILS),
-    sqlite3.SQLITE_READONLY: (
-        errors.LedgerError,
-        "Get permission to write the file and its folder.",
-    ),
-    sqlite3.SQLITE_PERM: (errors.LedgerError, _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: (errors.LedgerError, _RIGHTS),
+_KINDS: dict[int, tuple[type[LedgerError], str]] = {
+    sqlite3.SQLITE_BUSY: (LedgerBusyError, _KEPT),
+    sqlite3.SQLITE_FULL: (LedgerDiskError, _ROOM),
+    sqlite3.SQLITE_IOERR: (LedgerDiskError, _FAILS),
+    sqlite3.SQLITE_READONLY: (LedgerError, "Get permission to write the file and its folder."),
+    sqlite3.SQLITE_PERM: (LedgerError, _RIGHTS),
+    sqlite3.SQLITE_CANTOPEN: (LedgerError, _RIGHTS),
 }
-_OF_SYSTEM: dict[int | None, tuple[type[errors.LedgerError], str]] = {
-    **dict.fromkeys(NO_ROOM, (errors.LedgerDiskError, _ROOM)),
-    errno.EIO: (errors.LedgerDiskError, _FAILS),
+_OF_SYSTEM: dict[int | None, tuple[type[LedgerError], str]] = {
+    **dict.fromkeys(NO_ROOM, (LedgerDiskError, _ROOM)),
+    errno.EIO: (LedgerDiskError, _FAILS),
 }
 _DAMAGE = (errors.LedgerAlteredError, "Restore the file from a copy.")
 
 
-def of_sqlite(path: Path, place: Path, error: Exception) -> errors.LedgerError:
+def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
     """Say what SQLite said of a file, and the way out; `place` is the file without links."""
     code = _code(error)
     if code == sqlite3.SQLITE_NOTADB:
-        return errors.LedgerError(foreign(path))
+        return LedgerError(foreign(path))
     kind, way_out = _KINDS.get(code, _DAMAGE)
     if code == sqlite3.SQLITE_CANTOPEN and _may_write(place):
-        kind, way_out = errors.LedgerDiskError, _ROOM  # for the journal
+        kind, way_out = LedgerDiskError, _ROOM  # for the journal
     return kind(f"the ledger {path} cannot be used ({error}): nothing was charged. {way_out}")
 
 
-def of_system(path: Path, error: OSError) -> errors.LedgerError:
+def of_system(path: Path, error: OSError) -> LedgerError:
     """Say what the system said of a file, and the way out."""
-    kind, way_out = _OF_SYSTEM.get(error.errno, (errors.LedgerError, _RIGHTS))
+    kind, way_out = _OF_SYSTEM.get(error.errno, (LedgerError, _RIGHTS))
     return kind(
         f"the ledger {path} cannot be used ({error.strerror}): nothing was charged. {way_out}"
     )
 
 
-def charged_perhaps(where: str) -> errors.ReleaseError:
+def charged_perhaps(where: str) -> ReleaseError:
     """Say that a disk failed when a charge was on it, or may have been."""
-    return errors.ReleaseError(
+    return ReleaseError(
         f"{where} cannot be used: its disk failed at the end of a charge. Take the amount as "
         "spent, unless ledger.entries shows that it is not; nothing was released."
     )

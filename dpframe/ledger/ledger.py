@@ -20,7 +20,7 @@ import pandas as pd
 from dpframe import errors
 from dpframe.arguments import check_release_name
 from dpframe.calls import with_keywords
-from dpframe.errors import a_type
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
@@ -54,7 +54,7 @@ def refuse_recorded(release_id: str, seen: Chain) -> None:
 def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
     """Refuse a share that others made smaller after it was planned."""
     if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        raise errors.BudgetExceededError(
+        raise BudgetExceededError(
             f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
             "was planned, for another one was charged: nothing was charged. Ask again."
         )
@@ -168,7 +168,7 @@ class Ledger:
         elif budget is not None:
             self._seen, _ = Chain.start(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
-            raise errors.DeclarationError(
+            raise DeclarationError(
                 f"the ledger {self.path} has {self.budget}, got budget={budget}. Leave budget= "
                 "out to use it, or choose another path."
             )
@@ -280,7 +280,7 @@ class Ledger:
             If the disk failed when the entry was on it, or may have been: it counts as spent.
         """
         if not isinstance(entry, Entry):
-            raise errors.DeclarationError(
+            raise DeclarationError(
                 f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
                 "charge the ledger of their frame by themselves."
             )
@@ -295,7 +295,7 @@ class Ledger:
         """Whether an entry is in the file, or nobody can tell."""
         try:
             return self._look().log.with_id(entry.release_id) is not None
-        except errors.LedgerError:
+        except LedgerError:
             return True
 
     def protect(self, protected: Protected) -> None:
@@ -309,13 +309,13 @@ class Ledger:
             If the file cannot be written, or was changed.
         """
         if not isinstance(protected, Protected):
-            raise errors.DeclarationError(
+            raise DeclarationError(
                 f"protected must be a dpframe.ledger.protected.Protected, got {a_type(protected)}."
             )
         if self._seen.protected is None:
             self._append(lambda seen: _settle_protected(seen, protected))
         if self.protected != protected:
-            raise errors.DeclarationError(
+            raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
                 "add up. A declaration replaces the one before, so repeat what still holds; where "
                 "the column of the unit is called differently, name the unit with unit=. For other "
@@ -327,7 +327,7 @@ class Ledger:
 
         def append(again: bool) -> None:
             if again:
-                raise errors.LedgerError(
+                raise LedgerError(
                     f"{self._where()} is in use by this very thread, which a signal has "
                     "interrupted: nothing was charged. Release after the signal was handled."
                 )
@@ -350,7 +350,7 @@ class Ledger:
         if entry.spend.kind == "share":
             refuse_outdated(entry, left.share(entry.spend.amount))
         if not seen.pots.fits(entry.loss):
-            raise errors.BudgetExceededError(refusal(left, entry.loss))
+            raise BudgetExceededError(refusal(left, entry.loss))
         return seen.with_entry(entry)
 
     def _look(self) -> Chain:
@@ -429,7 +429,7 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
         if self._file is None:
-            raise errors.LedgerError(
+            raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
                 "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
@@ -459,7 +459,7 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
 
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
-        raise errors.DeclarationError(
+        raise DeclarationError(
             f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
             "dpf.Budget(epsilon=1, delta=1e-6)."
         )
@@ -470,16 +470,14 @@ def _checked_path(path: object) -> Path:
     if not isinstance(text, str) or not text or "\0" in text:
         # anything else may hold data
         shown = repr(path) if isinstance(path, str) else a_type(path)
-        raise errors.DeclarationError(
+        raise DeclarationError(
             f"path must be the path of a file, got {shown}. For a ledger in memory, give "
             "budget= alone."
         )
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise errors.LedgerError(
-            f"path must be one that this system can write, got {text!a}."
-        ) from None
+        raise LedgerError(f"path must be one that this system can write, got {text!a}.") from None
     return Path(text)
 
 
@@ -487,7 +485,7 @@ def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        raise errors.LedgerError(
+        raise LedgerError(
             f"{path} is another ledger than the one that was copied: {ledger.ledger_id} instead of "
             f"{ledger_id}. Put back the file of the latter."
         )

@@ -17,6 +17,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, chec
 from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
+_FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
 
@@ -180,19 +181,13 @@ class BudgetStatus:
     @property
     def releases(self) -> pd.DataFrame:
         """One row per release, with when, what, by whom, and at what cost."""
+        texts = (*_FIRST, *_TEXTS)
         rows = [
-            {
-                "released_at": entry.released_at,
-                "what": entry.what,
-                "mechanism": entry.mechanism,
-                "part": part,
-                **_amounts(entry.loss),
-                **{text: getattr(entry, text) for text in _TEXTS},
-            }
+            {"part": part, **_amounts(entry.loss), **{name: getattr(entry, name) for name in texts}}
             for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
         numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
-        columns = ["released_at", "what", "mechanism", *numbers, *_TEXTS]
+        columns = [*_FIRST, *numbers, *_TEXTS]
         released = [entry.release_id for entry in self.entries]
         index = pd.Index(released, name="release_id", dtype=object)
         return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(numbers)

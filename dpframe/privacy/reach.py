@@ -163,10 +163,6 @@ def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
     for both in {0, mine + theirs - room, mine, theirs, room}:
         needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
         if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
-            yield Filling(
-                full=both,
-                full_alone=min(mine + theirs - 2 * both, room - both),
-                full_and_rest=rests.on_theirs + rests.on_mine,
-                rests=rests.together,
-                rest_alone=rests.alone,
-            )
+            full_alone = min(mine + theirs - 2 * both, room - both)
+            full_and_rest = rests.on_theirs + rests.on_mine
+            yield Filling(both, full_alone, full_and_rest, rests.together, rests.alone)
