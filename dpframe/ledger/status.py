@@ -139,9 +139,8 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
-            way = "Spend less, or declare a larger budget."
-            if not any(left):
-                way = "Nothing is left: less than a billionth of a budget counts as nothing."
+            nothing = "Nothing is left: less than a billionth of a budget counts as nothing."
+            way = "Spend less, or declare a larger budget." if any(left) else nothing
             raise BudgetExceededError(
                 f"share={float(amount):.6g} does not fit in what is left of {self.budget}. "
                 f"Left: {_fits(self, 6)}. {way}"
@@ -276,7 +275,8 @@ def describe(loss: PrivacyLoss) -> str:
 
 def _fits(left: BudgetStatus, digits: int) -> str:
     """Say which part of the budget is left, and what takes all of it."""
-    part = f"{_percent_down(left.remaining_share)} of the budget"
+    rounded_down = math.floor(amounts.exact(left.remaining_share) * 1000) / 10
+    part = f"{rounded_down:.1f}% of the budget"
     noise = ", ".join(noise_left(left, lambda most: _floor(most, digits)))
     share = share_left(left, lambda most: _floor(most, digits))
     takes = "; ".join(filter(None, (noise, share)))

@@ -11,9 +11,7 @@ from dpframe.privacy.accuracy import pair_half_width
 _ROOT2 = math.sqrt(2)
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
-Loadings = Mapping[str, float | np.ndarray]
-"""By block: by how much one standard deviation of its noise moves a sum."""
-
+Loadings = Mapping[str, float | np.ndarray]  # by block: what its deviation adds to a sum
 _Scales = Mapping[str, float]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
