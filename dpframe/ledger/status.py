@@ -294,7 +294,3 @@ def _floor(value: float, digits: int) -> str:
     # exact, so that 0.1 is not shown as 0.09999
     shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(value))
     return f"{float(shown):g}"
-
-
-def _percent_down(part: float) -> str:
-    return f"{math.floor(amounts.exact(part) * 1000) / 10:.1f}%"

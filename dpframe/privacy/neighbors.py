@@ -1,7 +1,7 @@
 """Who is protected: the neighboring relation, and how much of a frame one privacy unit may fill."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
@@ -25,6 +25,9 @@ EACH_ROW: Final = EachRow.EACH_ROW
 """Says on purpose that every row is a person of its own."""
 
 
+_LIMITS = ("rows", "groups", "rows_per_group")
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """How much of a frame one privacy unit may fill; `None`: no limit.
@@ -44,7 +47,7 @@ class Caps:
     rows_per_group: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "groups", "rows_per_group"):
+        for name in _LIMITS:
             value = getattr(self, name)
             if value is None:
                 continue
@@ -62,7 +65,7 @@ class Caps:
     @property
     def words(self) -> str:
         """The caps there are, as they are written in a call."""
-        limits = asdict(self).items()
+        limits = [(name, getattr(self, name)) for name in _LIMITS]
         return "".join(f", max_{name}={limit}" for name, limit in limits if limit is not None)
 
 
