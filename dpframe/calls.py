@@ -11,15 +11,8 @@ from typing import Annotated, Any, TypeVar, Unpack, cast, get_args, get_origin, 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import (
-    CallError,
-    DeclarationError,
-    DPFrameError,
-    QueryError,
-    is_column,
-    is_data,
-    quote,
-)
+from dpframe import errors
+from dpframe.errors import CallError, DPFrameError, QueryError, is_column, is_data, quote
 from dpframe.provenance import origin_of, parts_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -38,22 +31,14 @@ _TAKE_DATA = frozenset(
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {
-    "alpha": "level",
-    "clip": "bounds",
-    "confidence": "level",
-    "eps": "epsilon",
-    "filter": "where",
-    "group": "by",
-    "group_by": "by",
-    "groupby": "by",
-    "groups": "keys",
-    "limits": "bounds",
-    "noise": "mechanism",
-    "query": "where",
-    "range": "bounds",
-    "unit": "privacy_unit",
-    "user": "privacy_unit",
-    "values": "keys",
+    "bounds": {"clip", "limits", "range"},
+    "by": {"group", "group_by", "groupby"},
+    "epsilon": {"eps"},
+    "keys": {"groups", "values"},
+    "level": {"alpha", "confidence"},
+    "mechanism": {"noise"},
+    "privacy_unit": {"unit", "user"},
+    "where": {"filter", "query"},
 }
 """What keywords are called in other libraries."""
 
@@ -103,7 +88,7 @@ def with_keywords(function: _Function) -> _Function:
     >>> count(epsilom=1)
     Traceback (most recent call last):
         ...
-    dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
+    dpframe.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
     """
     return _check_calls(function, fill=True)
 
@@ -129,17 +114,15 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
     signature = _with_options(own, options)
     filled = {one.name: one.default for one in options} if fill else {}
     parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
-    known = [one.name for one in parameters if one.kind not in _CATCH_ALLS]
+    named = [one for one in parameters if one.kind not in _CATCH_ALLS]
+    known = [one.name for one in named]
     by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
     either = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
     kinds = {one.kind for one in parameters}
     taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
-    needed = {
-        one.name
-        for one in parameters
-        if one.kind not in _CATCH_ALLS and one.default is Parameter.empty
-    }
-    called = _name_of(function)
+    needed = {one.name for one in named if one.default is Parameter.empty}
+    # what is written to call it: a class for its `__init__`
+    called = function.__qualname__.removesuffix(".__init__").split(".")[-1]
     most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
 
     @functools.wraps(function)
@@ -152,7 +135,10 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
         if len(args) > most:
             raise _too_many(called, by_position, known)
         if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
-            raise _twice(called, next(name for name in by_position if name in keywords))
+            twice = next(name for name in by_position if name in keywords)
+            raise CallError(
+                f"{called}() has {twice} twice, by position and by keyword. Give it once."
+            )
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
             raise _too_few(called, missing, by_position)
@@ -171,13 +157,6 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
-
-
-def _name_of(function: Callable[..., object]) -> str:
-    """Return what is written to call a function: a class for its `__init__`."""
-    if function.__name__ != "__init__":
-        return function.__name__
-    return function.__qualname__.split(".")[-2]
 
 
 def _with_options(signature: Signature, options: Sequence[Parameter]) -> Signature:
@@ -215,7 +194,7 @@ def refuse_private(name: str, value: object) -> None:
     origin = origin_of(value)
     if origin is not None:
         way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
-        raise DeclarationError(
+        raise errors.DeclarationError(
             f"{name} must be public, and was taken from {origin}: what it holds is private, and "
             f"would be published. {way_out}"
         )
@@ -255,9 +234,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     ('epsilon', 'epsilon', None)
     """
     names = list(known)
-    elsewhere = _ELSEWHERE.get(name.lower())
-    if elsewhere in names:
-        return elsewhere
+    for ours, elsewhere in _ELSEWHERE.items():
+        if name.lower() in elsewhere and ours in names:
+            return ours
     lowered = {one.lower(): one for one in reversed(names)}
     found = get_close_matches(name.lower(), list(lowered), 1)
     return lowered[found[0]] if found else None
@@ -283,11 +262,6 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     names = (one for one in known if isinstance(one, str))
     close = nearest(given, names) if isinstance(given, str) else None
     return "" if close in (None, given) else f" Did you mean {close!r}?"
-
-
-def _twice(called: str, name: str) -> CallError:
-    """Make the error about an argument that is given by position and by keyword."""
-    return CallError(f"{called}() has {name} twice, by position and by keyword. Give it once.")
 
 
 def _takes_no_frame(called: str) -> CallError:

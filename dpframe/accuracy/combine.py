@@ -19,7 +19,6 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 
-_Row: TypeAlias = dict[str, list[Any]]
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
 
@@ -73,10 +72,11 @@ def combine(
     level = check_level(level)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
-            row, certificate = _of_tables(released, weights, level)
+            certificate, estimate, parts = _of_tables(released, weights)
         else:
-            row, certificate = _of_table(released, weights, level)
-    combined = pd.DataFrame(row)
+            certificate, numbers, estimate = _weigh(released, weights)
+            parts = _parts(certificate, numbers)
+        combined = _estimate_frame(certificate, estimate, parts, level)
     if not np.isfinite(combined.to_numpy()).all():
         raise QueryError(
             "weights are so large that the combination, or its error, is beyond the range of "
@@ -85,31 +85,19 @@ def combine(
     return mark_diagnosis(combined, certificate, "combine")
 
 
-def _of_table(released: pd.DataFrame, weights: Any, level: float) -> tuple[_Row, Certificate]:
-    """Combine the cells of one table."""
-    certificate, numbers, estimate = _weigh(released, weights)
-    parts = _parts(certificate, numbers)
-    errors = {block: _norm(part) for block, part in parts.items()}
-    return _row(certificate, estimate, parts, errors, level), certificate
-
-
 def _of_tables(
-    released: Mapping[Any, pd.DataFrame], weights: Any, level: float
-) -> tuple[_Row, Certificate]:
+    released: Mapping[Any, pd.DataFrame], weights: Any
+) -> tuple[Certificate, float, dict[str, np.ndarray]]:
     """Combine the cells of tables that were measured together."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
     if len(set(names)) < len(names):
         raise QueryError(f"weights must not name a table twice, got {quote(list(weights))}.")
-    weighed = [
-        _weigh(released[name], own) for name, own in zip(names, weights.values(), strict=True)
-    ]
+    tables = zip(names, weights.values(), strict=True)
+    weighed = [_weigh(released[name], own) for name, own in tables]
     parts = errors_over_tables([(certificate, numbers) for certificate, numbers, _ in weighed])
-    estimate = sum(estimate for _, _, estimate in weighed)
-    errors = {block: float(part[0]) for block, part in parts.items()}
-    certificate = weighed[0][0]
-    return _row(certificate, estimate, parts, errors, level), certificate
+    return weighed[0][0], sum(estimate for _, _, estimate in weighed), parts
 
 
 def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
@@ -142,22 +130,19 @@ def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Certificate, np.nd
     return certificate, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
 
 
-def _row(
-    certificate: Certificate,
-    estimate: float,
-    parts: Mapping[str, np.ndarray],
-    errors: Mapping[str, float],
-    level: float,
-) -> _Row:
-    """Return the estimate with its error and interval."""
+def _estimate_frame(
+    certificate: Certificate, estimate: float, parts: Mapping[str, np.ndarray], level: float
+) -> pd.DataFrame:
+    """Return the estimate with its error and interval, as a row."""
+    errors = {block: _norm(part) for block, part in parts.items()}
     error = _norm(np.array(list(errors.values()), np.float64))
-    width = _half_width(certificate, parts, errors, level)
-    return {
-        "estimate": [estimate],
-        "std_error": [error],
-        "low": [estimate - width],
-        "high": [estimate + width],
-    }
+    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
+    mechanism = certificate.mechanism
+    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
+    width = mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest, groups)
+    low, high = estimate - width, estimate + width
+    row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
+    return pd.DataFrame(row)
 
 
 def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
@@ -241,19 +226,6 @@ def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarra
     return {
         block: part.sum(keepdims=True) if block in common else part for block, part in moved.items()
     }
-
-
-def _half_width(
-    certificate: Certificate,
-    parts: Mapping[str, np.ndarray],
-    errors: Mapping[str, float],
-    level: float,
-) -> float | np.ndarray:
-    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    law = mechanism.distribution
-    return law.sum_half_width(errors, mechanism.scales, level, largest, groups)
 
 
 def _norm(parts: np.ndarray) -> float:

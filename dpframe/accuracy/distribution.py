@@ -36,8 +36,7 @@ def deviations(known: Structure, bins: int, quantiles: Sequence[float]) -> np.nd
         prefix_products(known.sizes, *pair).variances(known.tau, known.rounding) for pair in pairs
     )
     variances = [own - 2 * q * both + q * q * all_rows for q in quantiles]
-    found: np.ndarray = np.sqrt(np.maximum(variances, 0.0))
-    return found
+    return np.sqrt(np.maximum(variances, 0.0))
 
 
 def limits(
@@ -97,8 +96,7 @@ def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) 
     >>> crossings(np.array([[0.0, 3.0, 1.0, 8.0]]), [0.25, 0.5], np.array([0.0, 1.0, 2.0, 3.0]))
     array([[1.5       , 2.33333333]])
     """
-    lines = risen(below)
-    crossed = [_crossings(line, np.multiply(quantiles, line[-1]), edges) for line in lines]
+    crossed = [_crossings(line, np.multiply(quantiles, line[-1]), edges) for line in risen(below)]
     return np.reshape(crossed, (len(below), len(quantiles)))
 
 
@@ -135,8 +133,7 @@ def _crossings(rising: np.ndarray, wanted: np.ndarray, edges: np.ndarray) -> np.
     before, after = np.maximum(first - 1, 0), np.minimum(final + 1, last)
     from_left = _between(rising, wanted, edges, (before, np.minimum(first, last)))
     from_right = _between(rising, wanted, edges, (np.minimum(final, last), after))
-    middle: np.ndarray = from_left / 2 + from_right / 2
-    return middle
+    return from_left / 2 + from_right / 2
 
 
 def _between(

@@ -11,21 +11,11 @@ from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
+from dpframe.certificates import companion_columns, noise_parts
 from dpframe.certificates.certificate import Certificate, parts_of
-from dpframe.certificates.companion_columns import (
-    ENDS,
-    check_no_intervals_beside,
-    quantile_intervals,
-)
+from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import (
-    ColumnPart,
-    MechanismPart,
-    MomentsPart,
-    NoisePart,
-    RatioPart,
-    unpack,
-)
+from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, MomentsPart, unpack
 from dpframe.certificates.parts import DiscoveryPart
 from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
 from dpframe.certificates.unstacked import spread, stack_table
@@ -116,7 +106,7 @@ _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as l
 
 
 def rate_interval(
-    ratio: RatioPart,
+    ratio: noise_parts.RatioPart,
     rows: int,
     mechanism: MechanismPart,
     groups: Groups,
@@ -153,8 +143,7 @@ def rate_interval(
     sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0) if sampling else 0.0
 
     def holds(rate: np.ndarray) -> np.ndarray:
-        noise = np.interp(rate, _NODES, widths)
-        width = np.sqrt(noise**2 + sampled * rate * (1 - rate))
+        width = np.sqrt(np.interp(rate, _NODES, widths) ** 2 + sampled * rate * (1 - rate))
         near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
         return near
 
@@ -171,7 +160,7 @@ def rate_interval(
     return np.minimum(low, released), np.maximum(high, released)
 
 
-def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _loadings(ratio: noise_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return what the noise of the blocks does to A - N / 2 and to N."""
     return (
         {block: unpack(part) for block, part in ratio.of_centered.items()},
@@ -180,7 +169,7 @@ def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 
 def _half_widths(
-    ratio: RatioPart, mechanism: MechanismPart, groups: Groups, level: float
+    ratio: noise_parts.RatioPart, mechanism: MechanismPart, groups: Groups, level: float
 ) -> np.ndarray:
     """Half-widths of the noise of A - r N, at the nodes r."""
     of_centered, of_rows = _loadings(ratio)
@@ -188,9 +177,8 @@ def _half_widths(
         block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
         for block in {**of_centered, **of_rows}
     }
-    width = mechanism.distribution.integer_sum_half_width(
-        loadings, mechanism.scales, level, groups=groups
-    )
+    law = mechanism.distribution
+    width = law.integer_sum_half_width(loadings, mechanism.scales, level, groups=groups)
     return np.broadcast_to(width, _NODES.shape)
 
 
@@ -217,13 +205,10 @@ def dispersion_interval(
     numbers = moments.numbers
     count, mean, value = variances(numbers)
     of = numbers.of_rows, numbers.of_first, numbers.of_rest
-    loadings = {
-        str(block): np.asarray(part) / count
-        for block, part in loadings_at(mean, mean**2 - value, of).items()
-    }
-    width = mechanism.distribution.integer_sum_half_width(
-        loadings, mechanism.scales, level, groups=groups
-    )
+    parts = loadings_at(mean, mean**2 - value, of).items()
+    loadings = {str(block): np.asarray(part) / count for block, part in parts}
+    law = mechanism.distribution
+    width = law.integer_sum_half_width(loadings, mechanism.scales, level, groups=groups)
     ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
     low, high = (np.sqrt(end) if root else end * moments.half_width for end in ends)
     return low * moments.half_width, high * moments.half_width
@@ -264,16 +249,17 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     [2.799, 2.799]
     """
     certificate = verify(released)
-    check_no_intervals_beside(certificate, "std_error")
+    companion_columns.check_no_intervals_beside(certificate, "std_error")
     errors = by_release(stack_table(released, certificate), certificate, _errors)
     return mark_diagnosis(spread(errors, released, certificate), certificate, "std_error")
 
 
 def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
     """Return the standard errors of the cells of one release."""
-    columns = [
-        _shown_error(column, released.iloc[:, at]) for at, column in enumerate(certificate.columns)
-    ]
+    columns = []
+    for at, column in enumerate(certificate.columns):
+        errors = np.where(released.iloc[:, at].isna(), np.nan, error_of(column))
+        columns.append(errors if column.times is None else seconds(errors))
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
@@ -347,8 +333,7 @@ def interval(
     def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
         if any(step.step == "quantiles" for step in one.steps):
             return quantile_intervals(long, one, level, simultaneous=bool(simultaneous))
-        law = one.mechanism.distribution
-        each = law.level_of_each(level, cells) if simultaneous else level
+        each = one.mechanism.distribution.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=bool(sampling))
 
     long = by_release(stack_table(released, certificate), certificate, bars)
@@ -366,9 +351,8 @@ def _bars_of(
     for position, column in enumerate(certificate.columns):
         values = released.iloc[:, position]
         if certificate.discovery is not None:
-            ends = _ends_of_selected(
-                values, column, mechanism, certificate.discovery.threshold, level
-            )
+            least = certificate.discovery.threshold
+            ends = _ends_of_selected(values, column, mechanism, least, level)
         elif column.ratio is not None and column.kind == "rate":
             sampled = {"sampling": sampling}
             ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
@@ -457,29 +441,19 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """
     certificate = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
     loadings = [column.deviations for column in certificate.columns]
-    n = len(released)
-    products = np.zeros((n, len(loadings), len(loadings)))
+    n, width = len(released), len(loadings)
+    products = np.zeros((n, width, width))
     for i, one in enumerate(loadings):
         for j, other in enumerate(loadings):
             for block in one.keys() & other.keys():
                 with np.errstate(over="ignore"):  # no warning may depend on private values
                     products[:, i, j] += np.multiply(one[block], other[block])
-    names = [*released.index.names, "column"]
-    index = released.index
-    levels = [index.get_level_values(level).repeat(len(loadings)) for level in range(index.nlevels)]
-    labels = released.columns[: len(loadings)]
+    index, labels = released.index, released.columns[:width]
+    levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]
     columns = pd.Index(list(labels) * n, tupleize_cols=False)
-    rows = pd.MultiIndex.from_arrays([*levels, columns], names=names)
-    values = products.reshape(n * len(loadings), len(loadings))
-    return mark_diagnosis(
-        pd.DataFrame(values, index=rows, columns=labels), certificate, "covariance"
-    )
-
-
-def _shown_error(column: ColumnPart, values: pd.Series) -> np.ndarray:
-    """Return the standard errors of a column, durations if it is one of times."""
-    errors = np.where(values.isna(), np.nan, error_of(column))
-    return errors if column.times is None else seconds(errors)
+    rows = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
+    table = pd.DataFrame(products.reshape(n * width, width), index=rows, columns=labels)
+    return mark_diagnosis(table, certificate, "covariance")
 
 
 def error_of(column: ColumnPart) -> np.ndarray:
@@ -492,7 +466,7 @@ def error_of(column: ColumnPart) -> np.ndarray:
 
 
 def half_width(
-    noise: NoisePart | None,
+    noise: noise_parts.NoisePart | None,
     loadings: Mapping[str, float | np.ndarray],
     mechanism: MechanismPart,
     groups: Groups,

@@ -76,13 +76,10 @@ def estimate_quotients(
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         low, high = _interval(certificate, quotient, level)
-        bottom = np.where(
-            np.abs(quotient.bottom) < quotient.least,
-            np.copysign(quotient.least, quotient.bottom),
-            quotient.bottom,
-        )
+        least, bottom = quotient.least, quotient.bottom
+        bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
-        bottom = np.maximum(bottom, quotient.least) if first > -np.inf else bottom
+        bottom = np.maximum(bottom, least) if first > -np.inf else bottom
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
         parts, _ = quotient.noise(one, estimate)
@@ -110,18 +107,13 @@ def _interval(
     places = np.concatenate([low, best[None], high])
     accepted = np.array([accepts(t) for t in places])
     none = ~accepted.any(axis=0)
-    columns = np.arange(len(best))
-    start = accepted.argmax(axis=0)
-    end = len(places) - 1 - accepted[::-1].argmax(axis=0)
-    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, len(places) - 1)
-    ends = [
-        border(accepts, places[outside, columns], places[inside, columns])
-        for outside, inside in ((below, start), (above, end))
-    ]
-    low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(ends[0]))
-    high = np.where(
-        none | (end == len(places) - 1), quotient.span[1], quotient.unit * np.tan(ends[1])
-    )
+    columns, final = np.arange(len(best)), len(places) - 1
+    start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
+    below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
+    lowest = border(accepts, places[below, columns], places[start, columns])
+    highest = border(accepts, places[above, columns], places[end, columns])
+    low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
+    high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
 
 
@@ -224,37 +216,28 @@ def ratio(
     """
     level = check_level(level)
     certificate = check_before(verify(released), "ratio", allowed=CELLS_AS_RELEASED)
-    above, below = (
-        _place(released, certificate, label, called)
-        for label, called in ((numerator, "numerator"), (denominator, "denominator"))
-    )
+    above = _place(released, certificate, numerator, "numerator")
+    below = _place(released, certificate, denominator, "denominator")
     if above == below:
         raise QueryError(
             f"numerator and denominator must be two columns, got {quote(numerator)} for both."
         )
     x, y = certificate.columns[above], certificate.columns[below]
-    loadings = x.deviations, y.deviations
+    upper, lower = x.deviations, y.deviations
 
     def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
-        blocks = dict.fromkeys([*loadings[0], *loadings[1]])
         return {
-            block: np.abs(a * loadings[0].get(block, 0.0) - b * loadings[1].get(block, 0.0))
-            for block in blocks
+            block: np.abs(a * upper.get(block, 0.0) - b * lower.get(block, 0.0))
+            for block in {**upper, **lower}
         }, None
 
     span = _span(x, y)
     own = [norm(one.deviations.values()) for one in (x, y)]
-    quotient = Quotients(
-        _numbers(released, certificate, above),
-        _numbers(released, certificate, below),
-        least=1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0,
-        span=span,
-        unit=_unit(span, *own),
-        noise=noise,
-    )
-    return mark_diagnosis(
-        estimate_quotients(released, certificate, quotient, level), certificate, "ratio"
-    )
+    least = 1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0
+    top, bottom = (_numbers(released, certificate, place) for place in (above, below))
+    quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise)
+    estimates = estimate_quotients(released, certificate, quotient, level)
+    return mark_diagnosis(estimates, certificate, "ratio")
 
 
 @with_keywords
@@ -314,18 +297,12 @@ def percent(
     values = _numbers(released, certificate, place)
     noise = _noise_of_shares(certificate, described, together, levels)
     errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
-    of_sums = np.where(errors > 0, errors, 1.0)
-    quotient = Quotients(
-        values,
-        _in_all(values, together),
-        least=1.0 if described.kind == "count" else of_sums,
-        span=(0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf),
-        unit=1.0,
-        noise=noise,
-    )
-    return mark_diagnosis(
-        100 * estimate_quotients(released, certificate, quotient, level), certificate, "percent"
-    )
+    least = 1.0 if described.kind == "count" else np.where(errors > 0, errors, 1.0)
+    span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
+    total = _in_all(values, together)
+    quotient = Quotients(values, total, least, span, unit=1.0, noise=noise)
+    estimates = 100 * estimate_quotients(released, certificate, quotient, level)
+    return mark_diagnosis(estimates, certificate, "percent")
 
 
 def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
@@ -373,9 +350,8 @@ def column_of_shares(
     structure = certificate.mechanism.structure
     if structure is not None and structure.kind == "tree":
         check_apart(certificate, what, "For parts of a distribution, use .dp.between(...).")
-    return certificate, _place(
-        released, certificate, _only(released, certificate, column), "column"
-    )
+    label = _only(released, certificate, column)
+    return certificate, _place(released, certificate, label, "column")
 
 
 _WITHIN = " For percentages within a level, say year, use by='year' there."
@@ -420,8 +396,7 @@ def _noise_of_shares(
             parts[block] = np.hypot((a - b) * own, b * others)
             largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
         for block, loading in shared.items():
-            total = _in_all(loading, together)
-            parts[block] = largest[block] = np.abs(a * loading - b * total)
+            parts[block] = largest[block] = np.abs(a * loading - b * _in_all(loading, together))
         return parts, largest
 
     return noise

@@ -6,13 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.distribution import (
-    ENDS_OF_ROUNDING,
-    below_edges,
-    crossings,
-    deviations,
-    limits,
-)
+from dpframe.accuracy import distribution
 from dpframe.certificates.certificate import UNSEALED, Certificate, Certified
 from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.noise_parts import ColumnPart, TimesPart
@@ -92,8 +86,7 @@ def with_quantiles(
     label = frame.index.names[-1]
     values = _values(found, step, release)
     table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, step))
-    names = [label, *(f"{label}{end}" for end in ENDS)]
-    table.columns = pd.Index(names, tupleize_cols=False)
+    table.columns = pd.Index([label, *(f"{label}{end}" for end in ENDS)], tupleize_cols=False)
     columns = (_describe_quantiles(found, str(label)),)
     return table, replace(release, columns=columns, digest=UNSEALED)  # before the step is listed
 
@@ -101,33 +94,24 @@ def with_quantiles(
 def _values(found: Distribution, step: QuantilesStep, certificate: Certificate) -> list[Any]:
     """Return values, lower and upper ends, group by group and quantile by quantile."""
     law = certificate.mechanism.distribution
-    below, quantiles = below_edges(found.rows), step.quantiles
-    level = step.level
-    if step.simultaneous:
-        level = law.level_of_each(level, len(below) * len(quantiles))
-    errors = deviations(found.known, len(found.bins), quantiles)
-    widths = law.quantile(level) * errors + ENDS_OF_ROUNDING
-    low, high = (ends.ravel() for ends in limits(below, quantiles, widths))
+    below, quantiles = distribution.below_edges(found.rows), step.quantiles
+    cells = len(below) * len(quantiles)
+    level = law.level_of_each(step.level, cells) if step.simultaneous else step.level
+    errors = distribution.deviations(found.known, len(found.bins), quantiles)
+    widths = law.quantile(level) * errors + distribution.ENDS_OF_ROUNDING
+    low, high = (ends.ravel() for ends in distribution.limits(below, quantiles, widths))
     edges = found.edges
     along = _numbers(edges)
-    middle = crossings(below, quantiles, along).ravel()
+    middle = distribution.crossings(below, quantiles, along).ravel()
     middle = np.clip(middle, along[low], along[high])
     if not found.whole:
         return [_like(edges, middle), edges[low], edges[high]]
     first = edges.to_numpy()
     if found.upward:  # a bin holds its right edge, the last one that may hold the quantile `high`
-        return [_rounded_up(middle, first), first[low + 1], first[high]]
-    return [_rounded_down(middle, first), first[low], first[high - 1]]
-
-
-def _rounded_up(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.maximum(np.ceil(middle).astype(np.int64), edges[1])
-    return found
-
-
-def _rounded_down(middle: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.minimum(np.floor(middle).astype(np.int64), edges[-2])
-    return found
+        whole = np.maximum(np.ceil(middle).astype(np.int64), first[1])
+        return [whole, first[low + 1], first[high]]
+    whole = np.minimum(np.floor(middle).astype(np.int64), first[-2])
+    return [whole, first[low], first[high - 1]]
 
 
 def _numbers(edges: pd.Index) -> np.ndarray:
@@ -159,8 +143,7 @@ def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
     if isinstance(first, pd.Timestamp | pd.Timedelta):
-        ends = str(first), str(last)
-        return ColumnPart.of_quantiles(label, label, ends, _times(first, last))
+        return ColumnPart.of_quantiles(label, label, (str(first), str(last)), _times(first, last))
     return ColumnPart.of_quantiles(label, label, (first, last))
 
 

@@ -28,6 +28,9 @@ _START = "0" * 64
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 _LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
+_NEEDED = ("release_id", "released_at", "what", "mechanism")  # texts of entries
+_OPTIONAL = ("name", "note", "user", "frame", "unit")
+_LOSSES = ("epsilon", "mu_squared", "delta")
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
@@ -229,45 +232,21 @@ def _fraction(text: str) -> Fraction:
 def _json_of(entry: Entry) -> dict[str, Any]:
     spend, loss = entry.spend, entry.loss
     return {
-        "release_id": entry.release_id,
-        "released_at": entry.released_at,
-        "what": entry.what,
-        "mechanism": entry.mechanism,
+        **{name: getattr(entry, name) for name in (*_NEEDED, *_OPTIONAL, "columns")},
         "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
-        "loss": {
-            "epsilon": _text(loss.epsilon),
-            "mu_squared": _text(loss.mu_squared),
-            "delta": _text(loss.delta),
-        },
-        "name": entry.name,
-        "note": entry.note,
-        "user": entry.user,
-        "frame": entry.frame,
-        "unit": entry.unit,
-        "columns": entry.columns,
+        "loss": {name: _text(getattr(loss, name)) for name in _LOSSES},
     }
 
 
 def _entry_of(read: dict[str, Any]) -> Entry:
-    spend = read["spend"]
-    texts = [read[name] for name in ("release_id", "released_at", "what", "mechanism")]
-    others = [read[name] for name in ("name", "note", "user", "frame", "unit")]
-    if not all(isinstance(text, str) for text in [*texts, *filter(None, others), *read["columns"]]):
+    texts = {name: read[name] for name in _NEEDED}
+    others = {name: read[name] for name in _OPTIONAL}
+    columns, given = tuple(read["columns"]), read["spend"]
+    written = [*texts.values(), *filter(None, others.values()), *columns]
+    if not all(isinstance(text, str) for text in written):
         raise TypeError
-    return Entry(
-        read["release_id"],
-        read["released_at"],
-        read["what"],
-        read["mechanism"],
-        Spend(spend["kind"], _fraction(spend["amount"]), spend["delta"]),
-        _loss_of(**read["loss"]),
-        read["name"],
-        read["note"],
-        read["user"],
-        read["frame"],
-        read["unit"],
-        tuple(read["columns"]),
-    )
+    spend = Spend(given["kind"], _fraction(given["amount"]), given["delta"])
+    return Entry(**texts, **others, spend=spend, loss=_loss_of(**read["loss"]), columns=columns)
 
 
 @lru_cache(maxsize=1024)  # most releases of a ledger cost the same
@@ -284,9 +263,8 @@ def _json_of_pot(pot: Pot) -> dict[str, str]:
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:
     pots = tuple(map(_pot_of, read))
-    if len(pots) > _MOST_POTS or min(pot.limit for pot in pots) < 0:
-        raise ValueError
-    if not all(1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots):
+    sound = all(pot.limit >= 0 and 1 < getattr(pot, "order", 2) <= _HIGHEST_ORDER for pot in pots)
+    if not (sound and 0 < len(pots) <= _MOST_POTS):
         raise ValueError
     return pots
 

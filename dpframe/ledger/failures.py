@@ -5,33 +5,30 @@ import os
 import sqlite3
 from pathlib import Path
 
-from dpframe.errors import (
-    LedgerAlteredError,
-    LedgerBusyError,
-    LedgerDiskError,
-    LedgerError,
-    ReleaseError,
-)
+from dpframe import errors
+from dpframe.errors import LedgerBusyError, LedgerDiskError, LedgerError, ReleaseError
 from dpframe.ledger.locks import BUSY_SECONDS
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where nothing more can be written: also of a quota, or of a limit."""
 
+_KEPT = f"Another program has kept it for {BUSY_SECONDS:g} s: try again."
 _RIGHTS = "It must be a file that you can read and write, in a folder in which you can write."
 _ROOM = "Make room on the disk, and try again."
 _FAILS = "The disk fails, or a quota or a limit on the size of files is reached: try again."
 _KINDS: dict[int, tuple[type[LedgerError], str]] = {
-    sqlite3.SQLITE_BUSY: (
-        LedgerBusyError,
-        f"Another program has kept it for {BUSY_SECONDS:g} s: try again.",
-    ),
+    sqlite3.SQLITE_BUSY: (LedgerBusyError, _KEPT),
     sqlite3.SQLITE_FULL: (LedgerDiskError, _ROOM),
     sqlite3.SQLITE_IOERR: (LedgerDiskError, _FAILS),
     sqlite3.SQLITE_READONLY: (LedgerError, "Get permission to write the file and its folder."),
     sqlite3.SQLITE_PERM: (LedgerError, _RIGHTS),
     sqlite3.SQLITE_CANTOPEN: (LedgerError, _RIGHTS),
 }
-_DAMAGE = (LedgerAlteredError, "Restore the file from a copy.")
+_OF_SYSTEM: dict[int | None, tuple[type[LedgerError], str]] = {
+    **dict.fromkeys(NO_ROOM, (LedgerDiskError, _ROOM)),
+    errno.EIO: (LedgerDiskError, _FAILS),
+}
+_DAMAGE = (errors.LedgerAlteredError, "Restore the file from a copy.")
 
 
 def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
@@ -47,11 +44,7 @@ def of_sqlite(path: Path, place: Path, error: Exception) -> LedgerError:
 
 def of_system(path: Path, error: OSError) -> LedgerError:
     """Say what the system said of a file, and the way out."""
-    kind, way_out = LedgerError, _RIGHTS
-    if error.errno in NO_ROOM:
-        kind, way_out = LedgerDiskError, _ROOM
-    elif error.errno == errno.EIO:
-        kind, way_out = LedgerDiskError, _FAILS
+    kind, way_out = _OF_SYSTEM.get(error.errno, (LedgerError, _RIGHTS))
     return kind(
         f"the ledger {path} cannot be used ({error.strerror}): nothing was charged. {way_out}"
     )

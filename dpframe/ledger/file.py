@@ -79,10 +79,8 @@ class LedgerFile:
         LedgerError
             If others keep it for long, or it is no file.
         """
-        if left is None:
-            return False
         try:
-            return locks.with_locked_file(self.path, _mark) == left
+            return left is not None and locks.with_locked_file(self.path, _mark) == left
         except OSError:  # whoever reads it says what is wrong
             return False
 
@@ -102,14 +100,12 @@ class LedgerFile:
             )
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
+
+        def write(_: int) -> None:
+            self._transaction(draft, "EXCLUSIVE", lambda opened: _write_form(opened, header))
+
         try:
-            locks.with_locked_file(
-                draft,
-                lambda _: self._transaction(
-                    draft, "EXCLUSIVE", lambda connection: _write_form(connection, header)
-                ),
-                new=True,
-            )
+            locks.with_locked_file(draft, write, new=True)
             os.link(draft, self.path)  # fails where another process was quicker
             os.unlink(draft)
             locks.flush_folder(self.path.parent)
@@ -261,7 +257,10 @@ class LedgerFile:
         try:
             return locks.with_locked_file(place, checked)
         except FileNotFoundError:
-            raise LedgerError(self._missing()) from None
+            raise LedgerError(
+                f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
+                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
+            ) from None
         except OSError as error:
             raise failures.of_system(self.path, error) from error
 
@@ -320,12 +319,6 @@ class LedgerFile:
             "dpf.Ledger(path); or choose another path."
         )
 
-    def _missing(self) -> str:
-        return (
-            f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
-            "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
-        )
-
 
 def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> T:
     """Connect to a file that exists, and act."""
@@ -367,8 +360,7 @@ def _text(raw: bytes) -> str:
 
 
 def _write_form(connection: sqlite3.Connection, header: Row) -> None:
-    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    for statement in _SCHEMA:
+    pragmas = f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {FORMAT}"
+    for statement in (*pragmas, *_SCHEMA):
         connection.execute(statement)
     connection.execute("INSERT INTO chain VALUES (?, ?, ?)", header)

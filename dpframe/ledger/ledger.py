@@ -8,7 +8,7 @@ were chosen, is said in `dpframe.privacy.pots`.
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,17 +17,10 @@ from uuid import uuid4
 
 import pandas as pd
 
+from dpframe import errors
 from dpframe.arguments import check_release_name
 from dpframe.calls import with_keywords
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DeclarationError,
-    DPFrameError,
-    LedgerDiskError,
-    LedgerError,
-    a_type,
-)
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
@@ -42,7 +35,7 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        raise AlreadyReleasedError(
+        raise errors.AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
             "nothing was charged. If this is another release, give it another name."
         )
@@ -52,7 +45,7 @@ def refuse_recorded(release_id: str, seen: Chain) -> None:
     """Refuse the identifier of an earlier release: certificates are looked up by it."""
     first = seen.log.with_id(release_id)
     if first is not None:
-        raise AlreadyReleasedError(
+        raise errors.AlreadyReleasedError(
             f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
             "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance."
         )
@@ -88,7 +81,12 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     DPFrameError
         If dp_accounting is not installed.
     """
-    module = _events()
+    try:
+        from dp_accounting import dp_event as module  # optional, and slow to import
+    except ImportError as error:
+        raise errors.DPFrameError(
+            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
+        ) from error
     events = [
         module.SelfComposedDpEvent(event, count) if count > 1 else event
         for loss, count in Counter(losses).items()
@@ -97,21 +95,16 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
     return module.ComposedDpEvent(events) if events else module.NoOpDpEvent()
 
 
-def _of_one(loss: PrivacyLoss, module: Any) -> list[Any]:
-    events = []
+def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
+    """Describe one loss; floats are taken as the binary numbers that they are to others."""
     if loss.mu_squared:
-        events.append(module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu))))
+        yield module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu)))
     if loss.epsilon:
-        events.append(module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1))
+        above = round_up(float(loss.epsilon), lambda number: Fraction(number) >= loss.epsilon)
+        yield module.DiscreteLaplaceDpEvent(above, 1)
     if loss.delta:
         plain = getattr(module, "EpsilonDeltaDpEvent", None)
-        events.append(plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent())
-    return events
-
-
-def _float_above(value: Fraction) -> float:
-    """Round up to a float, taken as the binary number that it is to others."""
-    return round_up(float(value), lambda number: Fraction(number) >= value)
+        yield plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent()
 
 
 def _float_below(value: Fraction) -> float:
@@ -119,16 +112,6 @@ def _float_below(value: Fraction) -> float:
     while Fraction(number) > value:
         number = math.nextafter(number, 0.0)
     return number
-
-
-def _events() -> Any:
-    try:
-        from dp_accounting import dp_event  # optional, and slow to import
-    except ImportError as error:
-        raise DPFrameError(
-            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
-        ) from error
-    return dp_event
 
 
 class Ledger:
@@ -303,7 +286,7 @@ class Ledger:
             )
         try:
             self._append(lambda seen: self._decide(seen, entry))
-        except LedgerDiskError as error:
+        except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
             raise charged_perhaps(self._where()) from error
@@ -341,23 +324,22 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        self._lock.hold(lambda again: self._append_once(decide, again))
 
-    def _append_once(
-        self, decide: Callable[[Chain], tuple[Chain, Row | None]], again: bool
-    ) -> None:
-        if again:
-            raise LedgerError(
-                f"{self._where()} is in use by this very thread, which a signal has "
-                "interrupted: nothing was charged. Release after the signal was handled."
+        def append(again: bool) -> None:
+            if again:
+                raise LedgerError(
+                    f"{self._where()} is in use by this very thread, which a signal has "
+                    "interrupted: nothing was charged. Release after the signal was handled."
+                )
+            if self._file is None:
+                self._seen, _ = decide(self._seen)
+                return
+            self._seen = self._file.append(  # now that it is on disk
+                *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
             )
-        if self._file is None:
-            self._seen, _ = decide(self._seen)
-            return
-        self._seen = self._file.append(  # now that it is on disk
-            *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
-        )
-        self._left = self._file.left
+            self._left = self._file.left
+
+        self._lock.hold(append)
 
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""

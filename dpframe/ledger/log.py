@@ -118,10 +118,9 @@ class Log:
         if (len(self._hashes), len(self._entries)) == self._sizes:
             grown._hashes, grown._entries = self._hashes, self._entries
             grown._ids, grown._names = self._ids, self._names
-            grown._add(hashes, entries)
         else:  # what was added before came to nothing
             grown._add(self.hashes, self.entries)
-            grown._add(hashes, entries)
+        grown._add(hashes, entries)
         return grown
 
     def apart(self) -> "Log":

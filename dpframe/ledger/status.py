@@ -12,20 +12,12 @@ from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
-from dpframe.privacy.amounts import (
-    Amount,
-    Budget,
-    PrivacyLoss,
-    below,
-    check_loss,
-    check_positive,
-    exact,
-    root_below,
-)
-from dpframe.privacy.pots import Pot, Pots
+from dpframe.privacy import amounts
+from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
+from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
-_LONG, _GRID = 1024, 1 << 512  # shares with longer denominators are rounded down to this one
+_FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
 
@@ -82,7 +74,7 @@ class BudgetStatus:
     @property
     def remaining_mu(self) -> float:
         """Largest mu of a further Gaussian release."""
-        return root_below(self.pots.largest.mu_squared)
+        return amounts.root_below(self.pots.largest.mu_squared)
 
     @property
     def remaining_rho(self) -> float:
@@ -118,7 +110,7 @@ class BudgetStatus:
         """
         return below(1 - self.shares) if any(self.pots.largest) else 0.0
 
-    def share(self, amount: Amount) -> PrivacyLoss:
+    def share(self, amount: amounts.Amount) -> PrivacyLoss:
         """Say what a share costs now: epsilon of Laplace noise, or mu^2 of Gaussian noise.
 
         It is the part ``s / (1 - shares so far)`` of what is left for its kind. So n shares of 1/n
@@ -147,15 +139,15 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
-            way = "Spend less, or declare a larger budget."
-            if not any(left):
-                way = "Nothing is left: less than a billionth of a budget counts as nothing."
+            nothing = "Nothing is left: less than a billionth of a budget counts as nothing."
+            way = "Spend less, or declare a larger budget." if any(left) else nothing
             raise BudgetExceededError(
                 f"share={float(amount):.6g} does not fit in what is left of {self.budget}. "
                 f"Left: {_fits(self, 6)}. {way}"
             )
         part = amount / (1 - self.shares)
-        return PrivacyLoss(_short(part * left.epsilon), _short(part * left.mu_squared))
+        parts = (part * left.epsilon, part * left.mu_squared)
+        return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
 
     def part(self, loss: PrivacyLoss) -> float:
         """Part of the budget that a release takes, of the pot with most left; they add up.
@@ -188,23 +180,16 @@ class BudgetStatus:
     @property
     def releases(self) -> pd.DataFrame:
         """One row per release, with when, what, by whom, and at what cost."""
+        texts = (*_FIRST, *_TEXTS)
         rows = [
-            {
-                "released_at": entry.released_at,
-                "what": entry.what,
-                "mechanism": entry.mechanism,
-                "part": part,
-                **_amounts(entry.loss),
-                **{text: getattr(entry, text) for text in _TEXTS},
-            }
+            {"part": part, **_amounts(entry.loss), **{name: getattr(entry, name) for name in texts}}
             for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
-        amounts = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
-        columns = ["released_at", "what", "mechanism", *amounts, *_TEXTS]
-        index = pd.Index(
-            [entry.release_id for entry in self.entries], name="release_id", dtype=object
-        )
-        return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(amounts)
+        numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
+        columns = [*_FIRST, *numbers, *_TEXTS]
+        released = [entry.release_id for entry in self.entries]
+        index = pd.Index(released, name="release_id", dtype=object)
+        return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(numbers)
 
     @property
     def limits(self) -> pd.DataFrame:
@@ -228,7 +213,9 @@ class BudgetStatus:
     @property
     def left(self) -> str:
         """What still fits, in words, rounded down."""
-        return f"{_fits(self, 4)}{self._spare}"
+        # how much delta is left to find groups with, where some was kept for it
+        delta = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
+        return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"
 
     @property
     def words(self) -> str:
@@ -236,12 +223,10 @@ class BudgetStatus:
         budget = self.budget
         kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
         shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
-        return "\n".join(
-            [
-                f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}",
-                f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget",
-                f"Remaining  {self.left}",
-            ]
+        return (
+            f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}\n"
+            f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
+            f"Remaining  {self.left}"
         )
 
     def __repr__(self) -> str:
@@ -251,12 +236,6 @@ class BudgetStatus:
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
         return "\n".join([*lines, *map(self._line, self.log.latest(_MOST_SHOWN))])
-
-    @property
-    def _spare(self) -> str:
-        """Say how much delta is left to find groups with, where some was kept for it."""
-        left = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
-        return left if self.budget.discovery else ""
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
@@ -296,17 +275,18 @@ def describe(loss: PrivacyLoss) -> str:
 
 def _fits(left: BudgetStatus, digits: int) -> str:
     """Say which part of the budget is left, and what takes all of it."""
-    part = f"{_percent_down(left.remaining_share)} of the budget"
+    rounded_down = math.floor(amounts.exact(left.remaining_share) * 1000) / 10
+    part = f"{rounded_down:.1f}% of the budget"
     noise = ", ".join(noise_left(left, lambda most: _floor(most, digits)))
     share = share_left(left, lambda most: _floor(most, digits))
-    amounts = "; ".join(filter(None, (noise, share)))
-    return f"{part}: {amounts}" if amounts else part
+    takes = "; ".join(filter(None, (noise, share)))
+    return f"{part}: {takes}" if takes else part
 
 
 def _amounts(loss: PrivacyLoss) -> dict[str, float]:
     """Give the amounts of a loss; NaN for none: an epsilon of 0 would be a promise."""
-    amounts = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
-    return {name: value or float("nan") for name, value in amounts.items()}
+    given = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
+    return {name: value or float("nan") for name, value in given.items()}
 
 
 def _floor(value: float, digits: int) -> str:
@@ -314,14 +294,3 @@ def _floor(value: float, digits: int) -> str:
     # exact, so that 0.1 is not shown as 0.09999
     shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(value))
     return f"{float(shown):g}"
-
-
-def _percent_down(part: float) -> str:
-    return f"{math.floor(exact(part) * 1000) / 10:.1f}%"
-
-
-def _short(amount: Fraction) -> Fraction:
-    """Round an amount down where its exact digits became very many."""
-    if amount.denominator.bit_length() <= _LONG:
-        return amount
-    return Fraction(amount * _GRID // 1, _GRID)

@@ -11,6 +11,7 @@ _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
 _HALVINGS = 60  # of an interval as long as its upper end: to the last bit
+_Steps = tuple[float | np.ndarray, float | np.ndarray]
 
 
 def check_level(level: object) -> float:
@@ -24,6 +25,18 @@ def check_level(level: object) -> float:
     if isinstance(level, int | float | np.floating) and 0 < level < 1:
         return float(level)
     raise QueryError(f"level must be a number in (0, 1), got level={quote(level)}; 0.95 is usual.")
+
+
+def bisect_tails(
+    tails: Callable[[np.ndarray], np.ndarray], most: np.ndarray, level: float
+) -> np.ndarray:
+    """Return where falling tails are `1 - level`, between 0 and `most`, rounded up."""
+    low, high = np.zeros_like(most), most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        beyond = tails(middle) > 1 - level
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    return high
 
 
 def pair_half_width(
@@ -51,13 +64,8 @@ def pair_half_width(
     lows = np.minimum(np.abs(first), np.abs(second)) / math.sqrt(2)
     ratio = np.divide(lows, tops, out=np.zeros(np.shape(tops)), where=tops > 0)
     ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
-    low, high = np.zeros_like(ratio), np.full_like(ratio, 2 * (1 - math.log1p(-level)))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = _pair_beyond(middle, ratio) > 1 - level
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    width: np.ndarray = high * tops
-    return width
+    most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
+    return bisect_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
 
 
 def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:
@@ -67,9 +75,7 @@ def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     return part
 
 
-def integer_pair_half_width(
-    steps: tuple[float | np.ndarray, float | np.ndarray], scales: tuple[float, float], level: float
-) -> np.ndarray:
+def integer_pair_half_width(steps: _Steps, scales: tuple[float, float], level: float) -> np.ndarray:
     """Return the half-width for `g X + h Y`, discrete Laplace X and Y of scales r and s.
 
     It is `t + g / 2`, with g the smaller step and t found by bisection, rounded up, so that
@@ -96,21 +102,14 @@ def integer_pair_half_width(
     array([0.652])
     """
     fine, unit, tails = _integer_pair(steps, scales)
-    low, high = np.zeros_like(fine), np.full_like(fine, 2 * (1 - math.log1p(-level)))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = tails(middle) > 1 - level
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    high = bisect_tails(tails, np.full_like(fine, 2 * (1 - math.log1p(-level))), level)
     # a scale that stands for 0 is not to lead below an integer of the coarse noise
     width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
     return width
 
 
 def integer_pair_holds(
-    distance: np.ndarray,
-    steps: tuple[float | np.ndarray, float | np.ndarray],
-    scales: tuple[float, float],
-    level: float,
+    distance: np.ndarray, steps: _Steps, scales: tuple[float, float], level: float
 ) -> np.ndarray:
     """Tell where a distance is at most `integer_pair_half_width`, but for rounding: one tail.
 
@@ -128,7 +127,7 @@ def integer_pair_holds(
 
 
 def _integer_pair(
-    steps: tuple[float | np.ndarray, float | np.ndarray], scales: tuple[float, float]
+    steps: _Steps, scales: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """Return the finer step, the unit of t, and the tails of two noises at t."""
     one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
@@ -153,26 +152,19 @@ def _integer_pair_beyond(
     q = np.exp(-1 / s)
     within = np.floor(t / np.maximum(h, _NARROW))  # integers that alone do not lead beyond t
     falling = np.exp(-h / a - 1 / s)
-    near = np.exp(-t / a) * (1 + _geometric(falling, within))
+    near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
     # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
     last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
     first = np.exp(np.minimum((h - t) / a, 0) - 1 / s)
     ratio = h / a - 1 / s
-    up = last * _geometric_from_one(np.exp(-np.abs(ratio)), within)
-    down = first * _geometric_from_one(np.exp(-np.abs(ratio)), within)
-    near = near + np.where(within > 0, np.where(ratio > 0, up, down), 0.0)
+    terms = _geometric_from_one(np.exp(-np.abs(ratio)), within)
+    near = near + np.where(within > 0, np.where(ratio > 0, last, first) * terms, 0.0)
     jumps = np.exp(-(within + 1) / s)
     # exp(-h k / a) sinh(t / a) for k = m + 1 and on
     beyond = np.maximum(h * (within + 1) - t, 0)
     back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
     far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
     found: np.ndarray = (1 - q) / (1 + q) * (less * near + far)
-    return found
-
-
-def _geometric(ratio: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """Return `ratio + ratio^2 + ...`, so many terms, for a ratio below 1."""
-    found: np.ndarray = ratio * _geometric_from_one(ratio, terms)
     return found
 
 

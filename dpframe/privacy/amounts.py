@@ -283,12 +283,7 @@ class Spend:
         CalibrationError
             If none or several ways of spending are given, or a value is out of range.
         """
-        ways: dict[SpendKind, Amount | None] = {
-            "epsilon": epsilon,
-            "mu": mu,
-            "rho": rho,
-            "share": share,
-        }
+        ways: dict[Any, Amount | None] = {"epsilon": epsilon, "mu": mu, "rho": rho, "share": share}
         given = {kind: value for kind, value in ways.items() if value is not None}
         if len(given) != 1:
             named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"

@@ -45,23 +45,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.privacy.noise import (
-    Interval,
-    integer_noise,
-    random_words,
-    try_strips,
-    whole_part,
-    wrap_integer,
-)
-from dpframe.privacy.noise_floats import (
-    KNOWN_BITS,
-    LOW_BITS,
-    WORD,
-    check_scale,
-    check_size,
-    halves,
-    round_halves,
-)
+from dpframe.privacy import noise, noise_floats
+from dpframe.privacy.noise import Interval, integer_noise, random_words, try_strips
+from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, check_scale, check_size, halves
 from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
 
 _BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache
@@ -138,7 +124,7 @@ def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
     high, low = (_added_up(part.reshape(out.shape)) for part in (drawn.high, drawn.low))
     places = _places(members, cells)
     sizes = scales[:, None]
-    left, product = round_halves(sizes, high.take(places), low.take(places), out)
+    left, product = noise_floats.round_halves(sizes, high.take(places), low.take(places), out)
     margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
     doubtful: dict[int, list[int]] = {}
     (unclear,) = (np.abs(left, out=left) > 0.5 - margin).ravel().nonzero()  # flat: found faster
@@ -156,8 +142,7 @@ def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
 def _added_up(parts: np.ndarray) -> np.ndarray:
     """Return the sums of the first rows, in the fastest of two ways."""
     if len(parts) > parts.shape[1]:
-        sums: np.ndarray = parts.cumsum(axis=0)
-        return sums
+        return parts.cumsum(axis=0)
     sums = parts.copy()
     for before, row in pairwise(sums):
         np.add(row, before, out=row)
@@ -190,9 +175,8 @@ class _Exponentials(NamedTuple):
 
 def _exponentials(size: int) -> _Exponentials:
     """Draw |Z| and the sign of Z of a Laplace law, so many times."""
-    strip, place, rejected, refined = try_strips(
-        strip_table(LAPLACE_CURVE), size + size // _SPARE + 1
-    )
+    table, most = strip_table(LAPLACE_CURVE), size + size // _SPARE + 1
+    strip, place, rejected, refined = try_strips(table, most)
     sign = strip.astype(np.int64) >> WORD - 1
     high, low = halves(strip, place)
     high ^= sign  # -[a, a + 1) is [~a, ~a + 1) but for an end
@@ -229,10 +213,8 @@ def _fill_rejected(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Ex
 
 def _places(members: int, cells: int) -> np.ndarray:
     """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
-    ranks = (
-        _rank_by_comparing(members, cells) if members <= _FEW else _order_by_sorting(members, cells)
-    )
-    places: np.ndarray = np.multiply(ranks, cells, dtype=np.int64, order="C")
+    draw = _rank_by_comparing if members <= _FEW else _order_by_sorting
+    places: np.ndarray = np.multiply(draw(members, cells), cells, dtype=np.int64, order="C")
     places += np.arange(cells)
     return places
 
@@ -283,9 +265,9 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
         for i, (scale, last) in enumerate(asked):
             if i not in found:
                 total = Interval(sums[last], bits)
-                size = whole_part(scale, total, last + 1, half(scale, bits))
+                size = noise.whole_part(scale, total, last + 1, half(scale, bits))
                 if size is not None:
-                    found[i] = wrap_integer(size)
+                    found[i] = noise.wrap_integer(size)
         if len(found) == len(asked):
             return [found[i] for i in range(len(asked))]
         bits += WORD

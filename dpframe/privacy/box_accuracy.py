@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-_HALVINGS = 60  # of an interval as long as its upper end: to the last bit
+from dpframe.privacy.accuracy import bisect_tails
+
 _NODES = 257
 _BETWEEN = 1.0001  # what the largest of so many may miss between them
 _HIGH, _SMALL = 0.93, 10
@@ -64,8 +65,7 @@ def box_deviation(scale: float, members: int) -> float:
     """
     variance = spread(members) * scale**2
     if not _is_wide(scale, members):
-        most = math.ceil(scale * _farthest(members)) + 2
-        k = np.arange(1, most)
+        k = np.arange(1, math.ceil(scale * _farthest(members)) + 2)
         with np.errstate(over="ignore"):  # tails of nearly no noise are 0
             return math.sqrt(float(np.sum((2 * k - 1) * beyond((k - 0.5) / scale, members))))
     return math.sqrt(variance + 1 / 12)
@@ -89,13 +89,11 @@ def _farthest(members: int) -> float:
 def _half_widths(members: int, level: float) -> np.ndarray:
     """Half-widths of z_1 + r z_2 at r = 0, ..., 1, by bisection, rounded up."""
     ratios = np.linspace(0, 1, _NODES)
-    low, high = np.zeros(_NODES), (1 + ratios) * _farthest(members)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        tails = pair_beyond(middle[1:], ratios[1:], members)
-        missed = np.r_[beyond(middle[:1], members), tails] > 1 - level
-        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
-    return high
+
+    def tails(t: np.ndarray) -> np.ndarray:
+        return np.concatenate([beyond(t[:1], members), pair_beyond(t[1:], ratios[1:], members)])
+
+    return bisect_tails(tails, (1 + ratios) * _farthest(members), level)
 
 
 def drawn_together(

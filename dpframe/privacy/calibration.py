@@ -49,9 +49,8 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     if not 0 < level < 1:
         raise CalibrationError(
             f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}: '
-            "elsewhere "
-            "its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). Use "
-            'mechanism="gaussian".'
+            "elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). "
+            'Use mechanism="gaussian".'
         )
     if mass == 0:
         raise CalibrationError('mechanism="classical" needs delta > 0, got delta=0. Give delta.')

@@ -116,22 +116,18 @@ def _distance(
     far = 0 * scales[0]
     for part in footprints:
         own = [scales[k] * part.parts for k in part.coordinates]
-        corners = itertools.product(part.corners, repeat=2)
-        far += max(_corner_movement(own, norm, pair, one, other) for one, other in corners)
+        pairs = itertools.product(part.corners, repeat=2)
+        far += max(_corner_movement(own, norm, pair, corners) for corners in pairs)
     return far
 
 
 def _corner_movement(
-    scales: Sequence[Scale],
-    norm: Norm,
-    pair: _Pair,
-    corner: tuple[int, ...],
-    other: tuple[int, ...],
+    scales: Sequence[Scale], norm: Norm, pair: _Pair, corners: Sequence[tuple[int, ...]]
 ) -> Scale:
     """How far rows at two corners move the totals of a footprint."""
     far = 0 * scales[0]
     shared, apart = pair.shared, pair.whole - pair.shared
-    for scale, v, w in zip(scales, corner, other, strict=True):
+    for scale, v, w in zip(scales, *corners, strict=True):
         mine, theirs = pair.mine * v, pair.theirs * w
         alone = abs(mine) ** norm + abs(theirs) ** norm
         moved = abs(mine - theirs) ** norm * shared + alone * apart

@@ -63,11 +63,11 @@ class Law(ABC):
     name: str
     title: str
     norm: Norm
-    inside: Inside
+    inside: Inside = "sum"
     needs_delta: bool
     curve: Curve
-    memoryless: bool
-    companion: float
+    memoryless: bool = False
+    companion: float = 0.0
 
     def __repr__(self) -> str:
         """Return the name."""
@@ -285,8 +285,7 @@ class Law(ABC):
             As in `sum_half_width`.
         """
         width = self.integer_sum_half_width(loadings, scales, level, largest, groups)
-        within: np.ndarray = distance <= width
-        return within
+        return distance <= width
 
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.

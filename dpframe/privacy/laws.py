@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +41,10 @@ class _Gaussian(Law):
 
     def sum_half_width(
         self,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
-        largest: Mapping[str, float | np.ndarray] | None = None,
+        largest: sums.Loadings | None = None,
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
@@ -51,10 +52,10 @@ class _Gaussian(Law):
 
     def integer_sum_half_width(
         self,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
-        largest: Mapping[str, float | np.ndarray] | None = None,
+        largest: sums.Loadings | None = None,
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return the half-width, and half of the largest `|c_b|`.
@@ -122,10 +123,10 @@ class _Laplace(Law):
 
     def sum_half_width(
         self,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
-        largest: Mapping[str, float | np.ndarray] | None = None,
+        largest: sums.Loadings | None = None,
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return the half-width for a sum of discrete Laplace noises of scales s_b.
@@ -148,11 +149,11 @@ class _Laplace(Law):
     def sum_holds(
         self,
         distance: np.ndarray,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
         *,
-        largest: Mapping[str, float | np.ndarray] | None = None,
+        largest: sums.Loadings | None = None,
         groups: Groups = (),
     ) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
@@ -227,9 +228,7 @@ class _Box(_Laplace):
         """
         checked = [float(check_scale(scale)) for scale in scales]
         members = sum(scale > 0 for scale in checked)
-        if members <= 1:
-            return super().deviations(checked)
-        return [box_accuracy.box_deviation(scale, members) if scale else 0.0 for scale in checked]
+        return [self.deviation_among(scale, members) for scale in checked]
 
     def quantile(self, level: float) -> float:
         """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
@@ -237,10 +236,10 @@ class _Box(_Laplace):
 
     def sum_half_width(
         self,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
-        largest: Mapping[str, float | np.ndarray] | None = None,
+        largest: sums.Loadings | None = None,
         groups: Groups = (),
     ) -> float | np.ndarray:
         """Return the half-width for a sum of noises, some of them drawn together.
@@ -274,11 +273,7 @@ class _Box(_Laplace):
         return LAPLACE if terms == members == 1 else GAUSSIAN
 
     def _of_group(
-        self,
-        loadings: Mapping[str, float | np.ndarray],
-        scales: Mapping[str, float],
-        level: float,
-        members: int,
+        self, loadings: sums.Loadings, scales: Mapping[str, float], level: float, members: int
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of one group of two or more."""
         weights = {
@@ -287,30 +282,24 @@ class _Box(_Laplace):
         }
         if len(weights) == 1:
             ((block, weight),) = weights.items()
-            exact: np.ndarray = weight * self.half_width(scales[block], level, members)
-            return exact
+            return weight * self.half_width(scales[block], level, members)
         parts = [weight * scales[block] for block, weight in weights.items()]
         rounding = sum(weights.values(), start=np.zeros(()))
         return box_accuracy.sum_half_width(parts, members, level) + rounding / 2
 
     def _of_groups(
         self,
-        loadings: Mapping[str, float | np.ndarray],
+        loadings: sums.Loadings,
         scales: Mapping[str, float],
         level: float,
-        largest: Mapping[str, float | np.ndarray] | None,
+        largest: sums.Loadings | None,
         together: Mapping[tuple[str, ...], int],
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of several groups, or of several cells."""
         own = {block: members for group, members in together.items() for block in group}
         lonely = any(scales.get(block, 0.0) > 0 for block in loadings.keys() - own.keys())
-        factor = max(
-            super().quantile(level) if lonely else GAUSSIAN.quantile(level),
-            *(
-                box_accuracy.largest_ratio(len(g), members, level)
-                for g, members in together.items()
-            ),
-        )
+        ratios = [box_accuracy.largest_ratio(len(g), d, level) for g, d in together.items()]
+        factor = max(super().quantile(level) if lonely else GAUSSIAN.quantile(level), *ratios)
         factor *= box_accuracy.raise_quantile(level, max(own.values()))
         rounding: np.ndarray = np.zeros(())
         for block, loading in (loadings if largest is None else largest).items():
@@ -333,39 +322,17 @@ class _Box(_Laplace):
 
 
 GAUSSIAN = _Gaussian(
-    name="gaussian",
-    title="Gaussian",
-    norm=2,
-    inside="sum",
-    needs_delta=True,
-    curve=GAUSSIAN_CURVE,
-    memoryless=False,
-    companion=0.0,
+    name="gaussian", title="Gaussian", norm=2, needs_delta=True, curve=GAUSSIAN_CURVE
 )
 """The rounded Gaussian, whose scale is that of the Gaussian."""
 
-LAPLACE = _Laplace(
-    name="laplace",
-    title="Laplace",
-    norm=1,
-    inside="sum",
-    needs_delta=False,
-    curve=LAPLACE_CURVE,
-    memoryless=True,
-    companion=1 / _ROOT2,
+_EXPONENTIAL: dict[str, Any] = dict(
+    norm=1, needs_delta=False, curve=LAPLACE_CURVE, memoryless=True, companion=1 / _ROOT2
 )
+LAPLACE = _Laplace(name="laplace", title="Laplace", **_EXPONENTIAL)
 """The discrete Laplace law."""
 
-BOX = _Box(
-    name="box",
-    title="box",
-    norm=1,
-    inside="max",
-    needs_delta=False,
-    curve=LAPLACE_CURVE,
-    memoryless=True,
-    companion=1 / _ROOT2,
-)
+BOX = _Box(name="box", title="box", inside="max", **_EXPONENTIAL)
 """Noise in a box, of groups of coordinates."""
 
 LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in (GAUSSIAN, LAPLACE, BOX)})

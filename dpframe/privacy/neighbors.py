@@ -25,6 +25,9 @@ EACH_ROW: Final = EachRow.EACH_ROW
 """Says on purpose that every row is a person of its own."""
 
 
+_LIMITS = ("rows", "groups", "rows_per_group")
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """How much of a frame one privacy unit may fill; `None`: no limit.
@@ -44,7 +47,7 @@ class Caps:
     rows_per_group: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "groups", "rows_per_group"):
+        for name in _LIMITS:
             value = getattr(self, name)
             if value is None:
                 continue
@@ -62,13 +65,8 @@ class Caps:
     @property
     def words(self) -> str:
         """The caps there are, as they are written in a call."""
-        limits = {
-            "max_rows": self.rows,
-            "max_groups": self.groups,
-            "max_rows_per_group": self.rows_per_group,
-        }
-        given = [f", {name}={limit}" for name, limit in limits.items() if limit is not None]
-        return "".join(given)
+        limits = [(name, getattr(self, name)) for name in _LIMITS]
+        return "".join(f", max_{name}={limit}" for name, limit in limits if limit is not None)
 
 
 NO_CAPS = Caps()

@@ -58,18 +58,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpframe.errors import CalibrationError, quote
-from dpframe.privacy.noise_floats import (
-    KNOWN_BITS,
-    NARROW,
-    WORD,
-    Points,
-    check_scale,
-    check_size,
-    halves,
-    in_strips,
-    round_halves,
-    round_whole,
-)
+from dpframe.privacy import noise_floats
+from dpframe.privacy.noise_floats import KNOWN_BITS, WORD, Points
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 
 BLOCK = 1 << 16
@@ -177,8 +167,8 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     >>> integer_noise(LAPLACE_CURVE, 0, 3)
     array([0, 0, 0])
     """
-    check_size(size)
-    scales = check_scale(scale)
+    noise_floats.check_size(size)
+    scales = noise_floats.check_scale(scale)
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
             f"scale must be one number or one per draw, got shape {scales.shape} for "
@@ -190,8 +180,7 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
 
 def _part(scales: np.ndarray, places: Any) -> np.ndarray:
     """Return the scales of some of the draws."""
-    chosen: np.ndarray = scales[places] if scales.ndim else scales
-    return chosen
+    return scales[places] if scales.ndim else scales
 
 
 def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
@@ -277,8 +266,8 @@ def try_strips(
 
 def _points(room: np.ndarray, scales: np.ndarray, strip: np.ndarray, place: np.ndarray) -> Points:
     """Return Z, in the first row of the room as floats if these say enough for the scales."""
-    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW
-    return Points(strip, place, in_strips(strip, place, room[0]) if narrow else None)
+    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= noise_floats.NARROW
+    return Points(strip, place, noise_floats.in_strips(strip, place, room[0]) if narrow else None)
 
 
 def _round_block(
@@ -287,10 +276,10 @@ def _round_block(
     """Write the draws to `out` that Z gives."""
     pull = None if curve.pull is None else curve.pull(scales)
     if points.floats is not None:
-        left = round_whole(scales, points.floats, out, pull, room[1])
+        left = noise_floats.round_whole(scales, points.floats, out, pull, room[1])
     else:
-        high, low = halves(points.strip, points.place, room[:2])
-        left, _ = round_halves(scales, high, low, out, pull=pull, room=room[2:])
+        high, low = noise_floats.halves(points.strip, points.place, room[:2])
+        left, _ = noise_floats.round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0]:
         out[i] = _round_exactly(curve, float(_part(scales, i)), _interval(points, i))
@@ -373,8 +362,7 @@ def _test_heights(
     refined = {}
     for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
         where = int(tested[i])
-        known = _interval(points, where)
-        drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
+        drawn = _settle(table.curve, _interval(points, where), float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:

@@ -24,8 +24,7 @@ def check_size(size: int) -> None:
 def check_scale(scale: float | np.ndarray) -> np.ndarray:
     """Validate a scale or scales; return them as float64."""
     if type(scale) is float and 0 <= scale <= MAX_SCALE:
-        single: np.ndarray = np.asarray(scale + 0.0)[()]  # faster than an array of no axes
-        return single
+        return np.asarray(scale + 0.0)[()]  # faster than an array of no axes
     scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
     valid = (scales >= 0) & (scales <= MAX_SCALE)
     if not valid.all():
@@ -80,11 +79,7 @@ class Points(NamedTuple):
 
 
 def round_whole(
-    scales: np.ndarray,
-    product: np.ndarray,
-    out: np.ndarray,
-    pull: np.ndarray | None,
-    room: np.ndarray,
+    scales: np.ndarray, left: np.ndarray, out: np.ndarray, pull: np.ndarray | None, room: np.ndarray
 ) -> np.ndarray:
     """Write the integers nearest to scale * Z to `out`, for scales of at most `NARROW`.
 
@@ -95,13 +90,13 @@ def round_whole(
     numpy.ndarray
         What is left over, in floats between -1/2 and 1/2.
     """
-    product *= scales * 2.0**-STRIP_BITS
+    left *= scales * 2.0**-STRIP_BITS
     if pull is not None:
-        product -= product.clip(-pull, pull, out=room)
-    nearest = np.rint(product, out=room)
+        left -= left.clip(-pull, pull, out=room)
+    nearest = np.rint(left, out=room)
     out[:] = nearest
-    product -= nearest
-    return product
+    left -= nearest
+    return left
 
 
 def halves(

@@ -98,8 +98,7 @@ def _laplace_offset(scale: float, bits: int) -> tuple[int, int]:
 
 def _laplace_pull(scales: np.ndarray) -> np.ndarray:
     """Return 1/2 minus the offset, in floats."""
-    pull: np.ndarray = 0.5 + scales * np.log1p(np.expm1(-1 / scales) / 2)
-    return pull
+    return 0.5 + scales * np.log1p(np.expm1(-1 / scales) / 2)
 
 
 GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=_half_square, offset=half)

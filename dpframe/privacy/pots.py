@@ -18,22 +18,16 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
+from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.renyi import (
-    best_order,
-    divergence_of_gaussian,
-    divergence_of_pure,
-    pure_of_divergence,
-    renyi_limit,
-)
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
@@ -43,7 +37,7 @@ _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
-_LONG, _GRID = 1024, 1 << 512  # denominators of sums with more bits are rounded up to this one
+_LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
 class Spare(NamedTuple):
@@ -125,23 +119,21 @@ class RenyiPot:
     def price(self, loss: PrivacyLoss) -> Fraction:
         """Return what a loss takes."""
         if not loss.mu_squared:
-            return divergence_of_pure(loss.epsilon, self.order)
-        price = divergence_of_gaussian(loss.mu_squared, self.order)
-        return price + divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
+            return renyi.divergence_of_pure(loss.epsilon, self.order)
+        price = renyi.divergence_of_gaussian(loss.mu_squared, self.order)
+        return price + renyi.divergence_of_pure(loss.epsilon, self.order) if loss.epsilon else price
 
     def spare(self, left: Fraction, known: Fraction = Fraction(0)) -> Spare:
         """Return the losses of either kind that fill what is left; a pure one from `known` on."""
         # the price of it is rounded up to 64 binary digits
         mu_squared = left * 2 / self.order * (1 - Fraction(1, 2**62))
-        if divergence_of_pure(known, self.order) > left:
+        if renyi.divergence_of_pure(known, self.order) > left:
             return Spare(mu_squared, Fraction(0))
-        return Spare(mu_squared, pure_of_divergence(left, self.order))
+        return Spare(mu_squared, renyi.pure_of_divergence(left, self.order))
 
 
 Pot = PurePot | GaussianPot | RenyiPot
-KINDS: dict[str, type[PurePot] | type[GaussianPot] | type[RenyiPot]] = {
-    pot.kind: pot for pot in (PurePot, GaussianPot, RenyiPot)
-}
+KINDS: dict[str, type[Pot]] = {pot.kind: pot for pot in (PurePot, GaussianPot, RenyiPot)}
 """Pots by the name under which a ledger keeps them."""
 
 
@@ -215,9 +207,8 @@ class Pots:
     @property
     def live(self) -> Iterator[tuple[Pot, Fraction]]:
         """Pots that are not dead, and what is in them."""
-        for pot, had in zip(self.pots, self.sums, strict=True):
-            if had is not None:
-                yield pot, had
+        filled = zip(self.pots, self.sums, strict=True)
+        return ((pot, had) for pot, had in filled if had is not None)
 
     @cached_property
     def spare(self) -> Spare:
@@ -311,7 +302,7 @@ class _Sum:
             self._above, self._below = self._above * factor, self._below * factor
         self._above += amount.numerator * (self._below // unit)
         if self._below.bit_length() > _LONG:
-            short = _short(self.value)
+            short = shorten(self.value, math.ceil)
             self._above, self._below = short.numerator, short.denominator
 
     @property
@@ -337,11 +328,11 @@ def settle_pots(budget: Budget) -> Pots:
     pure = PurePot(exact(budget.epsilon))
     if not delta:
         return Pots((pure,), Fraction(0), exact(budget.discovery))
-    renyi = list(_renyi_pots(budget.epsilon, delta))
-    part = GAUSSIAN_PART if renyi else Fraction(1)
+    others = list(_renyi_pots(budget.epsilon, delta))
+    part = GAUSSIAN_PART if others else Fraction(1)
     gaussian = GaussianPot(part, _largest_mu_squared(budget.epsilon, delta * part))
     whole = _largest_mu_squared(budget.epsilon, delta)
-    return Pots((pure, gaussian, *renyi), whole, exact(budget.discovery))
+    return Pots((pure, gaussian, *others), whole, exact(budget.discovery))
 
 
 def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
@@ -355,8 +346,8 @@ def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
     if not epsilon or not own_delta:
         return
     for k in range(_ORDERS):
-        order = best_order(float(exact(epsilon) * _RATIO**k), own_delta)
-        limit = renyi_limit(epsilon, own_delta, order)
+        order = renyi.best_order(float(exact(epsilon) * _RATIO**k), own_delta)
+        limit = renyi.renyi_limit(epsilon, own_delta, order)
         if limit > 0:
             yield RenyiPot(part, order, limit)
 
@@ -376,8 +367,8 @@ def _pure_of_mu_squared(mu_squared: Fraction) -> Fraction:
     return exact(pure_of_mu(root_below(mu_squared * (1 - _MARGIN))))
 
 
-def _short(total: Fraction) -> Fraction:
-    """Round a sum up where its exact digits became very many."""
-    if total.denominator.bit_length() <= _LONG:
-        return total
-    return Fraction(math.ceil(total * _GRID), _GRID)
+def shorten(amount: Fraction, to_whole: Callable[[Fraction], int]) -> Fraction:
+    """Round an amount, up or down, where its exact digits became very many."""
+    if amount.denominator.bit_length() <= _LONG:
+        return amount
+    return Fraction(to_whole(amount * _GRID), _GRID)

@@ -145,8 +145,7 @@ class Rests(NamedTuple):
 
 def fillings(reach: Reach) -> Iterator[Filling]:
     """Ways to fill the cells, among them that of a worst pair of units."""
-    flags = range(2 if reach.rest else 1)
-    for numbers in itertools.product(flags, repeat=len(Rests._fields)):
+    for numbers in itertools.product(range(2 if reach.rest else 1), repeat=len(Rests._fields)):
         rests = Rests(*numbers)
         if rests.possible:
             yield from _fillings_around(rests, reach)
@@ -164,10 +163,6 @@ def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
     for both in {0, mine + theirs - room, mine, theirs, room}:
         needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
         if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
-            yield Filling(
-                full=both,
-                full_alone=min(mine + theirs - 2 * both, room - both),
-                full_and_rest=rests.on_theirs + rests.on_mine,
-                rests=rests.together,
-                rest_alone=rests.alone,
-            )
+            full_alone = min(mine + theirs - 2 * both, room - both)
+            full_and_rest = rests.on_theirs + rests.on_mine
+            yield Filling(both, full_alone, full_and_rest, rests.together, rests.alone)

@@ -177,8 +177,7 @@ def selection_of(
     """
     steps = tuple(steps_of(quantiles))
     e = epsilon / _weight(steps, reach, neighboring)
-    exact = [2 * step.most_moved / e for step in steps]
-    scales = tuple(_above(scale) for scale in exact)
+    scales = tuple(_above(2 * step.most_moved / e) for step in steps)
     if max(scales) > _MOST_SCALE:
         raise CalibrationError(
             "epsilon is so small that a quantile would be selected at random: the noise would be "
@@ -230,10 +229,8 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
     """
     bins = np.repeat(np.arange(len(parts)), parts)
     most = max(_MOST_ITEMS // len(bins), 1)
-    found = [
-        bins[_select_parts(_dealt(counts[start : start + most], parts), selection)]
-        for start in range(0, len(counts), most)
-    ]
+    starts = range(0, len(counts), most)
+    found = [bins[_select_parts(_dealt(counts[at : at + most], parts), selection)] for at in starts]
     return np.concatenate(found)
 
 
@@ -268,8 +265,7 @@ def _select_part(
     part = np.arange(len(group)) + np.repeat(low - starts, sizes)
     groups = np.arange(len(sizes))
     first, last = before[groups, low], before[groups, low + sizes]
-    wanted = step.a * (last - first) + step.b * first
-    wanted = np.repeat(wanted, sizes)
+    wanted = np.repeat(step.a * (last - first) + step.b * first, sizes)
     beyond = step.b * before[group, part] - wanted
     short = wanted - step.b * before[group, part + 1]
     noisy = geometric(scale, len(group)) - np.maximum(np.maximum(beyond, short), 0)

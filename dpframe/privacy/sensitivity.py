@@ -171,11 +171,9 @@ def over_units(
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
+    zero = 0 * distance(1, 0)
     return max(
-        sum(
-            (cells * distance(a, b) for cells, a, b in filling.pairs(reach)),
-            start=0 * distance(1, 0),
-        )
+        sum((cells * distance(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
         for filling in fillings(reach)
     )
 
@@ -307,21 +305,15 @@ def _sparse(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Sc
     a, b = rows
     both, mine, theirs, none = (
         _length(a * v - b * w, scale, norm)
-        for v, w in (
-            (part.present, part.present),
-            (part.present, part.absent),
-            (part.absent, part.present),
-            (part.absent, part.absent),
-        )
+        for v, w in itertools.product((part.present, part.absent), repeat=2)
     )
     d, most = part.size, min(part.most, part.size)
     far = 0 * scale
     for shared in {0, max(0, 2 * most - d), most}:
         for left, right in itertools.product({0, most - shared, d - shared - most}, repeat=2):
-            if min(left, right) >= 0 and max(left, right) <= most - shared:
-                rest = d - shared - left - right
-                if rest >= 0:
-                    far = max(far, shared * both + left * mine + right * theirs + rest * none)
+            rest = d - shared - left - right
+            if min(left, right, rest) >= 0 and max(left, right) <= most - shared:
+                far = max(far, shared * both + left * mine + right * theirs + rest * none)
     return far
 
 

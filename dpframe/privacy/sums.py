@@ -11,7 +11,8 @@ from dpframe.privacy.accuracy import pair_half_width
 _ROOT2 = math.sqrt(2)
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
-_Loadings = Mapping[str, float | np.ndarray]
+Loadings = Mapping[str, float | np.ndarray]  # by block: what its deviation adds to a sum
+_Scales = Mapping[str, float]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
 
@@ -52,7 +53,7 @@ def norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
 
 
 def half_step(
-    parts: _Loadings, scales: Mapping[str, float], deviation_of: Callable[[float], float]
+    parts: Loadings, scales: _Scales, deviation_of: Callable[[float], float]
 ) -> np.ndarray:
     """Return half of the most that one integer of noise moves a sum.
 
@@ -73,9 +74,7 @@ def half_step(
     return step / 2
 
 
-def pair_of(
-    loadings: _Loadings, scales: Mapping[str, float]
-) -> tuple[_Steps, tuple[float, float]] | None:
+def pair_of(loadings: Loadings, scales: _Scales) -> tuple[_Steps, tuple[float, float]] | None:
     """Return by how much a sum of two noises moves with an integer of each, and their scales.
 
     `None` where they are not two noises of integers.
@@ -89,11 +88,7 @@ def pair_of(
 
 
 def independent_half_width(
-    loadings: _Loadings,
-    scales: Mapping[str, float],
-    level: float,
-    quantile: float,
-    largest: _Loadings | None,
+    loadings: Loadings, scales: _Scales, level: float, quantile: float, largest: Loadings | None
 ) -> np.ndarray:
     """Return the half-width of the continuous noises, plus half of the largest single step.
 
