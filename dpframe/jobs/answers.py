@@ -11,17 +11,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from dpframe import errors
 from dpframe.arguments import visible
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    CertificateError,
-    DPFrameError,
-    LedgerAlteredError,
-    ReleaseError,
-    TemporaryError,
-    UnreadableCertificateError,
-)
 from dpframe.ledger.failures import NO_ROOM
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
@@ -87,14 +78,14 @@ def let_go() -> None:
 
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
-    (UnreadableCertificateError, UNREADABLE),
-    (TemporaryError, LATER),
-    (BudgetExceededError, TOO_MUCH),
-    (AlreadyReleasedError, DONE_BEFORE),
-    (ReleaseError, LEFT_OVER),
-    (CertificateError, ALTERED),
-    (LedgerAlteredError, ALTERED),
-    (DPFrameError, UNREADABLE),
+    (errors.UnreadableCertificateError, UNREADABLE),
+    (errors.TemporaryError, LATER),
+    (errors.BudgetExceededError, TOO_MUCH),
+    (errors.AlreadyReleasedError, DONE_BEFORE),
+    (errors.ReleaseError, LEFT_OVER),
+    (errors.CertificateError, ALTERED),
+    (errors.LedgerAlteredError, ALTERED),
+    (errors.DPFrameError, UNREADABLE),
 )
 
 
@@ -130,7 +121,7 @@ def answer_of(about: str, ask: Callable[[], Answer]) -> Answer:
     """Ask, and make an answer of any error, too."""
     try:
         return ask()
-    except DPFrameError as error:
+    except errors.DPFrameError as error:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
         return Answer(about, code=code, problems=(str(error),))
     except Exception as error:  # a file from anywhere makes its reader raise anything

@@ -8,17 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpframe.jobs.answers import (
-    LEFT_OVER,
-    SOUND,
-    UNREADABLE,
-    Answer,
-    answer_of,
-    is_written,
-    one_line,
-    print_answers,
-    say,
-)
+from dpframe.jobs import answers
 from dpframe.jobs.looking import look_at_ledger, report_files, show, verify_file
 from dpframe.jobs.planned import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
@@ -59,7 +49,7 @@ class Command:
     """
 
     about: str
-    run: Callable[[argparse.Namespace, Any], Answer]
+    run: Callable[[argparse.Namespace, Any], answers.Answer]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     several: bool = False
     together: bool = False
@@ -87,27 +77,27 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
             stops.over = True
         except KeyboardInterrupt:
             stops.over = True
-            say(stops.words, sys.stderr)
+            answers.say(stops.words, sys.stderr)
             return stops.code
         except Exception as error:  # too little memory, for instance, while answers are printed
             stops.over = True
-            say(f"dpframe: {type(error).__name__}", sys.stderr)
-            code = UNREADABLE
+            answers.say(f"dpframe: {type(error).__name__}", sys.stderr)
+            code = answers.UNREADABLE
         return _settle_code(code, stops)
 
 
 def _settle_code(code: int, stops: Stops) -> int:
     """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
-    if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
+    if stops.stage is Stage.UNSPENT or code == answers.LEFT_OVER:
         return code
-    if stops.stage is Stage.WRITTEN and code == SOUND:
+    if stops.stage is Stage.WRITTEN and code == answers.SOUND:
         if stops.number is None:
             return code
-        say(stops.words, sys.stderr)
+        answers.say(stops.words, sys.stderr)
         return stops.code
     files = "all files are written" if stops.stage is Stage.WRITTEN else "files may be missing"
-    say(f"the amount is spent, and {files}.", sys.stderr)
-    return LEFT_OVER
+    answers.say(f"the amount is spent, and {files}.", sys.stderr)
+    return answers.LEFT_OVER
 
 
 def _ran(arguments: Sequence[str] | None) -> int:
@@ -115,28 +105,28 @@ def _ran(arguments: Sequence[str] | None) -> int:
     given = _parse_command(arguments)
     command = COMMANDS[given.command]
     if command.together:
-        answers = [answer_of(str(given.output), partial(command.run, given, given.files))]
+        found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
-        answers = [answer_of(str(path), partial(command.run, given, path)) for path in files]
-    return print_answers(answers, as_json=given.json, quiet=given.quiet, as_list=command.several)
+        found = [answers.answer_of(str(one), partial(command.run, given, one)) for one in files]
+    options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
+    return answers.print_answers(found, **options)
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(UNREADABLE, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+        wrong = f"{self.prog}: {answers.one_line(message)}; see {self.prog} --help\n"
+        self.exit(answers.UNREADABLE, wrong)
 
 
 def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command; what the parser prints must be written, too."""
+    about = "Look at released files and ledgers, and run plans of releases."
+    raw = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
-        prog="dpframe",
-        description="Look at released files and ledgers, and run plans of releases.",
-        epilog=_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        prog="dpframe", description=about, epilog=_CODES, formatter_class=raw, allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, command in COMMANDS.items():
@@ -153,8 +143,8 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
     try:
         return parser.parse_args(arguments)
     except SystemExit as done:
-        written = is_written("", sys.stderr if done.code else sys.stdout)
-        sys.exit(done.code if written else UNREADABLE)
+        written = answers.is_written("", sys.stderr if done.code else sys.stdout)
+        sys.exit(done.code if written else answers.UNREADABLE)
 
 
 def _path(text: str) -> Path:
@@ -171,13 +161,13 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _verify_options(parser: argparse.ArgumentParser) -> None:
+def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
     parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
-    _verify_options(parser)
+    _check_options(parser)
     parser.add_argument(
         "--output", type=_path, required=True, metavar="PATH", help="the page to write"
     )
@@ -198,27 +188,16 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="what {NAME} stands for in the plan",
-    )
-    parser.add_argument(
-        "--data",
-        type=_path,
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="in place of data.path",
-    )
-    parser.add_argument("--name", help="in place of release.name")
-    parser.add_argument("--note", help="in place of release.note")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    add = parser.add_argument
+    several: dict[str, Any] = {"action": "append", "default": []}
+    value = "what {NAME} stands for in the plan"
+    add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
+    add("--data", type=_path, metavar="PATH", help="in place of data.path", **several)
+    add("--name", help="in place of release.name")
+    add("--note", help="in place of release.note")
+    add("--overwrite", action="store_true", help="replace files that are there")
     allowed = "let the plan import a schema from a module, which runs its code"
-    parser.add_argument("--allow-imports", action="store_true", help=allowed)
+    add("--allow-imports", action="store_true", help=allowed)
 
 
 def _preview_options(parser: argparse.ArgumentParser) -> None:
@@ -232,10 +211,7 @@ def _preview_options(parser: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
-        "check released files against their certificates",
-        verify_file,
-        _verify_options,
-        several=True,
+        "check released files against their certificates", verify_file, _check_options, several=True
     ),
     "ledger": Command(
         "check a ledger and print what is spent and left; or make one",

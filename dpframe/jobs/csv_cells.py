@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -205,44 +206,38 @@ def _strings(texts: Sequence[Any]) -> pd.Series:
     return pd.Series(kept, dtype=object)
 
 
-def _integers(texts: Sequence[Any]) -> pd.Series:
-    found = _each(_whole, texts)
-    values = np.array([0 if one is None else one for one in found], dtype=np.int64)
+def _masked(kind: Any, read: Callable[[str], Any], texts: Sequence[Any]) -> pd.Series:
+    """Read cells into a kind of array of pandas that knows which are missing."""
+    found = _each(read, texts)
     missing = np.array([one is None for one in found], dtype=bool)
-    return pd.Series(pd.arrays.IntegerArray(values, missing))
+    dtype = np.bool_ if kind is pd.arrays.BooleanArray else np.int64
+    return pd.Series(kind(np.array([one or 0 for one in found], dtype=dtype), missing))
 
 
 def _floats(texts: Sequence[Any]) -> pd.Series:
-    found = _each(float, texts)
-    return pd.Series(np.array([math.nan if one is None else one for one in found], np.float64))
+    return pd.Series(np.array(_each(float, texts), np.float64))  # NaN where there is None
 
 
-def _truths(texts: Sequence[Any]) -> pd.Series:
-    found = _each(lambda text: _TRUTHS[text.strip().lower()], texts)
-    values = np.array([bool(one) for one in found], dtype=bool)
-    missing = np.array([one is None for one in found], dtype=bool)
-    return pd.Series(pd.arrays.BooleanArray(values, missing))
+def _truth(text: str) -> bool:
+    return _TRUTHS[text.strip().lower()]
 
 
 def _dates(texts: Sequence[Any]) -> pd.Series:
     return pd.Series(_each(lambda text: date.fromisoformat(text.strip()), texts), dtype=object)
 
 
-def _moments(read: Callable[[str], datetime | None]) -> Callable[[Sequence[Any]], pd.Series]:
-    def moments(texts: Sequence[Any]) -> pd.Series:
-        found = pd.Series(np.array(_each(read, texts), dtype="datetime64[us]"))
-        return found if read is _wall else found.dt.tz_localize("UTC")
-
-    return moments
+def _moments(read: Callable[[str], datetime | None], texts: Sequence[Any]) -> pd.Series:
+    found = pd.Series(np.array(_each(read, texts), dtype="datetime64[us]"))
+    return found if read is _wall else found.dt.tz_localize("UTC")
 
 
 KINDS: dict[str, Callable[[Sequence[Any]], pd.Series]] = {
     "string": _strings,
-    "int64": _integers,
+    "int64": partial(_masked, pd.arrays.IntegerArray, _whole),
     "float64": _floats,
-    "bool": _truths,
+    "bool": partial(_masked, pd.arrays.BooleanArray, _truth),
     "date": _dates,
-    "datetime": _moments(_wall),
-    "datetime-utc": _moments(_instant),
+    "datetime": partial(_moments, _wall),
+    "datetime-utc": partial(_moments, _instant),
 }
 """How cells of each type are read."""

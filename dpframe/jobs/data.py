@@ -25,6 +25,7 @@ _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
 _BLOCK = 1 << 8  # rows of a CSV file; more of them would wake Python's garbage collector
 _NOTHING = "null"  # the type of a column without any value
+_NOT_SHOWN = "(It is not shown, since it may be a private row.)"
 _Read = TypeVar("_Read")
 
 
@@ -125,10 +126,9 @@ class Data:
                 if known == _NOTHING:
                     first[label] = kind, path
                 elif kind not in (known, _NOTHING):
-                    raise self.error(
-                        f"all files must have the same types of columns: {label!r} is {kind} in "
-                        f"{path}, and {known} in {place}. Write them with one schema."
-                    )
+                    types_differ = f"{label!r} is {kind} in {path}, and {known} in {place}"
+                    rule = "all files must have the same types of columns"
+                    raise self.error(f"{rule}: {types_differ}. Write them with one schema.")
         return {label: kind for label, (kind, _) in first.items()}
 
     def what_is_wrong(
@@ -156,10 +156,8 @@ class Data:
             others = sorted(map(str, set(labels) ^ set(stored.files[first or path])))
             if others:
                 named = "" if self.form == "csv" else f", such as {others[0]!r}"
-                raise self.error(
-                    f"the files must have the same columns, and {path} has others than {first}"
-                    f"{named}."
-                )
+                differ = f"{path} has others than {first}{named}"
+                raise self.error(f"the files must have the same columns, and {differ}.")
 
     def _lacks(
         self, stored: Stored, path: Path, label: Hashable, known: Collection[Hashable]
@@ -175,11 +173,8 @@ class Data:
         near = get_close_matches(str(label), map(str, labels), n=1)
         if near and not set(known).isdisjoint(labels):
             return f"{words} Did you mean {near[0]!r}?"
-        return (
-            f"{words} The first line has {len(labels)} cells: is "
-            f"it the header, with {self.separator!r} between the names? (It is not shown, since it "
-            "may be a private row.)"
-        )
+        header = f"is it the header, with {self.separator!r} between the names?"
+        return f"{words} The first line has {len(labels)} cells: {header} {_NOT_SHOWN}"
 
     def frame(self, needed: Mapping[str, str | None]) -> Frame:
         """Open the private rows; needed are columns, with what they hold in CSV files."""
@@ -212,10 +207,9 @@ class Data:
         """Say what a column of a CSV file holds, from public facts."""
         found = self.types.get(str(label)) or kind_from_plan(label, declared, queries)
         if found is None:
-            raise self.section.error(
-                f"what is declared does not say what {label!r} holds, and CSV files have no types: "
-                f'give data.types.{label} = "int64", or another of {", ".join(KINDS)}.'
-            )
+            way = f'give data.types.{label} = "int64", or another of {", ".join(KINDS)}'
+            why = f"what is declared does not say what {label!r} holds"
+            raise self.section.error(f"{why}, and CSV files have no types: {way}.")
         return found
 
     def _read(self, read: Callable[[], _Read]) -> _Read:
@@ -227,16 +221,14 @@ class Data:
         except PermissionError as error:
             raise self.error(f"permission denied: {error.filename or self._place}.") from None
         except ImportError:
-            raise self.error(
-                f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
-            ) from None
+            needed = f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
+            raise self.error(needed) from None
         except DPFrameError as error:
             raise self.error(str(error)) from None
         except Exception as error:  # a file from anywhere makes its reader raise anything
-            raise self.error(
-                f"the files cannot be read as {self.form} ({a_type(error)}). The cause is not "
-                "shown, because it may quote private values: read them by themselves to see it."
-            ) from None
+            hidden = "The cause is not shown, because it may quote private values"
+            why = f"the files cannot be read as {self.form} ({a_type(error)})"
+            raise self.error(f"{why}. {hidden}: read them by themselves to see it.") from None
 
     def error(self, why: str) -> PlanFileError:
         """Say what is wrong with the files, and where they are named."""
@@ -268,20 +260,15 @@ def _encoding(section: Section, separator: str) -> Encoding:
     try:
         found = UTF8 if name is None else Encoding.of(name)
     except LookupError:
-        raise section.error(
-            "must be an encoding that has ASCII as it is, and no shifts, such as utf-8, cp1252, "
-            f"cp1251, gb18030 or cp932, got {name!r:.200}: convert the files, to UTF-8 for "
-            "instance.",
-            "encoding",
-        ) from None
+        such = "such as utf-8, cp1252, cp1251, gb18030 or cp932"
+        rule = f"must be an encoding that has ASCII as it is, and no shifts, {such}"
+        why = f"{rule}, got {name!r:.200}: convert the files, to UTF-8 for instance."
+        raise section.error(why, "encoding") from None
     try:
         found.separator(separator)
     except ValueError:
-        raise section.error(
-            f"must be one byte that is no part of another character in {found.name}, got "
-            f"{separator!r}.",
-            "separator",
-        ) from None
+        rule = f"must be one byte that is no part of another character in {found.name}"
+        raise section.error(f"{rule}, got {separator!r}.", "separator") from None
     return found
 
 
@@ -290,7 +277,7 @@ def _paths(section: Section) -> tuple[Path, ...]:
     texts = [found] if isinstance(found, str) else found
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
-    return tuple(section.source.folder / section.fill_text("path", text) for text in texts)
+    return tuple(section.source.path.parent / section.fill_text("path", text) for text in texts)
 
 
 def _header(data: Data, path: Path) -> list[Hashable]:
@@ -303,11 +290,9 @@ def _header(data: Data, path: Path) -> list[Hashable]:
         raise data.error(f"{path} is empty: it has no header.")
     labels = list(map(data.encoding.text, header))
     if any(isinstance(label, bytes) for label in labels):
-        raise data.error(
-            f"the first line of {path} is no {data.encoding.name}: say what it is, for "
-            'instance data.encoding = "cp1252". (It is not shown, since it may be a private '
-            "row.)"
-        )
+        such = 'say what it is, for instance data.encoding = "cp1252"'
+        wrong = f"the first line of {path} is no {data.encoding.name}"
+        raise data.error(f"{wrong}: {such}. {_NOT_SHOWN}")
     return list(labels)
 
 

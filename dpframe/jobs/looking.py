@@ -58,11 +58,11 @@ def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
     """Write a page about released files, by which a person decides whether to publish."""
     output: Path = given.output
     if output.resolve() in {path.resolve() for path in (*paths, given.ledger) if path}:
-        own = "--output must be another file than those that are read."
-        return Answer(str(output), code=UNREADABLE, problems=(own,))
+        return _refusal(output, "--output must be another file than those that are read.")
     if output.exists() and not given.overwrite:
-        there = f"there is a file {output} already: give --overwrite to replace it."
-        return Answer(str(output), code=UNREADABLE, problems=(there,))
+        return _refusal(
+            output, f"there is a file {output} already: give --overwrite to replace it."
+        )
     ledger = None if given.ledger is None else _ledger_of(given.ledger)
     frames = {str(path): _named_read(path) for path in paths}
     options = {"title": given.title, "level": given.level, "percent": given.percent}
@@ -94,27 +94,22 @@ def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
 
 def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
     """Check a ledger and say what is spent; or make one."""
-    amounts = {
-        name: getattr(given, name)
-        for name in ("epsilon", "delta", "discovery")
-        if getattr(given, name) is not None
-    }
+    named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
+    amounts = {name: amount for name, amount in named.items() if amount is not None}
     if given.create != ("epsilon" in amounts) or (amounts and not given.create):
-        wrong = "--create goes with --epsilon, and with --delta for Gaussian noise."
-        return Answer(str(path), code=UNREADABLE, problems=(wrong,))
+        return _refusal(path, "--create goes with --epsilon, and with --delta for Gaussian noise.")
     if given.create and path.exists():
         there = "there is a file already: a ledger is made once, and opened by every run."
-        return Answer(str(path), code=UNREADABLE, problems=(there,))
+        return _refusal(path, there)
     if given.create and not path.parent.is_dir():
-        absent = f"there is no folder {path.parent}: make it first."
-        return Answer(str(path), code=UNREADABLE, problems=(absent,))
+        return _refusal(path, f"there is no folder {path.parent}: make it first.")
     ledger = Ledger.create(path, budget=Budget(**amounts)) if given.create else opened_ledger(path)
-    return Answer(str(path), _words_of(ledger), state_of(ledger))
-
-
-def _words_of(ledger: Ledger) -> str:
     status = ledger.last_status()
-    return f"{status}\n\nhead {status.log.head}"
+    return Answer(str(path), f"{status}\n\nhead {status.log.head}", state_of(ledger))
+
+
+def _refusal(path: Path, why: str) -> Answer:
+    return Answer(str(path), code=UNREADABLE, problems=(why,))
 
 
 def state_of(ledger: Ledger) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -16,10 +16,7 @@ from dpframe.jobs.plan_file import Job
 from dpframe.jobs.plan_text import Section
 from dpframe.ledger.failures import NO_ROOM
 
-WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
-    ".csv": write_csv,
-    ".parquet": write_parquet,
-}
+WRITERS = {".csv": write_csv, ".parquet": write_parquet}
 """How releases are written, by suffix."""
 
 
@@ -62,11 +59,8 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 raise error(f"{file} is a link, a folder or a device, not a file.", "files")
             if file.exists() and not overwrite:
-                raise error(
-                    f"there is a file {file} already: give --overwrite to replace it, or another "
-                    "name.",
-                    "files",
-                )
+                way = "give --overwrite to replace it, or another name."
+                raise error(f"there is a file {file} already: {way}", "files")
     return notes
 
 
@@ -90,9 +84,8 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
         except (DPFrameError, OSError) as error:
             why = _why_not(frames[name], path, error)
             wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
-            if isinstance(error, OSError) and error.errno in NO_ROOM:
-                raise TemporaryError(str(wrong)) from None
-            raise wrong from None
+            full = isinstance(error, OSError) and error.errno in NO_ROOM
+            raise (TemporaryError(str(wrong)) if full else wrong) from None
 
 
 def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
@@ -102,20 +95,15 @@ def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> 
     if isinstance(error, OSError):
         return f"{error.strerror}."
     levels = [frame.index.get_level_values(at) for at in range(frame.index.nlevels)]
-    odd = [
-        repr(level.name)
-        for level in levels
-        if level.dtype == object and not all(isinstance(key, str) for key in level)
-    ]
+    objects = [level for level in levels if level.dtype == object]
+    odd = [repr(one.name) for one in objects if not all(isinstance(key, str) for key in one)]
     if path.suffix.lower() == ".parquet":
         why, advice, _ = str(error).partition(" Write it with")
         return f"{why} Let files end in .csv." if advice else why
     if not odd:
         return str(error)
-    return (
-        f"the keys of {', '.join(odd)} are dates, or of several kinds, which have no form in a CSV "
-        "file. Let files end in .parquet."
-    )
+    why = f"the keys of {', '.join(odd)} are dates, or of several kinds"
+    return f"{why}, which have no form in a CSV file. Let files end in .parquet."
 
 
 def write_all(

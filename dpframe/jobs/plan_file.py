@@ -8,18 +8,9 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.forks import cached_property
+from dpframe.jobs import plan_values
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.jobs.plan_values import (
-    amount_at,
-    called_alike,
-    edges_at,
-    groups_at,
-    pairs_at,
-    place_of,
-    schema_at,
-    table_names,
-)
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import constructors
@@ -32,18 +23,9 @@ from dpframe.queries.reading import CapOptions
 
 _TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 _CAPS = tuple(CapOptions.__annotations__)
-_DECLARE = (
-    "schema",
-    "each_row",
-    "privacy_unit",
-    "unit",
-    *_CAPS,
-    "neighboring",
-    "keys",
-    "bounds",
-    "missing",
-    "name",
-)
+_FACTS = ("keys", "bounds", "missing")
+_DECLARE = ("schema", "each_row", "privacy_unit", "unit", *_CAPS, "neighboring", *_FACTS, "name")
+_AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
 _AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
@@ -131,7 +113,7 @@ class Job:
         return {
             table: name
             for name, query in self.queries.items()
-            for table in table_names(name, query)
+            for table in plan_values.table_names(name, query)
         }
 
     @property
@@ -154,7 +136,12 @@ def read_plan(path: Path, given: Overrides) -> Job:
     plan.only(_TABLES, "a plan")
     if given.name is None:
         _check_name(plan)
-    queries = {name: _query(plan.section("queries").section(name)) for name in _named_queries(plan)}
+    asked = plan.section("queries")
+    if not asked.table:
+        raise plan.error(
+            'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
+        )
+    queries = {name: _query(asked.section(name)) for name in asked.table}
     options = _options(plan.section("release"), given)
     return Job(
         plan=plan,
@@ -178,26 +165,16 @@ def _check_name(plan: Section) -> None:
         wrong = [one for one in placeholders(name) if one not in plan.source.values]
         if near := [one for one in wrong if did_you_mean(one, [lacking[0][1:-1]])]:
             raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
-        raise release.error(
-            f"release.name has no {lacking[0]}, but data.path has: the run on the next "
-            f'{lacking[0][1:-1]} would be refused. Write name = "{name:.200} {" ".join(lacking)}".',
-            "name",
-        )
-
-
-def _named_queries(plan: Section) -> list[str]:
-    names = list(plan.section("queries").table)
-    if not names:
-        raise plan.error(
-            'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
-        )
-    return names
+        way = f'Write name = "{name:.200} {" ".join(lacking)}".'
+        refused = f"the run on the next {lacking[0][1:-1]} would be refused"
+        why = f"release.name has no {lacking[0]}, but data.path has: {refused}. {way}"
+        raise release.error(why, "name")
 
 
 def _options(section: Section, given: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
     section.only(_RELEASE, "release")
-    options: dict[str, Any] = {name: amount_at(section, name) for name in _AMOUNTS}
+    options: dict[str, Any] = {name: section.get(name, *_AMOUNT) for name in _AMOUNTS}
     _check_section(section, lambda: Spend.of(**options))
     for name in ("mechanism", "denoise"):
         if name in section.table:
@@ -217,16 +194,16 @@ def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
             "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "
             "max_rows, or each_row = true, where every row is a person of its own."
         )
-    facts = {name: section.section(name) for name in ("keys", "bounds", "missing")}
+    keys, _, missing = (section.section(name) for name in _FACTS)
     return {
-        "schema": schema_at(section, allow_imports=allow_imports),
+        "schema": plan_values.schema_at(section, allow_imports=allow_imports),
         "privacy_unit": EACH_ROW if unit is None else unit,
         "unit": section.get("unit", str),
         **{cap: section.get(cap, int) for cap in _CAPS},
         "neighboring": section.get("neighboring", str) or "add_remove",
-        "keys": {name: groups_at(facts["keys"], name) for name in facts["keys"].table},
-        "bounds": pairs_at(section, "bounds") or {},
-        "missing": dict(facts["missing"].table),
+        "keys": {name: plan_values.groups_at(keys, name) for name in keys.table},
+        "bounds": plan_values.pairs_at(section, "bounds") or {},
+        "missing": dict(missing.table),
         "name": section.text("name"),
     }
 
@@ -269,9 +246,9 @@ def _keys(section: Section, key: str) -> Any:
     """Read keys: groups, or a table of them by column."""
     given = section.get(key, list, dict)
     if isinstance(given, list) or set(given) <= {"range", "file", "type"}:
-        return groups_at(section, key)
+        return plan_values.groups_at(section, key)
     table = section.section(key)
-    return {column: groups_at(table, column) for column in given}
+    return {column: plan_values.groups_at(table, column) for column in given}
 
 
 def _rows(section: Section, key: str) -> Any:
@@ -286,9 +263,9 @@ def _bins(section: Section, key: str) -> Any:
         return section.get(key, int)
     given = section.get(key, list, dict)
     if not isinstance(given, dict) or not all(isinstance(v, list | dict) for v in given.values()):
-        return edges_at(section, key)
+        return plan_values.edges_at(section, key)
     table = section.section(key)
-    return {column: edges_at(table, column) for column in given}
+    return {column: plan_values.edges_at(table, column) for column in given}
 
 
 def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
@@ -297,11 +274,8 @@ def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
     for given in section.get(key, list):
         table = given.get("table") if isinstance(given, dict) else None
         if not isinstance(table, list) or set(given) != {"table", "weight"}:
-            raise section.error(
-                f'must be a list such as [{{table = ["sex", "age"], weight = 4}}], got '
-                f"{given!r:.200}.",
-                key,
-            )
+            such = '[{table = ["sex", "age"], weight = 4}]'
+            raise section.error(f"must be a list such as {such}, got {given!r:.200}.", key)
         if tuple(table) in found:
             raise section.error(f"must not name a table twice, got {table!r:.200} again.", key)
         found[tuple(table)] = given["weight"]
@@ -309,20 +283,17 @@ def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
 
 
 _READERS: dict[str, Callable[[Section, str], Any]] = {
-    "where": Section.text,
-    "condition": Section.text,
+    **dict.fromkeys(("where", "condition"), Section.text),
     "keys": _keys,
-    "bounds": pairs_at,
+    "bounds": plan_values.pairs_at,
     "bins": _bins,
     "weights": _weights,
     "other": lambda section, key: section.get(key, str, int, dict),
-    "column": lambda section, key: section.get(key, str),
-    "objective": lambda section, key: section.get(key, str),
+    **dict.fromkeys(("column", "objective"), lambda section, key: section.get(key, str)),
     "n": _rows,
     "q": lambda section, key: section.get(key, int, float, list),
-    "level": lambda section, key: section.get(key, int, float),
+    **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
     "simultaneous": lambda section, key: section.get(key, bool),
-    "n_weight": lambda section, key: section.get(key, int, float),
     **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
 }
 
@@ -331,12 +302,9 @@ def _files(
     plan: Section, queries: Mapping[str, Query], release: str
 ) -> dict[str, tuple[Path, ...]]:
     """Read where releases are written to: the files of a query, or those of all."""
-    for table, name in called_alike(queries):
-        raise plan.section("queries").error(
-            f"two tables would be called {table!r}: give the query another name, or ask for one of "
-            "the tables in a query of its own.",
-            name,
-        )
+    for table, name in plan_values.called_alike(queries):
+        way = "give the query another name, or ask for one of the tables in a query of its own"
+        raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
     found: dict[str, tuple[Path, ...]] = {}
     taken: dict[Path, tuple[str, str]] = {}
     for name, query in queries.items():
@@ -347,9 +315,9 @@ def _files(
         texts = [given] if isinstance(given, str) else given
         if not texts or not all(isinstance(text, str) and text for text in texts):
             raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
-        for table, columns in table_names(name, query).items():
+        for table, columns in plan_values.table_names(name, query).items():
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
-            paths = [place_of(section, text, more) for text in texts]
+            paths = [plan_values.place_of(section, text, more) for text in texts]
             for path, text in zip(paths, texts, strict=True):
                 before = taken.setdefault(path.resolve(), (name, table))
                 if before != (name, table) or paths.count(path) > 1:
@@ -376,7 +344,7 @@ def _ledger(section: Section) -> Path:
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
-    return section.source.folder / path
+    return section.source.path.parent / path
 
 
 def _budget(section: Section) -> Budget | None:
@@ -385,8 +353,8 @@ def _budget(section: Section) -> Budget | None:
         return None
     table = section.section("budget")
     table.only(_BUDGET, "a budget")
-    amounts: dict[str, Any] = {name: amount_at(table, name) for name in table.table}
-    table.need("epsilon", int, float, str, such_as="epsilon = 1")
+    amounts: dict[str, Any] = {name: table.get(name, *_AMOUNT) for name in table.table}
+    table.need("epsilon", *_AMOUNT, such_as="epsilon = 1")
     return _check_section(table, lambda: Budget(**amounts))
 
 

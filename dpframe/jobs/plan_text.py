@@ -40,9 +40,11 @@ def key_of(table: Mapping[str, Any], why: str) -> _Keys:
     first, label = _PARAMETER.match(why), _LABEL.search(why)
     named = "" if first is None else _OTHERWISE.get(first[0], first[0])
     of = None if label is None else label[1]
-    for keys, _ in _within(table):
+    for keys, value in _within(table):
         if keys[-1] == named:
-            return (*keys, of) if of in _table(table, keys) else keys  # type: ignore[arg-type]
+            return (
+                (*keys, of) if of is not None and isinstance(value, dict) and of in value else keys
+            )
     if of is None:
         return ()
     for keys, value in _within(table):
@@ -64,13 +66,6 @@ def _within(table: Mapping[str, Any], before: _Keys = ()) -> Iterator[tuple[_Key
             yield from _within(value, (*before, key))
 
 
-def _table(table: Mapping[str, Any], keys: _Keys) -> Mapping[str, Any]:
-    found: Any = table
-    for key in keys:
-        found = found[key]
-    return found if isinstance(found, dict) else {}
-
-
 def why_no_toml(text: str, why: str) -> str:
     """Say why a text is no TOML: with line, key and way out where these are plain.
 
@@ -85,16 +80,15 @@ def why_no_toml(text: str, why: str) -> str:
     lines, number = text.split("\n"), int(place[1])
     line = lines[number - 1] if number <= len(lines) else ""
     said = _said(line, why[: place.start()])
-    return f"line {number}{_key_on(lines, number)}: it is no TOML: {said}."
+    return f"line {number}{_key_on(line, lines[:number])}: it is no TOML: {said}."
 
 
-def _key_on(lines: list[str], number: int) -> str:
-    """Name the key that is given on a line."""
-    line = lines[number - 1] if number <= len(lines) else ""
+def _key_on(line: str, lines: list[str]) -> str:
+    """Name the key that is given on a line, the last of some."""
     given, header = _GIVEN.match(line), _HEADER.match(line)
     if given is None:
         return "" if header is None else f", {header[1]:.80}"
-    headers = filter(None, map(_HEADER.match, reversed(lines[:number])))
+    headers = filter(None, map(_HEADER.match, reversed(lines)))
     table = next((f"{one[1]}." for one in headers), "")
     return f", {table}{given[1]:.80}"
 
@@ -159,10 +153,8 @@ def too_much(text: str) -> str | None:
         elif piece == ".":
             dots += 1
         elif len(piece) > _LONGEST_WORD and piece[0] not in "\"'#":
-            return (
-                f"line {line}: a number, or a key without quotes, has at most {_LONGEST_WORD} "
-                "characters."
-            )
+            most = f"has at most {_LONGEST_WORD} characters"
+            return f"line {line}: a number, or a key without quotes, {most}."
         if dots >= _MOST_PARTS:
             return f"line {line}: a key has at most {_MOST_PARTS} parts with dots between them."
         if keys > _MOST_KEYS:
@@ -290,11 +282,6 @@ class PlanText:
     text: str
     values: Mapping[str, str]
 
-    @property
-    def folder(self) -> Path:
-        """The folder that paths in the plan start from."""
-        return self.path.parent
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -317,10 +304,8 @@ class Section:
     def error(self, why: object, *keys: str) -> PlanFileError:
         """Say what is wrong with a key of this table, or with the table itself."""
         named = (*self.keys, *keys)
-        at = next(
-            (at for n in range(len(named), 0, -1) if (at := line_of(self.source.text, named[:n]))),
-            None,
-        )
+        lines = (line_of(self.source.text, named[:n]) for n in range(len(named), 0, -1))
+        at = next(filter(None, lines), None)
         dotted = ".".join(map(_shown_key, named))
         place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
         return PlanFileError(f"{place}: {why}" if place else str(why))
@@ -341,12 +326,11 @@ class Section:
     def get(self, key: str, *kinds: type) -> Any:
         """Return the value of a key, of one of some types; `None` where it is not given."""
         value = self.table.get(key)
-        wanted = tuple(kinds)
-        right = isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
+        right = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if key not in self.table or right:
             return value
         words = dict.fromkeys(kind_words(kind) for kind in kinds)
-        if int in wanted and float not in wanted:
+        if int in kinds and float not in kinds:
             words = {word.replace("a number", "a whole number"): None for word in words}
         raise self.error(f"must be {' or '.join(words)}, got {value!r:.200}{self.such(key)}.", key)
 
@@ -374,20 +358,15 @@ class Section:
         values = {**self.source.values, **more}
         names = _PLACEHOLDER.findall(text)
         if names and len(text) + sum(len(values.get(one, "")) for one in names) > _MOST_FILLED:
-            raise self.error(
-                f"must have at most {_MOST_FILLED:,} characters with the values of placeholders.",
-                key,
-            )
+            most = f"at most {_MOST_FILLED:,} characters with the values of placeholders"
+            raise self.error(f"must have {most}.", key)
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
             if name in values:
                 return values[name]
-            raise self.error(
-                f"{match[0]} has no value: give --set {name}=..., or {name} = ... under [values]."
-                f"{did_you_mean(name, values)}",
-                key,
-            )
+            way = f"give --set {name}=..., or {name} = ... under [values]."
+            raise self.error(f"{match[0]} has no value: {way}{did_you_mean(name, values)}", key)
 
         return _PLACEHOLDER.sub(value, text)
 
@@ -454,27 +433,19 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         raise PlanFileError(why)
     try:
         table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise PlanFileError(_reason(text, error)) from None
+    except RecursionError:
+        raise PlanFileError("it is no TOML: too many brackets within each other.") from None
+    except ValueError as error:
+        raise PlanFileError(why_no_toml(text, str(error))) from None
     unused = [name for name in given if f"{{{name}}}" not in text]
     if unused:
-        raise PlanFileError(
-            f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}."
-            f"{did_you_mean(unused[0], placeholders(text))}"
-        )
+        hint = did_you_mean(unused[0], placeholders(text))
+        raise PlanFileError(f"--set {unused[0]}=...: the plan has no {{{unused[0]}}}.{hint}")
     for name, value in given.items():
         if leads_elsewhere(value):
-            raise PlanFileError(
-                f"--set {name}={value!r}: a value must have no '/', '\\' or '..', which would "
-                "lead a path elsewhere. Put folders in the plan."
-            )
+            rule = "a value must have no '/', '\\' or '..', which would lead a path elsewhere"
+            raise PlanFileError(f"--set {name}={value!r}: {rule}. Put folders in the plan.")
     values = Section(PlanText(path, text, {}), (), table).section("values")
     named = {name: values.get(name, str, int) for name in values.table}
     source = PlanText(path, text, {name: str(one) for name, one in named.items()} | dict(given))
     return Section(source, (), table)
-
-
-def _reason(text: str, error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is no TOML: too many brackets within each other."
-    return why_no_toml(text, str(error))

@@ -84,18 +84,15 @@ def schema_at(section: Section, *, allow_imports: bool) -> Any:
     if named is None:
         return None
     if named.lower().endswith(_YAML):
-        return _from_yaml(section, section.source.folder / named)
+        return _from_yaml(section, section.source.path.parent / named)
     module, colon, name = named.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
-        raise section.error(
-            f'must be a YAML file, "trips.yaml", or "module:Name", got {named!r:.200}.', "schema"
-        )
+        why = f'must be a YAML file, "trips.yaml", or "module:Name", got {named!r:.200}.'
+        raise section.error(why, "schema")
     if not allow_imports:
-        raise section.error(
-            f"{named!r} imports a module, which runs its code: if you trust the plan and the "
-            "module, give --allow-imports. A YAML file runs none.",
-            "schema",
-        )
+        way = "if you trust the plan and the module, give --allow-imports. A YAML file runs none."
+        why = f"{named!r} imports a module, which runs its code: {way}"
+        raise section.error(why, "schema")
     try:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # the module may raise anything
@@ -105,25 +102,28 @@ def schema_at(section: Section, *, allow_imports: bool) -> Any:
 
 def _from_yaml(section: Section, path: Path) -> Any:
     """Read a schema that pandera wrote."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise section.error(f"{path} cannot be read: {why}.", "schema") from None
+    text = _text_of(section, path, "schema")
     try:
         import yaml  # comes with an extra of pandera  # noqa: F401
         from pandera.io.pandas_io import from_yaml  # slow to import, and not always needed
     except ImportError:
-        raise section.error(
-            "reading a schema from YAML needs PyYAML: pip install 'pandera[io]'.", "schema"
-        ) from None
+        needed = "reading a schema from YAML needs PyYAML: pip install 'pandera[io]'."
+        raise section.error(needed, "schema") from None
     read: Any = from_yaml
     try:
         return read(io.StringIO(text))
     except Exception as error:  # whatever the file makes of pandera
-        raise section.error(
-            f"{path} is no schema that pandera wrote with to_yaml ({a_type(error)}).", "schema"
-        ) from None
+        why = f"{path} is no schema that pandera wrote with to_yaml ({a_type(error)})."
+        raise section.error(why, "schema") from None
+
+
+def _text_of(section: Section, path: Path, key: str) -> str:
+    """Read a text file that a key names."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise section.error(f"{path} cannot be read: {why}.", key) from None
 
 
 _NAMES = ("name", "query")  # the first may be given in the call; tables have names made for files
@@ -147,22 +147,20 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
         If a name leads elsewhere, or all that is filled in does so together.
     """
     filled = section.fill_text("files", text, **names)
-    used = [one for one in _NAMES if one in names and one in placeholders(text)]
-    for one in used:
-        if leads_elsewhere(names[one]):
-            raise section.error(
-                f"{{{one}}} is {names[one]!r:.200}: a name in a path must have no '/', '\\' or "
-                "'..', which would lead it elsewhere. Give another name, or leave it out of files.",
-                "files",
+    for one in _NAMES:
+        if one in names and one in placeholders(text) and leads_elsewhere(names[one]):
+            why = (
+                f"{{{one}}} is {names[one]!r:.200}: a name in a path must have no '/', '\\' or '..'"
             )
+            way = "Give another name, or leave it out of files."
+            raise section.error(f"{why}, which would lead it elsewhere. {way}", "files")
     # only the plan itself has values with folders; of any other, a name could stand there
     values = {**section.source.values, **names}
     plain = {one: value if leads_elsewhere(value) else "x" for one, value in values.items()}
     if "\0" in filled or _shape(filled) != _shape(section.fill_text("files", text, **plain)):
-        raise section.error(
-            f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone.", "files"
-        )
-    return section.source.folder / filled
+        why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
+        raise section.error(why, "files")
+    return section.source.path.parent / filled
 
 
 def _shape(text: str) -> tuple[str, int]:
@@ -174,12 +172,6 @@ def _shape(text: str) -> tuple[str, int]:
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
 _SUCH_GROUPS = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
-
-
-def amount_at(section: Section, key: str) -> float | str | None:
-    """Read an amount: a number, or a text such as "1/12", which whoever spends it reads."""
-    amount: float | str | None = section.get(key, int, float, str)
-    return amount
 
 
 def groups_at(section: Section, key: str) -> Any:
@@ -205,26 +197,20 @@ def _range(section: Section) -> range:
             return found
     except (TypeError, ValueError, OverflowError):
         pass
-    raise section.error(
-        "must be [start, stop] or [start, stop, step] of whole numbers, without the stop, for "
-        f"instance range = [0, 24] for 0 to 23, got {ends!r:.200}.",
-        "range",
-    )
+    form = "[start, stop] or [start, stop, step] of whole numbers, without the stop"
+    such = "range = [0, 24] for 0 to 23"
+    raise section.error(f"must be {form}, for instance {such}, got {ends!r:.200}.", "range")
 
 
 def _lines(section: Section) -> list[Any]:
     """Read the lines of a text file that are not empty, as texts or as another type."""
-    place = section.source.folder / section.get("file", str)
+    place = section.source.path.parent / section.get("file", str)
     kind = section.get("type", str) or "string"
     if kind not in KINDS:
         raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r:.200}.", "type")
     if not place.is_file():
         raise section.error(f"there is no file {place}.", "file")
-    try:
-        lines = [line.strip() for line in place.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise section.error(f"{place} cannot be read: {why}.", "file") from None
+    lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
     cells = cells_as(kind, [line for _, line in numbered])
     for (number, _), wrong in zip(numbered, cells.isna(), strict=True):
@@ -240,23 +226,15 @@ def edges_at(section: Section, key: str) -> Any:
         return given
     table = section.section(key)
     table.only(("from", "to", "bins"), "bins of equal widths")
-    low, high = (
-        table.need(end, int, float, such_as="bins = {from = 0, to = 100, bins = 20}")
-        for end in ("from", "to")
-    )
-    number = table.need("bins", int, such_as="bins = {from = 0, to = 100, bins = 20}")
+    such = "bins = {from = 0, to = 100, bins = 20}"
+    low, high = (table.need(end, int, float, such_as=such) for end in ("from", "to"))
+    number = table.need("bins", int, such_as=such)
     if not 0 < number <= MOST_GROUPS or not -_FAR <= low < high <= _FAR:
-        raise section.error(
-            f"must have 1 to {MOST_GROUPS:,} bins and from < to, both finite, got {given!r:.200}.",
-            key,
-        )
+        rule = f"must have 1 to {MOST_GROUPS:,} bins and from < to, both finite"
+        raise section.error(f"{rule}, got {given!r:.200}.", key)
     edges = np.linspace(low, high, number + 1)
-    return edges.astype(np.int64) if _is_whole(edges) else edges
-
-
-def _is_whole(edges: np.ndarray) -> bool:
-    """Whether edges are whole numbers, which are shown as such."""
-    return bool((np.abs(edges) < 2**53).all() and (edges == np.rint(edges)).all())
+    whole = (np.abs(edges) < 2**53).all() and (edges == np.rint(edges)).all()
+    return edges.astype(np.int64) if whole else edges  # whole numbers are shown as such
 
 
 def pairs_at(section: Section, key: str) -> Any:

@@ -57,29 +57,19 @@ def _words(job: Job, tried: Tried) -> str:
     with pd.option_context("display.width", 200, "display.max_columns", 30):
         table = tried.table.to_string()
     there = "" if job.ledger.exists() else " (not made yet)"
-    return "\n".join(
-        [
-            f"Release    {job.options['name']!r}",
-            f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
-            f"Writes     {_list_places(places)}",
-            f"Ledger     {job.ledger}{there}",
-            repr(tried.ledger.status()),
-            "",
-            table,
-            *_notes(tried),
-        ]
-    )
-
-
-def _notes(tried: Tried) -> list[str]:
-    """Say what the errors of the table are of, and are not."""
-    notes = [
-        "Errors are those of noise: rows beyond the caps and clipped values come on top, which"
+    lines = [
+        f"Release    {job.options['name']!r}",
+        f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
+        f"Writes     {_list_places(places)}",
+        f"Ledger     {job.ledger}{there}",
+        repr(tried.ledger.status()),
+        f"\n{table}\n",
+        "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
+        "no interval shows; dpf.diagnose does, on the private data.",
     ]
-    notes += ["no interval shows; dpf.diagnose does, on the private data."]
     if "1 / rows" in set(tried.table["per"]):
-        notes.append("Means and rates: divide by the rows of a group, or give --rows N.")
-    return ["", *notes]
+        lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
+    return "\n".join(lines)
 
 
 def _columns(tried: Tried) -> str:
@@ -97,10 +87,9 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
         lost = _lost_for_good(job)
         if not lost:
             raise
-        raise ReleaseError(
-            f"{error} But {lost[0]} is not there: that run lost its result, left it in a folder "
-            f"dpframe-released-... or .dpframe-..., or still writes. {_under_another_name(job)}"
-        ) from None
+        left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
+        why = f"{error} But {lost[0]} is not there: that run lost its result, {left}."
+        raise ReleaseError(f"{why} {_under_another_name(job)}") from None
     except BudgetExceededError as error:
         raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:
@@ -113,8 +102,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
         "files": list(map(str, done.written)),
         "ledger": state_of(done.ledger),
     }
-    words = [f"{file}: written" for file in done.written]
-    words.append(f"{done.ledger.last_status()}")
+    words = [*(f"{file}: written" for file in done.written), str(done.ledger.last_status())]
     code = LEFT_OVER if done.failed else SOUND
     problems = (*_warnings(done.warned), *_lost(done))
     unsaved = _tables(done) if done.failed and done.saved is None else {}
@@ -145,11 +133,9 @@ def _refuse(job: Job, why: object) -> str:
     """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
     if not is_used_up(job):
         return str(why)
-    return (
-        f"the release does not fit: this ledger is used up; its budget is fixed. "
-        f"{job.ledger} keeps its promise by allowing nothing more; another ledger is another "
-        "promise, and what people in both lose adds up."
-    )
+    used_up = "the release does not fit: this ledger is used up; its budget is fixed"
+    another = "another ledger is another promise, and what people in both lose adds up"
+    return f"{used_up}. {job.ledger} keeps its promise by allowing nothing more; {another}."
 
 
 def _under_another_name(job: Job) -> str:
@@ -168,10 +154,8 @@ def _lost(done: Done) -> list[str]:
         return []
     problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
     where = f"in {done.saved}" if done.saved else "printed as JSON: keep that"
-    return [
-        *problems,
-        f"the amount is spent, and a second run would spend again: the releases are {where}.",
-    ]
+    again = "the amount is spent, and a second run would spend again"
+    return [*problems, f"{again}: the releases are {where}."]
 
 
 def _tables(done: Done) -> dict[str, object]:
@@ -187,10 +171,8 @@ def _job(given: argparse.Namespace, path: Path) -> Job:
     remove_leftovers()
     if not path.is_file():
         raise FileNotFoundError("there is no such file, or it is none.")
-    overrides = Overrides(
-        dict(given.set), tuple(given.data), given.name, given.note, given.allow_imports
-    )
-    return read_plan(path, overrides)
+    replaced = (dict(given.set), tuple(given.data), given.name, given.note)
+    return read_plan(path, Overrides(*replaced, given.allow_imports))
 
 
 def _list_places(places: object) -> str:

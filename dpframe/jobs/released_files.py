@@ -140,9 +140,8 @@ def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.Data
         except (PermissionError, ExcessError):  # say what is wrong
             raise
         except ImportError:  # what pandas says of it depends on its version
-            raise ImportError(
-                f"reading {kind} files needs pyarrow: pip install 'dpframe[parquet]'."
-            ) from None
+            needed = f"reading {kind} files needs pyarrow: pip install 'dpframe[parquet]'."
+            raise ImportError(needed) from None
         except Exception:  # a file from anywhere makes its reader raise anything
             raise ValueError(f"it is damaged, or no {kind} file of a table.") from None
 
@@ -188,10 +187,9 @@ def read_released(path: Path) -> pd.DataFrame:
         raise ValueError(f"give {table}: its certificate is read with it.")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise ValueError(
-            f"{path.suffix or 'no suffix'!r} is not one of {', '.join(_READERS)}. Pickle files are "
-            "not opened, because they can run code."
-        )
+        pickles = "Pickle files are not opened, because they can run code."
+        kind = path.suffix or "no suffix"
+        raise ValueError(f"{kind!r} is not one of {', '.join(_READERS)}. {pickles}")
     return reader(path)
 
 
@@ -199,9 +197,8 @@ def opened_ledger(path: Path) -> Ledger:
     """Open a ledger that is there."""
     _check_is_there(path)
     if not is_ledger(path):
-        raise OSError(
-            "it is not a ledger of dpframe in the format of this version, or its beginning is lost."
-        )
+        why = "it is not a ledger of dpframe in the format of this version"
+        raise OSError(f"{why}, or its beginning is lost.")
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
     return Ledger(path)

@@ -11,19 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from dpframe import errors
 from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DPFrameError,
-    DPFrameWarning,
-    LedgerError,
-    PlanFileError,
-    ReleaseError,
-    TemporaryError,
-)
 from dpframe.jobs.data import Stored
 from dpframe.jobs.outputs import check_places, rescue_frames, try_to_write, write_all
 from dpframe.jobs.plan_file import Job
@@ -41,12 +32,12 @@ from dpframe.privacy.neighbors import EACH_ROW
 
 _SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
 _CLEAR = (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    LedgerError,
-    PlanFileError,
-    ReleaseError,
-    TemporaryError,
+    errors.AlreadyReleasedError,
+    errors.BudgetExceededError,
+    errors.LedgerError,
+    errors.PlanFileError,
+    errors.ReleaseError,
+    errors.TemporaryError,
 )
 
 
@@ -159,7 +150,7 @@ def preview_job(
                 try_to_write(job, released, here=with_data)
         except _CLEAR:
             raise
-        except DPFrameError as error:
+        except errors.DPFrameError as error:
             raise _place_error(job, frame, error) from None
     needed = job.data.columns_for(stored.labels, declared, job.queries.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
@@ -180,7 +171,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     ledger = _opened_ledger(job, job.ledger)
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
+        warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
         _declare(job, frame, ledger)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
@@ -195,10 +186,10 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     try:
         frames = by_table(release(frame, job.queries, **job.options), job.queries)
         set_stage(Stage.SPENT)
-    except ReleaseError:
+    except errors.ReleaseError:
         set_stage(Stage.SPENT)
         raise
-    except DPFrameError:  # nothing was charged
+    except errors.DPFrameError:  # nothing was charged
         raise
     except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
         set_stage(Stage.SPENT)
@@ -208,14 +199,14 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
         ended = str(error) if isinstance(error, Stopped) else type(error).__name__
     else:
         return frames
-    raise ReleaseError(f"the release was ended after its amount was charged: {ended}.")
+    raise errors.ReleaseError(f"the release was ended after its amount was charged: {ended}.")
 
 
 def _may_be_charged(ledger: Ledger, name: str) -> bool:
     """Whether a release of this name, which was not there before, is in the ledger, or may be."""
     try:
         ledger.check_name(name)
-    except DPFrameError:
+    except errors.DPFrameError:
         return True
     return False
 
@@ -229,7 +220,7 @@ def _spending(job: Job) -> dict[str, Any]:
     return {name: job.options[name] for name in _SPENDING if name in job.options}
 
 
-def _place_error(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
+def _place_error(job: Job, frame: Frame, error: errors.DPFrameError) -> errors.PlanFileError:
     """Say which query an error is about: one that has it by itself, too."""
     amounts = job.plan.section("release")
     for name, query in job.queries.items():
@@ -238,7 +229,7 @@ def _place_error(job: Job, frame: Frame, error: DPFrameError) -> PlanFileError:
             break  # of all queries
         try:
             preview(frame, query, **_spending(job))
-        except DPFrameError as own:
+        except errors.DPFrameError as own:
             if str(own) == str(error):
                 return section.about(error)
     return amounts.about(error)
@@ -257,12 +248,10 @@ def _check_columns(job: Job, stored: Stored) -> None:
 
 def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
     """Check that no query is released that cannot match any row, whatever the data are."""
-    found = disagreement(types, declared, job.queries)
-    if found is None:
-        return
-    declares, queries = job.plan.section("declare"), job.plan.section("queries")
-    place = declares if found.query is None else queries.section(found.query)
-    raise place.error(found.words, *place.given_keys(*found.keys))
+    if found := disagreement(types, declared, job.queries):
+        declares, queries = job.plan.section("declare"), job.plan.section("queries")
+        place = declares if found.query is None else queries.section(found.query)
+        raise place.error(found.words, *place.given_keys(*found.keys))
 
 
 def _named_columns(job: Job) -> list[Hashable]:
@@ -276,9 +265,9 @@ def _named_columns(job: Job) -> list[Hashable]:
 def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
     try:
         declare(frame, **job.declared, ledger=ledger)
-    except LedgerError:
+    except errors.LedgerError:
         raise
-    except DPFrameError as error:
+    except errors.DPFrameError as error:
         raise job.plan.section("declare").about(error) from None
 
 
@@ -340,8 +329,5 @@ def _amounts(budget: Budget | None) -> str:
 
 def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return what was warned of, once each."""
-    return tuple(
-        dict.fromkeys(
-            str(one.message) for one in caught if issubclass(one.category, DPFrameWarning)
-        )
-    )
+    own = [one.message for one in caught if issubclass(one.category, errors.DPFrameWarning)]
+    return tuple(dict.fromkeys(map(str, own)))

@@ -8,41 +8,20 @@ are a plan and types of columns, and no row.
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kinds import (
-    DATE,
-    LOCAL,
-    NUMBER,
-    POINTS,
-    TEXT,
-    ZONED,
-    Kinds,
-    kind_of_type,
-    kinds_of,
-    moment_of,
-)
+from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.kinds import Query
-from dpframe.queries.where import (
-    Arithmetic,
-    Compare,
-    Condition,
-    Constant,
-    Membership,
-    Name,
-    Negative,
-    Value,
-    comparisons,
-    names_in,
-)
 
-_Typed: TypeAlias = tuple[
-    Hashable, str | None
-]  # a column, and the type of what it is compared with
+# a column, and the type of what it is compared with
+_Typed: TypeAlias = tuple[Hashable, str | None]
+
+_NO_TEXT = kinds.POINTS | {kinds.NUMBER}
 
 
 def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
@@ -73,10 +52,10 @@ def _kind_of(values: Iterable[object], numbers: str = "int64") -> str | None:
     return _one_of({_kind_of_value(value, numbers) for value in values})
 
 
-def _one_of(kinds: set[str | None]) -> str | None:
-    if kinds == {"int64", "float64"}:
+def _one_of(types: set[str | None]) -> str | None:
+    if types == {"int64", "float64"}:
         return "float64"
-    return next(iter(kinds)) if len(kinds) == 1 else None
+    return next(iter(types)) if len(types) == 1 else None
 
 
 def _kind_of_value(value: object, numbers: str) -> str | None:
@@ -96,17 +75,21 @@ def _kind_of_value(value: object, numbers: str) -> str | None:
 
 def _named_by(query: Query) -> Iterator[_Typed]:
     """Give the types of keys, bins and bounds that a query has itself."""
-    if isinstance(query.keys, Mapping):
-        for label, keys in query.keys.items():
-            yield label, _kind_of(keys)
-    elif query.keys is not None and len(query.by) == 1:
-        yield query.by[0], _kind_of(query.keys)
+    for label, keys in _keys_of(query):
+        yield label, _kind_of(keys)
     for axis in query.bin_axes:
         yield axis.column, _kind_of(axis.keys.left[:1], "float64")
-    of_outputs = (asked.bounds for asked in query.outputs)
-    for given in (bounds_of_bins(query), *of_outputs):
+    for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
         for label, bounds in given.items():
             yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
+
+
+def _keys_of(query: Query) -> Iterator[tuple[Hashable, Any]]:
+    """Give the keys that a query has itself, by column."""
+    if isinstance(query.keys, Mapping):
+        yield from query.keys.items()
+    elif query.keys is not None and len(query.by) == 1:
+        yield query.by[0], query.keys
 
 
 def _compared_by(query: Query) -> Iterator[_Typed]:
@@ -115,36 +98,28 @@ def _compared_by(query: Query) -> Iterator[_Typed]:
     for asked in query.outputs:
         conditions += [asked.where, asked.condition]
     for condition in filter(None, conditions):
-        for found in comparisons(condition):
-            if isinstance(found, Compare):
+        for found in where.comparisons(condition):
+            if isinstance(found, where.Compare):
                 yield from _of_values([found.left, found.right])
             else:
-                yield from _of_values([found.operand, *map(Constant, found.items)])
+                yield from _of_values([found.operand, *map(where.Constant, found.items)])
 
 
-def _of_values(values: Sequence[Value]) -> Iterator[_Typed]:
+def _of_values(values: Sequence[where.Value]) -> Iterator[_Typed]:
     """Give the type that columns have if they can equal the other values."""
-    kinds = {_kind_of_side(value) for value in values if not isinstance(value, Name)}
+    types = {_kind_of_side(value) for value in values if not isinstance(value, where.Name)}
     for value in values:
-        if isinstance(value, Name):
-            yield from ((value.label, kind) for kind in kinds)
-        elif isinstance(value, Arithmetic | Negative):
-            yield from ((label, "float64") for label in names_in(value))
+        if isinstance(value, where.Name):
+            yield from ((value.label, kind) for kind in types)
+        elif isinstance(value, where.Arithmetic | where.Negative):
+            yield from ((label, "float64") for label in where.names_in(value))
 
 
-def _kind_of_side(value: Value) -> str | None:
+def _kind_of_side(value: where.Value) -> str | None:
     """Say what equals a value; a text that is a time as well may stand for either."""
-    if isinstance(value, Constant) and isinstance(value.value, str):
-        return None if _is_time(value.value) else "string"
+    if isinstance(value, where.Constant) and isinstance(value.value, str):
+        return "string" if kinds.moment_of(value.value) is None else None
     return "float64"
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +146,7 @@ class _Said:
     """What some words say of a column: of which kinds its values may be."""
 
     label: Hashable
-    kinds: Kinds
+    kinds: frozenset[str]
     words: str
     keys: tuple[str, ...] = ()
     example: object = None
@@ -206,21 +181,20 @@ def _way_out(first: _Said, one: _Said) -> str:
     """Say how a key is written that equals values of a column of dates or times."""
     value = one.example
     if isinstance(value, str):
-        value = moment_of(value)
-    if not isinstance(value, date) or not first.kinds <= POINTS:
+        value = kinds.moment_of(value)
+    if not isinstance(value, date) or not first.kinds <= kinds.POINTS:
         return ""
     day, clock = f"{value:%Y-%m-%d}", f"{value:%H:%M:%S}"
-    if first.kinds == {DATE}:
+    if first.kinds == {kinds.DATE}:
         return f"; write {day}, without quotes"
-    offset = "Z" if first.kinds == {ZONED} else ""
+    offset = "Z" if first.kinds == {kinds.ZONED} else ""
     within = " (times within a day need bins)" if clock == "00:00:00" else ""
     return f"; write {day}T{clock}{offset}, without quotes{within}"
 
 
 def _said_by_types(types: Mapping[str, str]) -> Iterator[_Said]:
     for label, name in types.items():
-        kind = kind_of_type(name)
-        if kind is not None:
+        if kind := kinds.kind_of_type(name):
             yield _Said(label, frozenset([kind]), f"holds {kind} ({name})")
 
 
@@ -229,27 +203,22 @@ def _said_by_declaration(declared: Declaration) -> Iterator[_Said]:
         if facts.keys is not None:
             yield from _of_keys(label, facts.keys, "has {} as declared keys")
         if facts.integer:
-            yield _Said(label, frozenset([NUMBER]), "is declared to hold integers")
+            yield _Said(label, frozenset([kinds.NUMBER]), "is declared to hold integers")
         elif facts.bounds is not None:
             bounds = "is declared with bounds that are {}"
             yield from _of_ends(label, facts.bounds, bounds, "bounds", str(label))
 
 
 def _said_by_query(query: Query) -> Iterator[_Said]:
-    words = "its keys in the query are {}"
-    if isinstance(query.keys, Mapping):
-        for label, keys in query.keys.items():
-            yield from _of_keys(label, keys, words)
-    elif query.keys is not None and len(query.by) == 1:
-        yield from _of_keys(query.by[0], query.keys, words)
+    for label, keys in _keys_of(query):
+        yield from _of_keys(label, keys, "its keys in the query are {}")
     for axis in query.bin_axes:
         yield from _of_ends(axis.column, axis.keys.left, "its bins are of {}", "bins")
     for label in query.binned:
-        yield _Said(label, POINTS | {NUMBER}, "it is binned")
+        yield _Said(label, _NO_TEXT, "it is binned")
     for one in query.outputs:
         if one.of_column and one.column is not None:
-            what = f"its {one.statistic} is asked for"
-            yield _Said(one.column, POINTS | {NUMBER}, what)
+            yield _Said(one.column, _NO_TEXT, f"its {one.statistic} is asked for")
         for key, condition in (("where", one.where), ("condition", one.condition)):
             yield from _said_by_condition(condition, key)
     yield from _said_by_condition(query.condition, "where")
@@ -258,55 +227,53 @@ def _said_by_query(query: Query) -> Iterator[_Said]:
 def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
     """Say what a column holds if it can equal one of some keys: dates equal no times."""
     listed = _as_list(values)
-    if kinds := kinds_of(listed):
-        said = words.format(" and ".join(sorted(kinds)))
-        yield _Said(label, kinds, said, ("keys", str(label)), listed[0])
+    if found := kinds.kinds_of(listed):
+        said = words.format(" and ".join(sorted(found)))
+        yield _Said(label, found, said, ("keys", str(label)), listed[0])
 
 
 def _of_ends(label: Hashable, values: object, words: str, *keys: str) -> Iterator[_Said]:
     """Say what a column holds if it can lie between some values: a date is its midnight."""
-    if kinds := kinds_of(_as_list(values)):
-        wide = kinds | LOCAL if kinds & LOCAL else kinds
-        yield _Said(label, wide, words.format(" and ".join(sorted(kinds))), keys)
+    if found := kinds.kinds_of(_as_list(values)):
+        wide = found | kinds.LOCAL if found & kinds.LOCAL else found
+        yield _Said(label, wide, words.format(" and ".join(sorted(found))), keys)
 
 
 def _as_list(values: object) -> list[object]:
     return [] if isinstance(values, str) or not isinstance(values, Iterable) else [*values]
 
 
-def _said_by_condition(condition: Condition | None, key: str) -> Iterator[_Said]:
-    for found in () if condition is None else comparisons(condition):
+def _said_by_condition(condition: where.Condition | None, key: str) -> Iterator[_Said]:
+    for found in () if condition is None else where.comparisons(condition):
         match found:
-            case Compare(_, Name(label), Constant(value)) | Compare(
-                _, Constant(value), Name(label)
+            case where.Compare(_, where.Name(label), where.Constant(value)) | where.Compare(
+                _, where.Constant(value), where.Name(label)
             ):
                 yield _with_constants(label, [value], key)
-            case Compare(_, left, right):
+            case where.Compare(_, left, right):
                 yield from (*_said_by_arithmetic(left, key), *_said_by_arithmetic(right, key))
-            case Membership(Name(label), items) if items:
+            case where.Membership(where.Name(label), items) if items:
                 yield _with_constants(label, items, key)
 
 
 def _with_constants(label: Hashable, values: Iterable[float | str], key: str) -> _Said:
     """Say which kinds can equal one of some constants; a text may stand for a time."""
-    kinds: set[str] = set()
+    found: set[str] = set()
     for value in values:
-        kinds.add(TEXT if isinstance(value, str) else NUMBER)
-        moment = moment_of(value) if isinstance(value, str) else None
+        found.add(kinds.TEXT if isinstance(value, str) else kinds.NUMBER)
+        moment = kinds.moment_of(value) if isinstance(value, str) else None
         if moment is not None:  # without an offset it is compared with clocks on the wall
-            kinds |= POINTS if moment.tzinfo is None else {ZONED}
+            found |= kinds.POINTS if moment.tzinfo is None else {kinds.ZONED}
     shown = ", ".join(map(_show_constant, values))
-    words = f"a condition compares it with {shown:.200}"
-    return _Said(label, frozenset(kinds), words, (key,))
+    return _Said(label, frozenset(found), f"a condition compares it with {shown:.200}", (key,))
 
 
 def _show_constant(value: float | str) -> str:
     return f"the text {value!r}" if isinstance(value, str) else f"the number {value:g}"
 
 
-def _said_by_arithmetic(value: Value, key: str) -> Iterator[_Said]:
+def _said_by_arithmetic(value: where.Value, key: str) -> Iterator[_Said]:
     """Say what is computed with, which is no text."""
-    if isinstance(value, Arithmetic | Negative):
-        for label in names_in(value):
-            words = "a condition computes with it"
-            yield _Said(label, POINTS | {NUMBER}, words, (key,))
+    if isinstance(value, where.Arithmetic | where.Negative):
+        for label in where.names_in(value):
+            yield _Said(label, _NO_TEXT, "a condition computes with it", (key,))

@@ -63,10 +63,8 @@ def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
     size = len(first_of(verify(released)).columns)
     raw, derived = list(released.columns[:size]), list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
-        raise UnknownColumnError(
-            f"column must be one of the released columns {raw}, got {quote(column)}."
-            f"{_instead(released, column, raw)}"
-        )
+        rule = f"column must be one of the released columns {raw}, got {quote(column)}."
+        raise UnknownColumnError(f"{rule}{_instead(released, column, raw)}")
     place = 0 if column is None else raw.index(column)
     partner = f"{raw[place]}_denoised"
     return place, size + derived.index(partner) if partner in derived else None
@@ -90,30 +88,20 @@ def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> lis
 
 
 def _of_column(
-    released: pd.DataFrame,
-    bars: pd.DataFrame,
-    certificate: Certified,
-    place: int,
-    partner: int | None,
+    released: pd.DataFrame, bars: pd.DataFrame, record: Certified, place: int, partner: int | None
 ) -> Drawn:
     found = [released.iloc[:, place], bars.iloc[:, 2 * place], bars.iloc[:, 2 * place + 1]]
     parts = dict(zip(_ENDS, found, strict=True))
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    described = first_of(certificate).columns[place]
-    numbers = {name: in_seconds(part, described.origin) for name, part in parts.items()}
+    origin = first_of(record).columns[place].origin
+    numbers = {name: in_seconds(part, origin) for name, part in parts.items()}
     scale = _scale(released.iloc[:, place], numbers)
-    if described.origin is not None:
-        origin = described.origin
+    if origin is not None:
         numbers = {name: seconds_along(one, origin, scale) for name, one in numbers.items()}
     label = released.columns[place]
-    return Drawn(
-        label,
-        scale.with_unit(text(label)),
-        _drawable(numbers, released.index),
-        scale,
-        caption_of(certificate, [place]),
-    )
+    name, caption = scale.with_unit(text(label)), caption_of(record, [place])
+    return Drawn(label, name, _drawable(numbers, released.index), scale, caption)
 
 
 def gather_ratio(
@@ -152,10 +140,9 @@ def together(drawn: list[Drawn]) -> Drawn:
     """
     kinds = {(one.scale.points, bool(one.scale.unit)) for one in drawn}
     if len(kinds) > 1 or len({one.scale for one in drawn}) > 1:
-        raise QueryError(
-            "subplots=False draws columns on one axis, and these are numbers and times, or times "
-            "of different lengths; leave it out, or choose others with column=."
-        )
+        apart = "these are numbers and times, or times of different lengths"
+        way = "leave it out, or choose others with column="
+        raise QueryError(f"subplots=False draws columns on one axis, and {apart}; {way}.")
     names = [None, *drawn[0].parts.index.names]
     parts = [one.parts.drop(columns="denoised", errors="ignore") for one in drawn]
     rows = [

@@ -5,20 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.plotting.look import (
-    INK,
-    PLAIN,
-    Look,
-    add_caption,
-    add_legend,
-    add_legend_of_figure,
-    add_title,
-    given_panels,
-    inches,
-    looks,
-    new_panels,
-    tune,
-)
+from dpframe.plotting import look
+from dpframe.plotting.look import INK, PLAIN, Look, inches
 from dpframe.plotting.positions import NUMBERS, Places, Scale, shorten_label
 
 _CROWDED = 40
@@ -55,29 +43,29 @@ def draw_bars(axes: Any, places: Places, series: list[Series], *, across: bool) 
     for position, one in enumerate(series):
         at = places.at + (position - (len(series) - 1) / 2) * widths
         edge = {"edgecolor": INK, "linewidth": 0 if crowded and len(series) == 1 else 0.6}
-        look = {"color": one.look.color, "hatch": one.look.hatch, "label": one.label, **edge}
+        style = {"color": one.look.color, "hatch": one.look.hatch, "label": one.label, **edge}
         if len(at) > _MOST_BARS and places.labels is not None:  # narrower than a pixel, and slow
             ends = np.arange(len(at) + 1) - 0.5
             side = {"orientation": "horizontal" if across else "vertical"}
-            axes.stairs(one.parts["value"], ends, fill=True, **side, **look)
+            axes.stairs(one.parts["value"], ends, fill=True, **side, **style)
         else:
-            (axes.barh if across else axes.bar)(at, one.parts["value"], widths, **look)
+            (axes.barh if across else axes.bar)(at, one.parts["value"], widths, **style)
         _draw_whiskers(axes, at, one, across=across, crowded=crowded)
     if any((one.parts["value"] < 0).any() for one in series):
         frame = axes.spines["bottom"].get_edgecolor()
         (axes.axvline if across else axes.axhline)(0, color=frame, lw=0.8)
 
 
-def draw_points(axes: Any, places: Places, series: list[Series], *, across: bool = False) -> None:
+def draw_points(axes: Any, places: Places, series: list[Series]) -> None:
     """Draw points side by side, with their error bars."""
     step = _SPREAD * np.asarray(places.room) / len(series)
     crowded = len(places.at) * len(series) > _CROWDED
     for position, one in enumerate(series):
         at = places.at + (position - (len(series) - 1) / 2) * step
-        _draw_whiskers(axes, at, one, across=across, crowded=crowded, halo=False)
-        spots = (one.parts["value"], at) if across else (at, one.parts["value"])
-        look = {"color": one.look.color, "marker": one.look.marker, "label": one.label}
-        axes.plot(*spots, ls="", ms=4.5 if crowded else 6, mec=INK, mew=0.5, zorder=3, **look)
+        _draw_whiskers(axes, at, one, crowded=crowded, halo=False)
+        style = {"color": one.look.color, "marker": one.look.marker, "label": one.label}
+        size = 4.5 if crowded else 6
+        axes.plot(at, one.parts["value"], ls="", ms=size, mec=INK, mew=0.5, zorder=3, **style)
 
 
 def draw_lines(axes: Any, places: Places, series: list[Series]) -> None:
@@ -88,12 +76,12 @@ def draw_lines(axes: Any, places: Places, series: list[Series]) -> None:
     size = 8 if crowded else 20
     for position, one in enumerate(series):
         parts = {name: part[order] for name, part in one.parts.items()}
-        look = {"color": one.look.color, "marker": one.look.marker, "label": one.label}
-        look["ls"] = one.look.dashes
+        style = {"color": one.look.color, "marker": one.look.marker, "label": one.label}
+        style["ls"] = one.look.dashes
         if crowded:  # some markers tell series apart; on a line alone they would be noise
             every = len(at) // 12
-            look["markevery"] = (position * every // len(series), every) if series[1:] else []
-        axes.plot(at, parts["value"], lw=1.5, ms=4, zorder=3, **look)
+            style["markevery"] = (position * every // len(series), every) if series[1:] else []
+        axes.plot(at, parts["value"], lw=1.5, ms=4, zorder=3, **style)
         band = {"color": one.look.color, "alpha": 0.25, "lw": 0}
         axes.fill_between(at, parts["low"], parts["high"], **band)
         alone = _alone(parts["value"])
@@ -107,15 +95,16 @@ def draw_lines(axes: Any, places: Places, series: list[Series]) -> None:
 
 def draw_steps(axes: Any, places: Places, series: list[Series], edges: np.ndarray) -> None:
     """Draw steps with a band for each series, and denoised values off the middle of the steps."""
-    where = np.searchsorted(edges, _finite_left(places, edges))
+    left = np.asarray(places.left)
+    where = np.searchsorted(edges, np.where(np.isfinite(left), left, edges[0]))
     size = 8 if len(edges) > _CROWDED else 20
     for position, one in enumerate(series):
         parts = {name: np.full(len(edges) - 1, np.nan) for name in one.parts}
         for name, part in parts.items():
             part[where] = one.parts[name]  # what lies between bins stays missing
         color = one.look.color
-        look = {"color": color, "ls": one.look.dashes, "label": one.label}
-        axes.stairs(parts["value"], edges, lw=1.5, **look)
+        style = {"color": color, "ls": one.look.dashes, "label": one.label}
+        axes.stairs(parts["value"], edges, lw=1.5, **style)
         band = {"baseline": parts["low"], "fill": True, "color": color, "alpha": 0.25, "lw": 0}
         axes.stairs(parts["high"], edges, **band).sticky_edges.y.clear()  # leave a margin below
         shift = (position + 1) / (len(series) + 1)
@@ -140,11 +129,6 @@ def draw_faint(axes: Any, places: Places, one: Series, other: Look) -> None:
     axes.scatter(places.at, one.parts["denoised"], label="denoised", **marks, **edge)
 
 
-def name_denoised(axes: Any) -> None:
-    """Add an entry for denoised values of all groups."""
-    axes.scatter([], [], s=20, edgecolor=INK, label="denoised", **_DOTS)
-
-
 def _bar(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the middles and halves of intervals, which need not be about their values."""
     return low / 2 + high / 2, np.maximum(high / 2 - low / 2, 0)
@@ -163,14 +147,8 @@ def _draw_whiskers(
     middle, half = _bar(one.parts["low"], one.parts["high"])
     width = float(np.clip(400 / max(len(at), 1), 0.1, 1)) if crowded else 1.5
     where = {"x": middle, "y": at, "xerr": half} if across else {"x": at, "y": middle, "yerr": half}
-    look = {
-        "fmt": "none",
-        "ecolor": INK if halo else one.look.color,
-        "lw": width,
-        "capsize": 0 if crowded else 2,
-        "zorder": 2.5,
-    }
-    drawn = axes.errorbar(**where, **look)
+    color, cap = INK if halo else one.look.color, 0 if crowded else 2
+    drawn = axes.errorbar(**where, fmt="none", ecolor=color, lw=width, capsize=cap, zorder=2.5)
     if halo and len(at) <= _MOST_RIMS:
         from matplotlib.patheffects import withStroke  # optional, and slow to import
 
@@ -199,11 +177,6 @@ def _alone(values: np.ndarray) -> np.ndarray:
     beside[1:] |= there[:-1]
     beside[:-1] |= there[1:]
     return np.asarray(there & ~beside)
-
-
-def _finite_left(places: Places, edges: np.ndarray) -> np.ndarray:
-    left = np.asarray(places.left)
-    return np.where(np.isfinite(left), left, edges[0])
 
 
 _MOST_LABELS = 40
@@ -307,9 +280,9 @@ def draw_figure(figure: Figure) -> Any:
     wide = _width(panels) if own else 1
     if own:
         size = figure.figsize or _size(panels, wide, legend=figure.legend)
-        axes = new_panels(len(panels), wide, size, **_shared_axes(panels))
+        axes = look.new_panels(len(panels), wide, size, **_shared_axes(panels))
     else:
-        axes = given_panels(len(panels), figure.ax, figure.figsize)
+        axes = look.given_panels(len(panels), figure.ax, figure.figsize)
     for place, (panel, one) in enumerate(zip(panels, axes, strict=True)):
         _draw(panel, one)
         first, last = place % wide == 0, place >= len(panels) - wide
@@ -318,8 +291,8 @@ def draw_figure(figure: Figure) -> Any:
         axes[0].figure.supylabel(panels[0].name, **PLAIN)
     if figure.legend:
         _add_legends(panels, axes, own=own)
-    add_title(axes, figure.title, own=own)
-    add_caption(axes, figure.caption, own=own)
+    look.add_title(axes, figure.title, own=own)
+    look.add_caption(axes, figure.caption, own=own)
     return axes if len(axes) > 1 else axes[0]
 
 
@@ -377,9 +350,10 @@ def _draw(panel: Panel, axes: Any) -> None:
         draw_steps(axes, places, series, *(edges := _edges(places),))
         _label_ends(axes, places, edges)
     else:
-        draw_faint(axes, places, series[0], looks(range(3), None)[2])
+        draw_faint(axes, places, series[0], look.looks(range(3), None)[2])
     if panel.denoised and panel.kind != "denoised":
-        name_denoised(axes)
+        # an entry for denoised values of all groups
+        axes.scatter([], [], s=20, edgecolor=INK, label="denoised", **_DOTS)
     _dress(panel, axes)
 
 
@@ -396,7 +370,7 @@ def _dress(panel: Panel, axes: Any) -> None:
     panel.places.scale.dress(along)
     panel.scale.dress(values)
     if panel.across and not panel.scale.points:
-        tune(values, nbins=_MOST_NUMBERS)
+        look.tune(values, nbins=_MOST_NUMBERS)
     if panel.across and not along.get_inverted():
         along.set_inverted(True)  # the first is on top
 
@@ -439,9 +413,9 @@ def _add_legends(panels: list[Panel], axes: Any, *, own: bool) -> None:
             found = dict(zip(labels, handles, strict=True)) | found
     entries = list(found.values()), list(found)
     if own and len(panels) > 1:
-        add_legend_of_figure(axes[0].figure, entries, panels[0].legend)
+        look.add_legend_of_figure(axes[0].figure, entries, panels[0].legend)
     else:
-        add_legend(axes[0], entries, panels[0].legend, own=own)
+        look.add_legend(axes[0], entries, panels[0].legend, own=own)
 
 
 def _edges(places: Places) -> np.ndarray:

@@ -81,10 +81,8 @@ def looks(names: Sequence[Any], color: Any) -> list[Look]:
         colors = list(islice(cycle(_each(color)), len(names)))
     wrong = [one for one in colors if not _is_color(one)]
     if wrong:
-        raise QueryError(
-            "color must be a color of matplotlib, a list of them or a dict from series to color, "
-            f"got {quote(wrong[0])}; for instance color='tab:blue'."
-        )
+        rule = "color must be a color of matplotlib, a list of them or a dict from series to color"
+        raise QueryError(f"{rule}, got {quote(wrong[0])}; for instance color='tab:blue'.")
     ways = zip(cycle(_HATCHES), cycle(_MARKERS), cycle(_DASHES), strict=False)
     return [Look(one, *way) for one, way in zip(colors, ways, strict=False)]
 
@@ -123,10 +121,8 @@ def check_figsize(figsize: object) -> None:
         one for one in sizes if isinstance(one, int | float | np.number) and 0 < one < math.inf
     ]
     if figsize is not None and (len(sizes) != 2 or len(numbers) != 2):  # noqa: PLR2004
-        raise QueryError(
-            f"figsize must be a width and a height in inches, got {quote(figsize)}; "
-            "figsize=(8, 4), for instance."
-        )
+        rule = f"figsize must be a width and a height in inches, got {quote(figsize)}"
+        raise QueryError(f"{rule}; figsize=(8, 4), for instance.")
 
 
 def listed_axes(ax: object) -> np.ndarray:
@@ -148,10 +144,9 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
     """
     panels = listed_axes(ax)
     if len(panels) != count:
-        raise QueryError(
-            f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}; "
-            "choose one column with column=, or draw all groups in one panel with panels=False."
-        )
+        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
+        way = "choose one column with column=, or draw all groups in one panel with panels=False"
+        raise QueryError(f"{rule}; {way}.")
     if figsize is not None:
         panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels
@@ -224,15 +219,6 @@ def add_caption(panels: Any, caption: str, *, own: bool) -> None:
     for axes in panels[-1:]:
         for other in [other for other in axes.texts if other.get_gid() == CAPTION]:
             other.remove()  # that of what was drawn on the same axes before
-        axes.annotate(
-            caption,
-            (0.5, 0),
-            (0, -3),
-            xycoords=axes.xaxis.label,
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            annotation_clip=False,
-            gid=CAPTION,
-            **_QUIET,
-        )
+        below = {"xycoords": axes.xaxis.label, "textcoords": "offset points"}
+        look = {"ha": "center", "va": "top", "annotation_clip": False, "gid": CAPTION, **_QUIET}
+        axes.annotate(caption, (0.5, 0), (0, -3), **below, **look)

@@ -94,7 +94,8 @@ def plot_map(
     panels = _panels(ax, len(places), spots * [1, stretch])
     known = np.concatenate(values)
     known = known[~np.isnan(known)]
-    norm = _norm(drawn, known, linear=not _is_total(released, raw))
+    total = first_of(certificate_of(released)).columns[raw].is_total
+    norm = _norm(drawn, known, linear=not total)
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)
         axes.set_aspect(stretch)
@@ -112,10 +113,9 @@ def _positions(
     """Return the positions of the released column, and of the columns to draw."""
     raw, partner = locate(released, column)
     if partner is None and denoised:
-        raise QueryError(
-            f"denoised=True draws the column '{released.columns[raw]}_denoised', and there is "
-            "none; denoise the release first."
-        )
+        name = f"'{released.columns[raw]}_denoised'"
+        why = f"denoised=True draws the column {name}, and there is none"
+        raise QueryError(f"{why}; denoise the release first.")
     if partner is None or denoised is False:
         return raw, [raw]
     return raw, [partner] if denoised else [raw, partner]
@@ -128,22 +128,17 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
     elif isinstance(coords, Mapping):
         keys, rows, names = list(coords), list(coords.values()), ["x", "y"]
     else:
-        raise QueryError(
-            f"coords must be a frame indexed by the key, or a dict, got {quote(coords)}."
-        )
+        rule = "coords must be a frame indexed by the key, or a dict"
+        raise QueryError(f"{rule}, got {quote(coords)}.")
     try:
         table = np.asarray(rows, np.float64)
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.shape != (len(keys), 2):
-        raise QueryError(
-            "coords must hold two numbers (x, y) per key, and got others, in columns "
-            f"{names}; select two columns of numbers."
-        )
-    if len(set(keys)) < len(keys):
-        raise QueryError(
-            f"coords must name each key once, got {len(keys) - len(set(keys))} repeated; drop them."
-        )
+        why = f"coords must hold two numbers (x, y) per key, and got others, in columns {names}"
+        raise QueryError(f"{why}; select two columns of numbers.")
+    if repeated := len(keys) - len(set(keys)):
+        raise QueryError(f"coords must name each key once, got {repeated} repeated; drop them.")
     geographic = [str(name).lower() for name in names] == ["lon", "lat"]
     return dict(zip(keys, table, strict=True)), geographic
 
@@ -155,19 +150,16 @@ def _spots(
     missing = [key for key in keys if key not in points or not np.isfinite(points[key]).all()]
     if missing:
         first = f", the first {missing[0]!r}" if known else ""  # edges may hold anything
-        raise QueryError(
-            f"coords must hold two finite numbers for all {len(keys)} {what}, got none for "
-            f"{len(missing)}{first}; add them."
-        )
+        rule = f"coords must hold two finite numbers for all {len(keys)} {what}"
+        raise QueryError(f"{rule}, got none for {len(missing)}{first}; add them.")
     return np.array([points[key] for key in keys]).reshape(-1, 2)
 
 
 def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     """Return the segments of the edges: edge, end, coordinate."""
     if not isinstance(edges, pd.DataFrame) or edges.shape[1] < 2:  # noqa: PLR2004
-        raise QueryError(
-            f"edges must be a frame whose first two columns hold keys, got {quote(edges)}."
-        )
+        rule = "edges must be a frame whose first two columns hold keys"
+        raise QueryError(f"{rule}, got {quote(edges)}.")
     ends = [
         _spots(points, list(edges.iloc[:, end]), "ends of edges", known=False) for end in (0, 1)
     ]
@@ -178,10 +170,6 @@ def _stretch(latitudes: np.ndarray) -> float:
     """Return the length of a degree of latitude in degrees of longitude, at the middle."""
     middle = (latitudes.min() + latitudes.max()) / 2
     return float(1 / max(np.cos(np.radians(middle)), 0.1))  # no map reaches a pole
-
-
-def _is_total(released: pd.DataFrame, place: int) -> bool:
-    return first_of(certificate_of(released)).columns[place].is_total
 
 
 def _norm(drawn: Drawn, values: np.ndarray, *, linear: bool) -> Any:
@@ -230,10 +218,8 @@ def _panels(ax: Any, count: int, spots: np.ndarray) -> np.ndarray:
         ax = [figure.add_subplot(1, count, panel + 1) for panel in range(count)]
     panels = listed_axes(ax)
     if len(panels) != count:
-        raise QueryError(
-            f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}; "
-            "choose one panel with denoised=True or denoised=False."
-        )
+        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
+        raise QueryError(f"{rule}; choose one panel with denoised=True or denoised=False.")
     return panels
 
 

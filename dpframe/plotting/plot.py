@@ -7,39 +7,15 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_one_of
+from dpframe.arguments import check_flag, is_one_of
 from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import first_of
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
-from dpframe.plotting.cells import (
-    Drawn,
-    gather,
-    gather_distribution,
-    gather_percent,
-    gather_ratio,
-    is_distribution,
-    together,
-)
+from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
-from dpframe.plotting.look import (
-    PLAIN,
-    Look,
-    check_figsize,
-    given_panels,
-    listed_axes,
-    looks,
-    pyplot,
-)
-from dpframe.plotting.positions import (
-    Places,
-    bins_along,
-    names_of,
-    one_by_one,
-    scale_of_times,
-    text,
-)
+from dpframe.plotting.look import PLAIN, check_figsize, given_panels, listed_axes, looks, pyplot
 from dpframe.steps.suggest_caps import best, best_suggestion
 
 _LEAST = 1e-9
@@ -216,42 +192,38 @@ def plot(
     >>> axes.get_ylabel(), axes.texts[0].get_text()
     ('count', '90% error bars: noise only, not sampling')
     """
-    if not is_one_of(kind, get_args(Kind)):
-        raise QueryError(
-            f"kind must be one of {', '.join(get_args(Kind))}, got {quote(kind)}."
-            f"{did_you_mean(kind, get_args(Kind))}"
-        )
-    _check_flags(percent=percent, subplots=subplots, legend=legend)
+    kinds = get_args(Kind)
+    if not is_one_of(kind, kinds):
+        hint = did_you_mean(kind, kinds)
+        raise QueryError(f"kind must be one of {', '.join(kinds)}, got {quote(kind)}.{hint}")
+    for name, flag in (("percent", percent), ("subplots", subplots), ("legend", legend)):
+        check_flag(name, flag)
     check_figsize(figsize)
     alone = column is None and per is None and not percent
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         verify(released)
         return draw_errors(released, lambda: _axes(ax, figsize), title)
     if kind == "denoised" and (per is not None or percent or not subplots):
-        raise QueryError(
-            "kind='denoised' draws released columns, each in a panel; leave out per=, percent= and "
-            "subplots=."
-        )
+        why = "kind='denoised' draws released columns, each in a panel"
+        raise QueryError(f"{why}; leave out per=, percent= and subplots=.")
     if panels is not None:
-        _check_flags(panels=panels)
-    whole = alone and subplots and is_distribution(released) and _has_panels(released)
+        check_flag("panels", panels)
+    whole = alone and subplots and cells.is_distribution(released) and _has_panels(released.index)
     if kind == "distribution" or (kind == "auto" and whole):
-        drawn, kind = [gather_distribution(released, level)], "line"
+        drawn, kind = [cells.gather_distribution(released, level)], "line"
     else:
         drawn = _gather(in_rows(released), column, level, per, percent=percent)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
-        drawn = [together(drawn)]
+        drawn = [cells.together(drawn)]
     if len(drawn) > 1 and panels:
-        raise QueryError(
-            "panels=True gives each group of one column a panel, and these are several columns; "
-            "choose one with column=, or leave panels out."
-        )
+        why = "panels=True gives each group of one column a panel, and these are several columns"
+        raise QueryError(f"{why}; choose one with column=, or leave panels out.")
     one_panel = panels is False or len(drawn) > 1 or len(listed_axes(ax)) == 1
     split = False if one_panel else panels
     arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
     if len(drawn) > 1:
-        arranged = _in_colors_of_columns(arranged, [one.label for one in drawn], color)
+        arranged = _color_columns(arranged, [one.label for one in drawn], color)
     marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
     caption = max((one.caption for one in drawn), key=len)
     return draw_figure(
@@ -259,9 +231,9 @@ def plot(
     )
 
 
-def _has_panels(released: pd.DataFrame) -> bool:
-    """Whether all groups of a release of ranges can have panels."""
-    return _group_count(released.index) <= _MOST_PANELS
+def _has_panels(index: pd.Index) -> bool:
+    """Whether all groups can have panels."""
+    return _group_count(index) <= _MOST_PANELS
 
 
 def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
@@ -271,15 +243,9 @@ def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
     return pyplot().subplots(layout="constrained", figsize=figsize)[1]
 
 
-def _check_flags(**flags: object) -> None:
-    for name, given in flags.items():
-        if not isinstance(given, bool | np.bool_):
-            raise QueryError(f"{name} must be True or False, got {name}={quote(given)}.")
-
-
 def _gather(
     released: pd.DataFrame, column: Any, level: float, per: Hashable | None, *, percent: bool
-) -> list[Drawn]:
+) -> list[cells.Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
     size = len(first_of(verify(released)).columns)
     if per is None and not percent:
@@ -287,21 +253,19 @@ def _gather(
         if column is None:
             several = list(released.columns[:size])
         if not 0 < len(several) <= _MOST_PANELS:
-            raise QueryError(
-                f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}; choose some with "
-                "column=[...]."
-            )
-        return gather(released, several, level)
+            rule = f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}"
+            raise QueryError(f"{rule}; choose some with column=[...].")
+        return cells.gather(released, several, level)
     if per is not None and percent:
         raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
     if isinstance(column, list):
         raise QueryError(f"per= and percent=True draw one column, got column={quote(column)}.")
     if percent:
-        return gather_percent(released, column, level)
-    return gather_ratio(released, column, per, level)
+        return cells.gather_percent(released, column, level)
+    return cells.gather_ratio(released, column, per, level)
 
 
-def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
+def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
     """Put the cells of a column in series, and these in panels."""
     if one.parts.empty:  # there are no groups, whatever their keys would be
         above = list(range(one.parts.index.nlevels - 1))
@@ -324,23 +288,22 @@ def _arrange(one: Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Pa
     if kind == "denoised" and len(keys) > _MOST_LABELS and places.labels is not None:
         order = np.argsort(-parts["denoised"][:, 0], kind="stable")
         parts = {name: part[order] for name, part in parts.items()}
-    outer = "" if len(groups) == 1 else names_of(index.names[:-1])
+    outer = "" if len(groups) == 1 else positions.names_of(index.names[:-1])
     styles = looks(groups if len(groups) > 1 else [one.label], color)
     apart = split == "panels"
     series = [
         Series(
-            "released" if apart or len(groups) == 1 else text(group),
+            "released" if apart or len(groups) == 1 else positions.text(group),
             looks([group], color)[0] if apart else style,
             {name: part[:, position] for name, part in parts.items()},
         )
         for position, (group, style) in enumerate(zip(groups, styles, strict=True))
     ]
-    panel = Panel(
-        kind, "", places, series, names_of(names), one.name, one.scale, "" if apart else outer
-    )
+    key, legend = positions.names_of(names), "" if apart else outer
+    panel = Panel(kind, "", places, series, key, one.name, one.scale, legend)
     if not apart:
         return [panel]
-    titles = [_title(outer, text(group)) for group in groups]
+    titles = [_title(outer, positions.text(group)) for group in groups]
     return [
         replace(panel, title=name, series=[only]) for name, only in zip(titles, series, strict=True)
     ]
@@ -353,70 +316,64 @@ def _title(names: str, group: str) -> str:
     return f"{names} = {group}" if len(names + group) <= _WIDE else f"{names} =\n{group}"
 
 
-def _in_colors_of_columns(
-    panels: list[Panel], columns: Sequence[Hashable], color: Any
-) -> list[Panel]:
+def _color_columns(panels: list[Panel], columns: Sequence[Hashable], color: Any) -> list[Panel]:
     """Give each panel of a single series the color of its column."""
-
-    def colored(panel: Panel, look: Look) -> Panel:
-        if len(panel.series) > 1:
-            return panel
-        only = replace(panel.series[0], look=replace(look, hatch="", dashes="-"))
-        return replace(panel, series=[only])
-
-    return [colored(*pair) for pair in zip(panels, looks(columns, color), strict=True)]
+    plain = [replace(look, hatch="", dashes="-") for look in looks(columns, color)]
+    return [
+        one if len(one.series) > 1 else replace(one, series=[replace(one.series[0], look=look)])
+        for one, look in zip(panels, plain, strict=True)
+    ]
 
 
-def _suitable(one: Drawn, *, alone: bool) -> Kind:
+def _suitable(one: cells.Drawn, *, alone: bool) -> Kind:
     """Choose what to draw."""
     index = one.parts.index
-    few = alone or _group_count(index) <= _MOST_PANELS
-    keys = list(index.get_level_values(-1).unique())
-    if few and bins_along(keys) is not None:
+    few = alone or _has_panels(index)
+    keys = _innermost_keys(index)
+    if few and positions.bins_along(keys) is not None:
         return "histogram"
-    along = scale_of_times(keys)
+    along = positions.scale_of_times(keys)
     if few and along is not None and len(keys) > 1:
         return "line"
     if "denoised" in one.parts:
         return "denoised"
     if one.scale.points:
         return "points"
-    labels = [text(key) for key in keys]
+    labels = [positions.text(key) for key in keys]
     long = max(map(len, labels), default=0) > _SHORT and is_crowded(labels)
     fits = len(labels) <= _MOST_LABELS and _split("bar", index, None) == "series"
     return "barh" if long and fits and along is None else "bar"
+
+
+def _innermost_keys(index: pd.Index) -> list[Any]:
+    return list(index.get_level_values(-1).unique())
 
 
 def _time_last(parts: pd.DataFrame) -> pd.DataFrame:
     """Make the innermost of the keys that are times the last one: it goes along the axis."""
     index = parts.index
     for level in reversed(range(index.nlevels)):
-        along = scale_of_times(list(index.get_level_values(level).unique()))
+        along = positions.scale_of_times(list(index.get_level_values(level).unique()))
         if along is not None and len(along.at) > 1:
             others = [other for other in range(index.nlevels) if other != level]
-            order = [*others, level]
-            return parts if index.nlevels == 1 else parts.reorder_levels(order)
+            return parts.reorder_levels([*others, level]) if others else parts
     return parts
 
 
-def _check(kind: Kind, one: Drawn) -> None:
+def _check(kind: Kind, one: cells.Drawn) -> None:
     """Refuse a kind that the cells do not suit."""
     index = one.parts.index
     if kind == "denoised" and "denoised" not in one.parts:
-        raise QueryError(
-            f"kind='denoised' needs denoised values, and there is no column '{one.label}_denoised';"
-            " denoise the release first, or use kind='bar'."
-        )
-    if kind == "histogram" and bins_along(list(index.get_level_values(-1).unique())) is None:
-        raise QueryError(
-            "kind='histogram' needs an innermost key of intervals of numbers or times that do not "
-            f"overlap, got {index.names[-1]!r} without; use kind='bar'."
-        )
+        why = "kind='denoised' needs denoised values, and there is no column"
+        way = "denoise the release first, or use kind='bar'"
+        raise QueryError(f"{why} '{one.label}_denoised'; {way}.")
+    if kind == "histogram" and positions.bins_along(_innermost_keys(index)) is None:
+        needs = "an innermost key of intervals of numbers or times that do not overlap"
+        why = f"kind='histogram' needs {needs}, got {index.names[-1]!r} without"
+        raise QueryError(f"{why}; use kind='bar'.")
     if kind in ("bar", "barh") and one.scale.points:
-        raise QueryError(
-            f"kind={quote(kind)} draws from 0, and points in time have none; use kind='points' or "
-            "kind='line'."
-        )
+        why = f"kind={quote(kind)} draws from 0, and points in time have none"
+        raise QueryError(f"{why}; use kind='points' or kind='line'.")
 
 
 def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series", "panels", "rows"]:
@@ -435,11 +392,9 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
     if groups <= _MOST_PANELS:
         return "panels"
     if panels or on_scale:
-        raise QueryError(
-            f"kind={quote(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups; give "
-            "ax= or "
-            "panels=False to draw all on the same axes, or use kind='bar'."
-        )
+        most = f"kind={quote(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups"
+        way = "give ax= or panels=False to draw all on the same axes, or use kind='bar'"
+        raise QueryError(f"{most}; {way}.")
     return "rows"
 
 
@@ -447,15 +402,13 @@ def _group_count(index: pd.Index) -> int:
     return 1 if index.nlevels == 1 else index.droplevel(-1).nunique(dropna=False)
 
 
-def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> Places:
+def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> positions.Places:
     """Let keys stand on a scale where the kind and the keys have one; a total has no key."""
     if len(keys) == 1 and list(names) == [None]:
-        return replace(one_by_one(keys), labels=[""])
-    if kind == "histogram":
-        bins = bins_along(keys)
-        if bins is not None:
-            return bins
-    return scale_of_times(keys, numbers=kind == "line") or one_by_one(keys)
+        return replace(positions.one_by_one(keys), labels=[""])
+    if kind == "histogram" and (bins := positions.bins_along(keys)) is not None:
+        return bins
+    return positions.scale_of_times(keys, numbers=kind == "line") or positions.one_by_one(keys)
 
 
 def _wide(parts: pd.DataFrame) -> tuple[list[Any], list[Any], Mapping[str, np.ndarray]]:
