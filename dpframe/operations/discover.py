@@ -14,16 +14,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
+from dpframe.certificates import parts
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
-from dpframe.certificates.parts import (
-    DiscoveryPart,
-    GroupingPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-)
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -64,14 +57,16 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     axes = plan.wanted.axes
     return Certificate(
         **before_values(declaration, plan.caps, entry),
-        query=QueryPart(
+        query=parts.QueryPart(
             name=None,
             words=plan.words,
-            by=tuple(GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes),
+            by=tuple(
+                parts.GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes
+            ),
             cells=0,
             outputs=1,
             where=None if plan.wanted.where is None else plan.wanted.where.text,
-            options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
         columns=(_column(plan),),
         mechanism=MechanismPart(
@@ -85,13 +80,13 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
         ),
         common_blocks=(),
         covariance=_COVARIANCE,
-        privacy_loss=LossPart(
+        privacy_loss=parts.LossPart(
             **cost_of_discovery(plan, declaration),
             rho=plan.loss.rho,
             extra_delta=float(plan.loss.delta),
             joint=False,
         ),
-        discovery=DiscoveryPart(
+        discovery=parts.DiscoveryPart(
             threshold.least, threshold.labels, tuple(axis.kind for axis in axes), axes[0].longest
         ),
         selection=None,
@@ -211,7 +206,7 @@ def discover(frame: Frame, by: Columns, **options: Unpack[DiscoverOptions]) -> p
     entry = entry_of(plan.words, plan, declaration, **recorded)
     record = record_of_discovery(plan, declaration, entry)
 
-    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+    def measure(ledger: parts.LedgerPart | None) -> pd.DataFrame:
         published = _publish_labels(engine.labels(frame, plan.task), plan.threshold)
         return _certify_labels(published, plan.wanted.axes, replace(record, ledger=ledger))
 

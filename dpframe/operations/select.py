@@ -9,16 +9,9 @@ from typing import Unpack
 import numpy as np
 import pandas as pd
 
+from dpframe.certificates import parts
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
-from dpframe.certificates.parts import (
-    GroupingPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    SelectionPart,
-)
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
@@ -46,14 +39,14 @@ def record_of_selection(
     query = plan.query
     return Certificate(
         **before_values(declaration, plan.caps, entry),
-        query=QueryPart(
+        query=parts.QueryPart(
             name=name,
             words=query.words,
             by=tuple(_grouping(axis, plan, declaration) for axis in plan.cells.axes),
             cells=plan.cells.size,
             outputs=1,
             where=None if query.where is None else query.where.text,
-            options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
         columns=(_column(plan),),
         mechanism=MechanismPart(
@@ -67,7 +60,7 @@ def record_of_selection(
         ),
         common_blocks=(),
         covariance=_COVARIANCE,
-        privacy_loss=LossPart(
+        privacy_loss=parts.LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
         ),
         discovery=None,
@@ -75,20 +68,20 @@ def record_of_selection(
     )
 
 
-def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> GroupingPart:
+def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> parts.GroupingPart:
     """Say where the keys of a level were given."""
     label = axis.column
     source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
-    return GroupingPart(str(label), len(axis), source, rest=None)
+    return parts.GroupingPart(str(label), len(axis), source, rest=None)
 
 
-def _selection(plan: SelectionPlan) -> SelectionPart:
+def _selection(plan: SelectionPlan) -> parts.SelectionPart:
     """Say how quantiles are selected."""
     chosen = plan.selection
     rows = {
         step.at: scale / step.b for step, scale in zip(chosen.steps, chosen.scales, strict=True)
     }
-    return SelectionPart(
+    return parts.SelectionPart(
         quantiles=tuple(map(float, plan.query.quantiles)),
         bins=len(plan.bins.axis),
         rounds=chosen.levels,
@@ -134,7 +127,7 @@ def release_quantiles(
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
 
-    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+    def measure(ledger: parts.LedgerPart | None) -> pd.DataFrame:
         (totals,) = engine.totals(frame, [plan.task])
         rows = totals[0].reshape(plan.groups.size, len(plan.bins.axis))
         chosen = select(rows, plan.selection, plan.bins.parts)

@@ -8,13 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import (
-    FORMAT,
-    UNSEALED,
-    Certificate,
-    Concatenation,
-    JoinedPart,
-)
+from dpframe.certificates.certificate import UNSEALED, Certificate, Concatenation, JoinedPart
 from dpframe.certificates.changes import NOTHING
 from dpframe.certificates.noise_parts import Packed
 from dpframe.certificates.steps import ConcatStep
@@ -101,8 +95,9 @@ def concat(
         None if labels is None else tuple(map(str, labels)),
         tuple(certificate.digest for certificate in certificates),
     )
-    library = certificates[0].library
-    attach(made, Concatenation(FORMAT, library, parts, (step,), None, NOTHING, UNSEALED))
+    first = certificates[0]
+    about = first.format, first.library, parts, (step,)
+    attach(made, Concatenation(*about, None, NOTHING, UNSEALED))
     return made
 
 

@@ -16,7 +16,7 @@ from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
-from dpframe.steps.denoise_checks import Described, describe_columns, label_of
+from dpframe.steps.denoise_checks import Described, describe, label_of
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
@@ -74,7 +74,7 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         )
     names = next(iter(tables.values())).columns
     sets = [_columns(one) for one in certificates.values()]
-    check_margins(sets, describe_columns(first.columns, names))
+    check_margins(sets, describe(first.columns, names))
     return _add_columns(tables, certificates)
 
 

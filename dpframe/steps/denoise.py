@@ -27,13 +27,7 @@ from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
-from dpframe.steps.denoise_checks import (
-    Across,
-    Denoising,
-    check_denoising,
-    describe_columns,
-    label_of,
-)
+from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
 MEANS = "shrunken_means"
 """What "auto" does to means."""
@@ -106,7 +100,7 @@ def denoised(
     check_not_selected(certificate.discovery, "denoising")
     certificate.mechanism.check_noise()
     check_apart(certificate, "denoise", TOGETHER)
-    columns_released = describe_columns(certificate.columns, released.columns)
+    columns_released = describe(certificate.columns, released.columns)
     how = check_denoising(
         method,
         released.index,

@@ -195,7 +195,7 @@ class Denoising:
     across: Across
 
 
-def describe_columns(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
+def describe(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
         Described(name, column.kind, column.std_error)

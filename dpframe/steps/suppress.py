@@ -20,14 +20,7 @@ from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    exchange_columns,
-    label_place,
-    place_of,
-)
+from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
 
 
 @with_keywords
@@ -148,7 +141,7 @@ def apply_suppress(frame: pd.DataFrame, certificate: Certified, step: SuppressSt
     described = with_each(
         certificate, lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
-    return exchange_columns(frame, columns), described
+    return put_columns(frame, columns), described
 
 
 def _says_little(
