@@ -117,13 +117,11 @@ class PrivateAccessor:
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles(self._frame, wanted, **how)
 
-    def _ask(
-        self, make: Callable[..., Query], options: Mapping[str, Any], *described: object
-    ) -> Any:
+    def _ask(self, make: Callable[..., Query], options: Mapping[str, Any], *about: object) -> Any:
         """Release the query that a call describes."""
         spend = options_of(ReleaseOptions, options)
         own = {name: value for name, value in options.items() if name not in spend}
-        return release(self._frame, make(*described, **own), **spend)
+        return release(self._frame, make(*about, **own), **spend)
 
     def ranges(
         self, column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnCall]
