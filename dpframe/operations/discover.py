@@ -261,13 +261,9 @@ def _plan_for_frame(
     frame: Frame, declaration: Declaration, by: Columns, spend: Spend, options: LookOptions
 ) -> tuple[Engine, DiscoveryPlan]:
     """Plan for a frame that has the columns, and return the engine that can read it."""
-    wanted = labels_wanted(
-        by,
-        dtype=options["dtype"],
-        max_length=options["max_length"],
-        where=options["where"],
-        max_groups=options["max_groups"],
-    )
+    dtype, longest = options["dtype"], options["max_length"]
+    where, groups = options["where"], options["max_groups"]
+    wanted = labels_wanted(by, dtype=dtype, max_length=longest, where=where, max_groups=groups)
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
     plan = plan_discovery(declaration, wanted, spend, options["mechanism"], options["discovery"])

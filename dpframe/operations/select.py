@@ -32,15 +32,13 @@ _COVARIANCE = (
 )
 
 
-def record_of_selection(
-    plan: SelectionPlan, declaration: Declaration, entry: Entry, name: str | None = None
-) -> Certificate:
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Certificate:
     """Write the certificate of quantiles to be selected, all but ledger and digest."""
     query = plan.query
     return Certificate(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
-            name=name,
+            name=None,
             words=query.words,
             by=tuple(_grouping(axis, plan, declaration) for axis in plan.cells.axes),
             cells=plan.cells.size,
@@ -78,9 +76,7 @@ def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> part
 def _selection(plan: SelectionPlan) -> parts.SelectionPart:
     """Say how quantiles are selected."""
     chosen = plan.selection
-    rows = {
-        step.at: scale / step.b for step, scale in zip(chosen.steps, chosen.scales, strict=True)
-    }
+    rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
     return parts.SelectionPart(
         quantiles=tuple(map(float, plan.query.quantiles)),
         bins=len(plan.bins.axis),
