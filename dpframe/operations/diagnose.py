@@ -326,9 +326,8 @@ def _by_step(found: Followed, table: Table, declaration: Declaration) -> Diagnos
 
 
 def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
-    index = pd.MultiIndex.from_tuples(
-        [(line.part, line.step) for line in lines], names=["part", "step"]
-    )
+    pairs = [(line.part, line.step) for line in lines]
+    index = pd.MultiIndex.from_tuples(pairs, names=["part", "step"])
     columns = {
         "rows": np.array([line.rows for line in lines], np.int64),
         "share": [line.rows / line.of if line.of else 0.0 for line in lines],

@@ -35,6 +35,7 @@ from dpframe.queries.tasks import LabelAxis
 
 _COVARIANCE = "Rows are independent, given that they were published."
 _BLOCK = "0"
+_NOT_IN_COUNTS = "column where condition bounds times ratio moments rounded".split()
 
 
 def cost_of_discovery(plan: DiscoveryPlan, declaration: Declaration) -> Cost:
@@ -99,18 +100,11 @@ def _column(plan: DiscoveryPlan) -> ColumnPart:
     return ColumnPart(
         name="units",
         kind="count",
-        column=None,
-        where=None,
-        condition=None,
-        bounds=None,
-        times=None,
         integer=True,
         noise=NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
         loadings={_BLOCK: deviation},
-        ratio=None,
-        moments=None,
-        rounded=None,
+        **dict.fromkeys(_NOT_IN_COUNTS),
     )
 
 

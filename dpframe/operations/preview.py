@@ -240,8 +240,7 @@ def preview(
     quantiles = query_to_select(queries, options["mechanism"])
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
-        spend = Spend.among(options)
-        return preview_quantiles(frame, declaration, quantiles, spend)
+        return preview_quantiles(frame, declaration, quantiles, Spend.among(options))
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = check_queries(frame, queries)
@@ -267,9 +266,8 @@ def preview(
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     """One row per mechanism."""
-    facts = {
-        other: {"relative_error": other.error_relative_to(plan)} for other in (plan, *plan.others)
-    }
+    plans = [plan, *plan.others]
+    facts = {other: {"relative_error": other.error_relative_to(plan)} for other in plans}
     table = _by_mechanism(facts, "std_error", show)
     return table.sort_values("relative_error", kind="stable")
 
@@ -278,9 +276,7 @@ def _table_of_needed(
     plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
 ) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    facts = {
-        plan: {**cost(plan, declaration), "fits": declaration.allows(plan.loss)} for plan in plans
-    }
+    facts = {one: {**cost(one, declaration), "fits": declaration.allows(one.loss)} for one in plans}
     table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")

@@ -34,7 +34,8 @@ _COVARIANCE = (
 
 def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Certificate:
     """Write the certificate of quantiles to be selected, all but ledger and digest."""
-    query = plan.query
+    query, column = plan.query, plan.column
+    bounds = column.bounds or (0, 1)
     return Certificate(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
@@ -46,7 +47,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
             where=None if query.where is None else query.where.text,
             options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
-        columns=(_column(plan),),
+        columns=(ColumnPart.of_quantiles(str(column.name), str(column.column), bounds),),
         mechanism=MechanismPart(
             SELECT,
             "permute-and-flip selection",
@@ -83,12 +84,6 @@ def _selection(plan: SelectionPlan) -> parts.SelectionPart:
         rounds=chosen.levels,
         scales=tuple(rows[at] for at in sorted(rows)),
     )
-
-
-def _column(plan: SelectionPlan) -> ColumnPart:
-    """Describe the column of quantiles, which has no noise."""
-    column = plan.column
-    return ColumnPart.of_quantiles(str(column.name), str(column.column), column.bounds or (0, 1))
 
 
 def check_denoising_of_quantiles(denoise: str | None, graph: object) -> None:

@@ -92,11 +92,7 @@ def suppress(
 
 
 def _check_judges(
-    cells: pd.DataFrame,
-    certificate: Certified,
-    by: Hashable | None,
-    least: float | None,
-    most: float | None,
+    cells: pd.DataFrame, certificate: Certified, by: Hashable, low: float | None, most: float | None
 ) -> None:
     """Check that the columns that decide which cells are suppressed can."""
     known = first_of(certificate).columns
@@ -106,7 +102,7 @@ def _check_judges(
             f"by={quote(by)} was computed, and has no standard error. Take the released column."
         )
     for place in (place for place in places if place < len(known)):
-        own = least is not None and by is None and not known[place].is_total
+        own = low is not None and by is None and not known[place].is_total
         if own or known[place].times is not None:
             raise QueryError(
                 f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
