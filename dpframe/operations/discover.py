@@ -55,7 +55,8 @@ def cost_of_discovery(plan: DiscoveryPlan, declaration: Declaration) -> Cost:
 def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Certificate:
     """Write the certificate of labels to be found, all but their number, ledger and digest."""
     threshold = plan.threshold
-    axes = plan.wanted.axes
+    axes, how = plan.wanted.axes, plan.how
+    noise = plan.mechanism, how.title, how.law.name, {_BLOCK: threshold.scale}
     return Certificate(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
@@ -70,15 +71,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
         columns=(_column(plan),),
-        mechanism=MechanismPart(
-            plan.mechanism,
-            plan.how.title,
-            plan.how.law.name,
-            scales={_BLOCK: threshold.scale},
-            groups=(),
-            joined=False,
-            structure=None,
-        ),
+        mechanism=MechanismPart(*noise, (), joined=False, structure=None),
         common_blocks=(),
         covariance=_COVARIANCE,
         privacy_loss=parts.LossPart(

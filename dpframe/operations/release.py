@@ -63,12 +63,6 @@ class Denoisings:
     tables: Mapping[Hashable, Denoising] = field(default_factory=dict)
     margins: frozenset[Hashable] = frozenset()
 
-    def together(
-        self, name: Hashable, found: Mapping[tuple[Hashable, ...], pd.DataFrame]
-    ) -> object:
-        """Denoise the tables of a query that asks for several, if that is wanted."""
-        return made_consistent(found) if name in self.margins else found
-
 
 def denoisings_of(
     plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
@@ -295,15 +289,14 @@ def release(
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
-    """Gather the tables of a query that asks for several, by their columns."""
+    """Gather the tables of a query that asks for several, by their columns; denoise margins."""
     found: dict[Hashable, Any] = {}
     for key, frame in frames.items():
         if isinstance(key, TableName):
             found.setdefault(key.query, {})[key.columns] = frame
         else:
             found[key] = frame
-    several = {key.query for key in frames if isinstance(key, TableName)}
-    return found | {name: how.together(name, found[name]) for name in several}
+    return found | {name: made_consistent(found[name]) for name in how.margins}
 
 
 def checked_plan(

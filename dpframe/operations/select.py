@@ -49,13 +49,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         columns=(ColumnPart.of_quantiles(str(column.name), str(column.column), bounds),),
         mechanism=MechanismPart(
-            SELECT,
-            "permute-and-flip selection",
-            GEOMETRIC,
-            scales={},
-            groups=(),
-            joined=False,
-            structure=None,
+            SELECT, "permute-and-flip selection", GEOMETRIC, {}, (), joined=False, structure=None
         ),
         common_blocks=(),
         covariance=_COVARIANCE,
