@@ -24,20 +24,11 @@ from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
 from dpframe.queries.quantiles import Quantiles
 from dpframe.reporting.report import report
-from dpframe.steps import (
-    head,
-    rename,
-    replay,
-    round,
-    select,
-    sort,
-    suppress,
-    unstack,
-    with_intervals,
-)
+from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
 from dpframe.steps.denoise import denoised, denoising_report
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.quantiles import between, quantiles
+from dpframe.steps.replay import replay
 from dpframe.steps.suggest_caps import best
 
 
@@ -222,7 +213,7 @@ class DPAccessor(PrivateAccessor):
 
     def replay(self, released: pd.DataFrame) -> pd.DataFrame:
         """Do the steps again that lead from a release to this table; see `dpframe.replay`."""
-        return replay.replay(self._frame, released)
+        return replay(self._frame, released)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
@@ -253,21 +244,8 @@ class DPAccessor(PrivateAccessor):
         legend: bool = True,
     ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
-        return plot.plot(
-            self._frame,
-            column=column,
-            kind=kind,
-            level=level,
-            per=per,
-            percent=percent,
-            subplots=subplots,
-            panels=panels,
-            ax=ax,
-            figsize=figsize,
-            title=title,
-            color=color,
-            legend=legend,
-        )
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return plot.plot(self._frame, **given)
 
     def plot_map(
         self,

@@ -16,95 +16,25 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
+from dpframe.operations import suggest
 from dpframe.operations.charging import options_of
 from dpframe.operations.declare import DeclareOptions, declare
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.discover import DiscoverOptions, LookOptions, discover, preview_discover
 from dpframe.operations.preview import PreviewOptions, preview
 from dpframe.operations.release import ReleaseOptions, release
-from dpframe.operations.suggest import (
-    PreviewBoundsOptions,
-    PreviewCapsOptions,
-    SuggestBoundsOptions,
-    SuggestCapsOptions,
-    preview_suggest_bounds,
-    preview_suggest_caps,
-    suggest_bounds,
-    suggest_caps,
-)
 from dpframe.privacy.amounts import Amount
 from dpframe.privacy.neighbors import EachRow
 from dpframe.queries import aggregate, constructors, margins
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
-from dpframe.queries.constructors import SumOptions
+from dpframe.queries.constructors import AccuracyOptions, SumOptions
 from dpframe.queries.kinds import By, Columns, Keys, Objective, Query
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
-from dpframe.queries.reading import ColumnOptions, CountOptions
+from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
 from dpframe.steps.quantiles import quantiles
 from dpframe.strategies import MechanismName
-
-
-@with_keywords_of_methods
-class TogetherMethods:
-    """Releases of several tables, or of many cells, that agree."""
-
-    _frame: Frame
-
-    def margins(
-        self,
-        /,
-        columns: Columns | Iterable[Sequence[Hashable]],
-        ways: int | None = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bins: MarginBins = None,
-        other: MarginOther = None,
-        weights: MarginWeights = None,
-        max_rows: int | None = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        mu: Amount | None = None,
-        rho: Amount | None = None,
-        share: Amount | None = None,
-        mechanism: MechanismName = "auto",
-        denoise: DenoiserName | None = None,
-        graph: object = None,
-        name: str | None = None,
-        note: str | None = None,
-        privacy_unit: EachRow | None = None,
-        **named: MarginPart,
-    ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
-        """Release tables by several sets of columns that agree; see `dpframe.margins`."""
-        query = margins.margins(
-            columns,
-            ways,
-            where=where,
-            keys=keys,
-            bins=bins,
-            other=other,
-            weights=weights,
-            max_rows=max_rows,
-            **named,
-        )
-        released: dict[tuple[Hashable, ...], pd.DataFrame] = release(
-            self._frame,
-            query,
-            epsilon=epsilon,
-            delta=delta,
-            mu=mu,
-            rho=rho,
-            share=share,
-            mechanism=mechanism,
-            denoise=denoise,
-            graph=graph,
-            name=name,
-            note=note,
-            privacy_unit=privacy_unit,
-        )
-        return released
 
 
 class CountCall(CountOptions, ReleaseOptions, total=False):
@@ -119,77 +49,25 @@ class SumCall(SumOptions, ReleaseOptions, total=False):
     """What to add up, and options of the release; see `dpframe.sum`."""
 
 
+class AggregateCall(CountOptions, AccuracyOptions, ReleaseOptions, total=False):
+    """Which rows to look at, and options of the release; see `dpframe.aggregate`."""
+
+
+class MarginsCall(RowOptions, ReleaseOptions, total=False):
+    """Which rows to look at, and options of the release; see `dpframe.margins`."""
+
+    bins: MarginBins
+    other: MarginOther
+    weights: MarginWeights
+    max_rows: int | None
+
+
 class QuantileCall(QuantileOptions, ReleaseOptions, total=False):
     """What to read quantiles off, and options of the release; see `dpframe.quantile`."""
 
 
-_MEDIAN = 0.5
-
-
 @with_keywords_of_methods
-class RangesAccessor:
-    """Releases of the distribution of a column."""
-
-    _frame: Frame
-
-    @property
-    def _is_released(self) -> bool:
-        return isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs
-
-    def _read_off(
-        self, column: object, q: Quantiles, by: By, options: QuantileCall
-    ) -> pd.DataFrame:
-        """Read quantiles off a released distribution: the first argument is q, or its column."""
-        named = is_one_of(column, self._frame.index.names[-1:])
-        how = options_of(IntervalOptions, options)
-        others = [value for name, value in options.items() if name not in how]
-        if any(value is not None for value in (by, *others)):
-            raise DeclarationError(
-                "this frame was released: quantiles are read off a release of ranges for nothing, "
-                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
-            )
-        wanted = q if named or column is None else cast(Quantiles, column)
-        return quantiles(self._frame, wanted, **how)
-
-    def _ask(
-        self, make: Callable[..., Query], options: Mapping[str, Any], *described: object
-    ) -> pd.DataFrame:
-        """Release the query that a call describes."""
-        spend = options_of(ReleaseOptions, options)
-        own = {name: value for name, value in options.items() if name not in spend}
-        return release(self._frame, make(*described, **own), **spend)
-
-    def ranges(
-        self, column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnCall]
-    ) -> pd.DataFrame:
-        """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
-        return self._ask(ranges, options, column, bins, by)
-
-    def quantile(
-        self,
-        column: Hashable | list[float] = None,
-        q: Quantiles = (0.25, 0.5, 0.75),
-        by: By = None,
-        **options: Unpack[QuantileCall],
-    ) -> pd.DataFrame:
-        """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
-
-        They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
-        that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
-        """
-        if self._is_released:
-            return self._read_off(column, q, by, options)
-        return self._ask(quantile, options, column, q, by)
-
-    def median(
-        self, column: Hashable = None, by: By = None, **options: Unpack[QuantileCall]
-    ) -> pd.DataFrame:
-        """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        return self.quantile(column, _MEDIAN, by, **options)
-
-
-@with_keywords_of_methods
-class PrivateAccessor(TogetherMethods, RangesAccessor):
+class PrivateAccessor:
     """Differentially private releases of a private frame of any kind that an engine can read.
 
     Parameters
@@ -223,6 +101,86 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
         declare(self._frame, schema, **facts)
         return self
+
+    def _read_off(
+        self, column: object, q: Quantiles, by: By, options: QuantileCall
+    ) -> pd.DataFrame:
+        """Read quantiles off a released distribution: the first argument is q, or its column."""
+        named = is_one_of(column, self._frame.index.names[-1:])
+        how = options_of(IntervalOptions, options)
+        others = [value for name, value in options.items() if name not in how]
+        if any(value is not None for value in (by, *others)):
+            raise DeclarationError(
+                "this frame was released: quantiles are read off a release of ranges for nothing, "
+                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
+            )
+        wanted = q if named or column is None else cast(Quantiles, column)
+        return quantiles(self._frame, wanted, **how)
+
+    def _ask(self, make: Callable[..., Query], options: Mapping[str, Any], *about: object) -> Any:
+        """Release the query that a call describes."""
+        spend = options_of(ReleaseOptions, options)
+        own = {name: value for name, value in options.items() if name not in spend}
+        return release(self._frame, make(*about, **own), **spend)
+
+    def ranges(
+        self, column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnCall]
+    ) -> pd.DataFrame:
+        """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
+        return self._ask(ranges, options, column, bins, by)
+
+    def quantile(
+        self,
+        column: Hashable | list[float] = None,
+        q: Quantiles = (0.25, 0.5, 0.75),
+        by: By = None,
+        **options: Unpack[QuantileCall],
+    ) -> pd.DataFrame:
+        """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
+
+        They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
+        that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
+        """
+        if isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs:
+            return self._read_off(column, q, by, options)
+        return self._ask(quantile, options, column, q, by)
+
+    def median(
+        self, column: Hashable = None, by: By = None, **options: Unpack[QuantileCall]
+    ) -> pd.DataFrame:
+        """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
+        return self.quantile(column, 0.5, by, **options)
+
+    def margins(
+        self,
+        /,
+        columns: Columns | Iterable[Sequence[Hashable]],
+        ways: int | None = None,
+        *,
+        where: str | None = None,
+        keys: Keys = None,
+        bins: MarginBins = None,
+        other: MarginOther = None,
+        weights: MarginWeights = None,
+        max_rows: int | None = None,
+        epsilon: Amount | None = None,
+        delta: Amount | None = None,
+        mu: Amount | None = None,
+        rho: Amount | None = None,
+        share: Amount | None = None,
+        mechanism: MechanismName = "auto",
+        denoise: DenoiserName | None = None,
+        graph: object = None,
+        name: str | None = None,
+        note: str | None = None,
+        privacy_unit: EachRow | None = None,
+        **named: MarginPart,
+    ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
+        """Release tables by several sets of columns that agree; see `dpframe.margins`."""
+        options = options_of(MarginsCall, locals()) | named
+        tables: dict[tuple[Hashable, ...], pd.DataFrame]
+        tables = self._ask(margins.margins, options, columns, ways)
+        return tables
 
     def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
@@ -284,31 +242,8 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         **named: AggregatePart,
     ) -> pd.DataFrame:
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        query = aggregate.aggregate(
-            by,
-            where=where,
-            keys=keys,
-            max_rows=max_rows,
-            max_groups=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            n_weight=n_weight,
-            objective=objective,
-            **named,
-        )
-        spend: ReleaseOptions = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "mu": mu,
-            "rho": rho,
-            "share": share,
-            "mechanism": mechanism,
-            "denoise": denoise,
-            "graph": graph,
-            "name": name,
-            "note": note,
-            "privacy_unit": privacy_unit,
-        }
-        return release(self._frame, query, **spend)
+        options = options_of(AggregateCall, locals()) | named
+        return self._ask(aggregate.aggregate, options, by)
 
     @overload
     def release(self, query: Query, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
@@ -342,27 +277,29 @@ class PrivateAccessor(TogetherMethods, RangesAccessor):
         """Show which groups would be found, without looking; see `dpframe.preview_discover`."""
         return preview_discover(self._frame, by, **options)
 
-    def suggest_caps(self, by: By = None, **options: Unpack[SuggestCapsOptions]) -> pd.DataFrame:
+    def suggest_caps(
+        self, by: By = None, **options: Unpack[suggest.SuggestCapsOptions]
+    ) -> pd.DataFrame:
         """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`."""
-        return suggest_caps(self._frame, by, **options)
+        return suggest.suggest_caps(self._frame, by, **options)
 
     def preview_suggest_caps(
-        self, by: By = None, **options: Unpack[PreviewCapsOptions]
+        self, by: By = None, **options: Unpack[suggest.PreviewCapsOptions]
     ) -> pd.DataFrame:
         """Show the noise of candidate caps, without looking; see `dpframe.preview_suggest_caps`."""
-        return preview_suggest_caps(self._frame, by, **options)
+        return suggest.preview_suggest_caps(self._frame, by, **options)
 
     def suggest_bounds(
-        self, column: Hashable, by: By = None, **options: Unpack[SuggestBoundsOptions]
+        self, column: Hashable, by: By = None, **options: Unpack[suggest.SuggestBoundsOptions]
     ) -> pd.DataFrame:
         """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`."""
-        return suggest_bounds(self._frame, column, by, **options)
+        return suggest.suggest_bounds(self._frame, column, by, **options)
 
     def preview_suggest_bounds(
-        self, column: Hashable, by: By = None, **options: Unpack[PreviewBoundsOptions]
+        self, column: Hashable, by: By = None, **options: Unpack[suggest.PreviewBoundsOptions]
     ) -> pd.DataFrame:
         """Show the noise of bounds, without looking; see `dpframe.preview_suggest_bounds`."""
-        return preview_suggest_bounds(self._frame, column, by, **options)
+        return suggest.preview_suggest_bounds(self._frame, column, by, **options)
 
     @property
     def declaration(self) -> Declaration:

@@ -36,9 +36,15 @@ _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}
 _OF_SUGGESTIONS = {"best"}
-_FOR_PRIVATE = {
-    name: hint
-    for names, hint in {
+
+
+def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
+    """Give each of several names, written as one text, its hint."""
+    return {name: hint for names, hint in hints.items() for name in names.split()}
+
+
+_FOR_PRIVATE = _by_name(
+    {
         "size value_counts len n rows": "Use .dp.count(by=..., epsilon=...).",
         "average avg": "Use .dp.mean(columns, by=..., epsilon=...).",
         "total": "Use .dp.sum(columns, by=..., epsilon=...).",
@@ -56,14 +62,12 @@ _FOR_PRIVATE = {
         "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 """What to use in place of names that pandas and others have."""
 
-_FOR_RELEASED = {
-    name: hint
-    for names, hint in {
+_FOR_RELEASED = _by_name(
+    {
         "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
         "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
         "percentile percentiles": "Use .dp.quantiles([0.25, 0.5, 0.75]) of a release of ranges.",
@@ -85,9 +89,8 @@ _FOR_RELEASED = {
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 """The same, for released frames: nothing that would cost privacy."""
 
 

@@ -5,7 +5,7 @@ frame is wanted.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -138,8 +138,8 @@ def _instead(axis: Axis) -> str:
 def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
     """Say which keys are not declared, or why no row can have one that is."""
     if not found.has_rows_on(axis):
-        kinds = kinds_of(_sample(found, step)), kinds_of(_keys(axis))
-        (held, classes), (wanted, known) = kinds
+        held, classes = kinds_of(_sample(found, step, axis))
+        wanted, known = kinds_of(_keys(axis))
         if not classes & known:
             what = "bins are of" if isinstance(axis, BinAxis) else "keys are"
             return f"{what} {wanted}, the column holds {held}: no row can match"
@@ -148,11 +148,11 @@ def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
     return f"most often {listed}" if listed else ""
 
 
-def _sample(found: Followed, step: Step) -> list[object]:
+def _sample(found: Followed, step: Step, axis: Axis) -> list[object]:
     """Take some values of the rows that a step leaves out, or moves."""
     rows = np.flatnonzero(step.rows)[:_SAMPLE]
-    column = found.column(step.axis.column) if step.axis is not None else pd.Series()
-    sample: list[object] = values.objects(values.dense(column).iloc[rows]).tolist()
+    column = values.dense(found.column(axis.column))
+    sample: list[object] = values.objects(column.iloc[rows]).tolist()
     return sample
 
 
@@ -278,16 +278,12 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
         lines = lines[:before] if tables else lines
         for label, table in tables.items():
             own = list(_lines_of_rows(_follow_rows(rows, table), table, declaration))
-            lines += [_move_line(line, f"rows by {label}") for line in own[before:]]
+            lines += [replace(line, part=f"rows by {label}") for line in own[before:]]
         for out in whole.outputs:  # caps differ with the groups
             lines += _lines_of_source(found, out, declaration, found.grouped)
         return Diagnosis.of(_as_frame(lines))
 
     return _look_at_rows(engine, frame, [whole, *tables.values()], look)
-
-
-def _move_line(line: _Line, part: str) -> _Line:
-    return _Line(part, line.step, line.rows, line.of, line.left, line.units_left, line.hint)
 
 
 def _look_at_rows(
@@ -324,17 +320,14 @@ def _follow_rows(rows: pd.DataFrame, table: Table) -> Followed:
 
 
 def _by_step(found: Followed, table: Table, declaration: Declaration) -> Diagnosis:
-    lines = [
-        *_lines_of_rows(found, table, declaration),
-        *_lines_of_values(found, table, declaration),
-    ]
+    lines = [*_lines_of_rows(found, table, declaration)]
+    lines += _lines_of_values(found, table, declaration)
     return Diagnosis.of(_as_frame(lines))
 
 
 def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
-    index = pd.MultiIndex.from_tuples(
-        [(line.part, line.step) for line in lines], names=["part", "step"]
-    )
+    pairs = [(line.part, line.step) for line in lines]
+    index = pd.MultiIndex.from_tuples(pairs, names=["part", "step"])
     columns = {
         "rows": np.array([line.rows for line in lines], np.int64),
         "share": [line.rows / line.of if line.of else 0.0 for line in lines],
@@ -419,12 +412,8 @@ def _words(step: Step, table: Table, declaration: Declaration) -> str:
         named = f"max_rows={groups}" if by_rows else f"max_groups={groups}"
         further = "further rows of a unit in its group, where it counts once"
         return f"beyond {named}" if step.kind == "max_groups" else further
-    cap = {
-        "max_rows_per_group": table.caps.rows_per_group,
-        "max_groups": table.caps.groups,
-        "max_rows": table.caps.rows,
-    }
-    return f"beyond {step.kind}={cap[step.kind]}"
+    cap = getattr(table.caps, step.kind.removeprefix("max_"))
+    return f"beyond {step.kind}={cap}"
 
 
 def _group_hint(found: Followed, table: Table) -> str:

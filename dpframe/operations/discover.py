@@ -14,16 +14,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
+from dpframe.certificates import parts
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
-from dpframe.certificates.parts import (
-    DiscoveryPart,
-    GroupingPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-)
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -42,6 +35,7 @@ from dpframe.queries.tasks import LabelAxis
 
 _COVARIANCE = "Rows are independent, given that they were published."
 _BLOCK = "0"
+_NOT_IN_COUNTS = "column where condition bounds times ratio moments rounded".split()
 
 
 def cost_of_discovery(plan: DiscoveryPlan, declaration: Declaration) -> Cost:
@@ -61,37 +55,32 @@ def cost_of_discovery(plan: DiscoveryPlan, declaration: Declaration) -> Cost:
 def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Certificate:
     """Write the certificate of labels to be found, all but their number, ledger and digest."""
     threshold = plan.threshold
-    axes = plan.wanted.axes
+    axes, how = plan.wanted.axes, plan.how
+    noise = plan.mechanism, how.title, how.law.name, {_BLOCK: threshold.scale}
     return Certificate(
         **before_values(declaration, plan.caps, entry),
-        query=QueryPart(
+        query=parts.QueryPart(
             name=None,
             words=plan.words,
-            by=tuple(GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes),
+            by=tuple(
+                parts.GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes
+            ),
             cells=0,
             outputs=1,
             where=None if plan.wanted.where is None else plan.wanted.where.text,
-            options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
         columns=(_column(plan),),
-        mechanism=MechanismPart(
-            plan.mechanism,
-            plan.how.title,
-            plan.how.law.name,
-            scales={_BLOCK: threshold.scale},
-            groups=(),
-            joined=False,
-            structure=None,
-        ),
+        mechanism=MechanismPart(*noise, (), joined=False, structure=None),
         common_blocks=(),
         covariance=_COVARIANCE,
-        privacy_loss=LossPart(
+        privacy_loss=parts.LossPart(
             **cost_of_discovery(plan, declaration),
             rho=plan.loss.rho,
             extra_delta=float(plan.loss.delta),
             joint=False,
         ),
-        discovery=DiscoveryPart(
+        discovery=parts.DiscoveryPart(
             threshold.least, threshold.labels, tuple(axis.kind for axis in axes), axes[0].longest
         ),
         selection=None,
@@ -104,18 +93,11 @@ def _column(plan: DiscoveryPlan) -> ColumnPart:
     return ColumnPart(
         name="units",
         kind="count",
-        column=None,
-        where=None,
-        condition=None,
-        bounds=None,
-        times=None,
         integer=True,
         noise=NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
         loadings={_BLOCK: deviation},
-        ratio=None,
-        moments=None,
-        rounded=None,
+        **dict.fromkeys(_NOT_IN_COUNTS),
     )
 
 
@@ -211,7 +193,7 @@ def discover(frame: Frame, by: Columns, **options: Unpack[DiscoverOptions]) -> p
     entry = entry_of(plan.words, plan, declaration, **recorded)
     record = record_of_discovery(plan, declaration, entry)
 
-    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+    def measure(ledger: parts.LedgerPart | None) -> pd.DataFrame:
         published = _publish_labels(engine.labels(frame, plan.task), plan.threshold)
         return _certify_labels(published, plan.wanted.axes, replace(record, ledger=ledger))
 
@@ -266,13 +248,9 @@ def _plan_for_frame(
     frame: Frame, declaration: Declaration, by: Columns, spend: Spend, options: LookOptions
 ) -> tuple[Engine, DiscoveryPlan]:
     """Plan for a frame that has the columns, and return the engine that can read it."""
-    wanted = labels_wanted(
-        by,
-        dtype=options["dtype"],
-        max_length=options["max_length"],
-        where=options["where"],
-        max_groups=options["max_groups"],
-    )
+    dtype, longest = options["dtype"], options["max_length"]
+    where, groups = options["where"], options["max_groups"]
+    wanted = labels_wanted(by, dtype=dtype, max_length=longest, where=where, max_groups=groups)
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
     plan = plan_discovery(declaration, wanted, spend, options["mechanism"], options["discovery"])

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import half_width as width_of
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
@@ -142,6 +144,9 @@ def _smallest(reaches: Callable[[float], bool]) -> float | None:
 Wanted: TypeAlias = float | Mapping[Hashable, float]
 """How large an error may be: of all outputs, or by output."""
 
+_Show: TypeAlias = Callable[[Plan], dict[Hashable, dict[str, Any]]]
+"""What to expect of every output of a plan."""
+
 _PER_ROWS = "1 / rows"
 
 
@@ -229,26 +234,26 @@ def preview(
     _check_amounts(std_error, half_width, amounts, compare=compare)
     cell = None if rows is None else _positive("rows", rows, least=1)
     several = isinstance(queries, Mapping)
+    show = partial(_preview_outputs, cell=cell, several=several)
     declaration = declaration_of(frame).with_unit(options["privacy_unit"])
     limits = std_error if half_width is None else half_width
     quantiles = query_to_select(queries, options["mechanism"])
     if quantiles is not None:
         check_no_errors(wanted=compare or limits is not None or rows is not None)
-        spend = Spend.among(options)
-        return preview_quantiles(frame, declaration, quantiles, spend)
+        return preview_quantiles(frame, declaration, quantiles, Spend.among(options))
     if limits is not None:
         measure = "std_error" if half_width is None else "half_width_95"
         engine, asked = check_queries(frame, queries)
-        excess = _excess(limits, measure, cell, several=several)
+        excess = _excess(limits, measure, show)
         mass = None if delta is None else check_delta(delta)
         plans = least_plans(declaration, asked, excess, options["mechanism"], mass)
         check_readable(engine, frame, plans[0])
-        return _table_of_needed(plans, declaration, measure, cell, several=several)
+        return _table_of_needed(plans, declaration, measure, show)
     spend = Spend.among(options)
     _, plan = checked_plan(frame, declaration, queries, spend, options["mechanism"])
     if compare:
-        return _compare_mechanisms(plan, cell, several=several)
-    expected = _preview_outputs(plan, cell, several=several)
+        return _compare_mechanisms(plan, show)
+    expected = show(plan)
     table = pd.DataFrame(list(expected.values()))
     table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
     names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
@@ -259,46 +264,39 @@ def preview(
     return table
 
 
-def _compare_mechanisms(plan: Plan, cell: float | None, *, several: bool) -> pd.DataFrame:
+def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     """One row per mechanism."""
     plans = [plan, *plan.others]
-    rows: list[dict[Hashable, Any]] = [
-        {"relative_error": other.error_relative_to(plan)}
-        | _errors(other, "std_error", cell, several=several)
-        for other in plans
-    ]
-    index = pd.Index([other.mechanism for other in plans], name="mechanism")
-    table = pd.DataFrame(rows, index=index).rename_axis(columns="std_error")
+    facts = {other: {"relative_error": other.error_relative_to(plan)} for other in plans}
+    table = _by_mechanism(facts, "std_error", show)
     return table.sort_values("relative_error", kind="stable")
 
 
 def _table_of_needed(
-    plans: Sequence[Plan],
-    declaration: Declaration,
-    measure: str,
-    cell: float | None,
-    *,
-    several: bool,
+    plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
 ) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    rows: list[dict[Hashable, Any]] = [
-        {**cost(plan, declaration), "fits": declaration.allows(plan.loss)}
-        | _errors(plan, measure, cell, several=several)
-        for plan in plans
-    ]
-    index = pd.Index([plan.mechanism for plan in plans], name="mechanism")
-    table = pd.DataFrame(rows, index=index).rename_axis(columns=measure)
+    facts = {one: {**cost(one, declaration), "fits": declaration.allows(one.loss)} for one in plans}
+    table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")
 
 
-def _excess(
-    limits: Wanted, measure: str, cell: float | None, *, several: bool
-) -> Callable[[Plan], float]:
+def _by_mechanism(facts: Mapping[Plan, dict[Any, Any]], measure: str, show: _Show) -> pd.DataFrame:
+    """Put one kind of error beside facts about plans; means have none in cells of unknown size."""
+    rows = [
+        own | {label: one[measure] for label, one in show(plan).items() if one["per"] != _PER_ROWS}
+        for plan, own in facts.items()
+    ]
+    index = pd.Index([plan.mechanism for plan in facts], name="mechanism")
+    return pd.DataFrame(rows, index=index).rename_axis(columns=measure)
+
+
+def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float]:
     """Return the function that says by how much the errors of a plan are too large."""
 
     def excess(plan: Plan) -> float:
-        outputs = _preview_outputs(plan, cell, several=several)
+        outputs = show(plan)
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=_in_tables(plan))
         if any(outputs[label]["per"] == _PER_ROWS for label in largest):
@@ -342,8 +340,7 @@ def _check_amounts(
     compare: bool,
 ) -> None:
     """Check that it is asked either for errors or for a spend."""
-    if not isinstance(compare, bool | np.bool_):
-        raise QueryError(f"compare must be True or False, got compare={quote(compare)}.")
+    check_flag("compare", compare)
     limits = [limit for limit in (std_error, half_width) if limit is not None]
     if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
         raise CalibrationError(
@@ -360,16 +357,6 @@ def _positive(called: str, given: object, least: float = 0.0) -> float:
             return number
     rule = f"at least {least:g}" if least else "above 0"
     raise QueryError(f"{called} must be a finite number {rule}, got {called}={quote(given)}.")
-
-
-def _errors(
-    plan: Plan, measure: str, cell: float | None, *, several: bool
-) -> dict[Hashable, float]:
-    """Return one kind of error of every output, but for means in cells of unknown size."""
-    outputs = _preview_outputs(plan, cell, several=several)
-    return {
-        label: errors[measure] for label, errors in outputs.items() if errors["per"] != _PER_ROWS
-    }
 
 
 def _preview_outputs(

@@ -35,7 +35,6 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
 from dpframe.queries.binned import read_off
-from dpframe.queries.grid import Grid, Ticks
 from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_select
 from dpframe.queries.timescale import durations, moments
@@ -64,12 +63,6 @@ class Denoisings:
     tables: Mapping[Hashable, Denoising] = field(default_factory=dict)
     margins: frozenset[Hashable] = frozenset()
 
-    def together(
-        self, name: Hashable, found: Mapping[tuple[Hashable, ...], pd.DataFrame]
-    ) -> object:
-        """Denoise the tables of a query that asks for several, if that is wanted."""
-        return made_consistent(found) if name in self.margins else found
-
 
 def denoisings_of(
     plan: Plan, indexes: Mapping[Hashable, pd.Index], method: str | None, graph: object
@@ -96,9 +89,7 @@ def denoisings_of(
         return Denoisings()
     together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
     margins = _margins(together) if method == _CONSISTENT else frozenset()
-    alone = {
-        name: _describe_outputs(one) for name, one in plan.tables.items() if name not in together
-    }
+    alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:
         raise QueryError(
             f"denoise={quote(method)} takes the errors of cells for independent, and these are "
@@ -141,20 +132,16 @@ def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:
     for name, planned in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
-            columns[name.query] = _describe_outputs(planned)
+            columns[name.query] = _describe(planned)
     for query, own in sets.items():
         check_margins(own, columns[query])
     return frozenset(sets)
 
 
-def _describe_outputs(planned: TablePlan) -> list[Described]:
+def _describe(planned: TablePlan) -> list[Described]:
     return [
-        Described(
-            column.name,
-            column.kind,
-            None if prediction.per_row else prediction.std_error * column.step,
-        )
-        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+        Described(column.name, column.kind, None if cell.per_row else cell.std_error * column.step)
+        for column, cell in zip(planned.outputs, planned.predictions(), strict=True)
     ]
 
 
@@ -279,8 +266,7 @@ def release(
     what = "; ".join(dict.fromkeys(planned.table.asked.words for planned in plan.tables.values()))
     entry = entry_of(what, plan, declaration, **record)
     records = {
-        key: record_of(key, planned, plan, declaration, entry)
-        for key, planned in plan.tables.items()
+        key: record_of(key, one, plan, declaration, entry) for key, one in plan.tables.items()
     }
     if any(read_off(planned.table.query) for planned in plan.tables.values()):
         least_squares()
@@ -291,17 +277,11 @@ def release(
             measurement: _estimates(one, measurement, plan.how.law)
             for measurement, one in zip(plan.measurements, exact, strict=True)
         }
-        frames = {
-            key: _certify_table(
-                estimates[planned.measurement][planned.own],
-                planned,
-                index=indexes[key],
-                record=records[key],
-                ledger=ledger,
-                how=denoisings.tables.get(key),
-            )
-            for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables))
-        }
+        frames = {}
+        for key, planned in show_progress(plan.tables.items(), "releasing", len(plan.tables)):
+            own, how = estimates[planned.measurement][planned.own], denoisings.tables.get(key)
+            about = planned, indexes[key], records[key]
+            frames[key] = _certify_table(own, *about, ledger=ledger, how=how)
         return _by_query(frames, denoisings)
 
     frames = charge_and_make(frame, declaration, spend, entry, measure)
@@ -309,15 +289,14 @@ def release(
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
-    """Gather the tables of a query that asks for several, by their columns."""
+    """Gather the tables of a query that asks for several, by their columns; denoise margins."""
     found: dict[Hashable, Any] = {}
     for key, frame in frames.items():
         if isinstance(key, TableName):
             found.setdefault(key.query, {})[key.columns] = frame
         else:
             found[key] = frame
-    several = {key.query for key in frames if isinstance(key, TableName)}
-    return found | {name: how.together(name, found[name]) for name in several}
+    return found | {name: made_consistent(found[name]) for name in how.margins}
 
 
 def checked_plan(
@@ -361,18 +340,15 @@ def _estimates(exact: Sequence[np.ndarray], measured: Measurement, law: Law) -> 
 def _certify_table(
     estimates: Sequence[Estimate],
     planned: TablePlan,
-    *,
     index: pd.Index,
     record: Certificate,
+    *,
     ledger: LedgerPart | None,
     how: Denoising | None,
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
     outputs = planned.outputs
-    columns = {
-        position: _in_units(estimate, column)
-        for position, (estimate, column) in enumerate(zip(estimates, outputs, strict=True))
-    }
+    columns = dict(enumerate(map(_in_units, estimates, outputs)))
     described = tuple(
         replace(
             part,
@@ -392,18 +368,13 @@ def _certify_table(
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
-    """From grid units to the units of the column; integers stay integers."""
+    """From grid units to those of the column; integers stay integers, and times times."""
     if column.grid is not None and column.ticks is not None:
-        return _in_time(estimate.values, column.grid, column.ticks, column.kind)
+        exponent = column.grid.exponent
+        convert = moments if column.kind == "mean" else durations
+        counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
+        return convert(counted, column.ticks)
     if column.step == 1:
         return estimate.values
     values: np.ndarray = estimate.values * column.unit
     return values
-
-
-def _in_time(
-    values: np.ndarray, grid: Grid, ticks: Ticks, kind: str
-) -> np.ndarray | ExtensionArray:
-    """From grid units to durations, or to points in time for means of such."""
-    counted = values if grid.exponent == 0 else np.ldexp(values, grid.exponent)
-    return moments(counted, ticks) if kind == "mean" else durations(counted, ticks)

@@ -9,16 +9,9 @@ from typing import Unpack
 import numpy as np
 import pandas as pd
 
+from dpframe.certificates import parts
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
-from dpframe.certificates.parts import (
-    GroupingPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    SelectionPart,
-)
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
@@ -39,35 +32,28 @@ _COVARIANCE = (
 )
 
 
-def record_of_selection(
-    plan: SelectionPlan, declaration: Declaration, entry: Entry, name: str | None = None
-) -> Certificate:
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Certificate:
     """Write the certificate of quantiles to be selected, all but ledger and digest."""
-    query = plan.query
+    query, column = plan.query, plan.column
+    bounds = column.bounds or (0, 1)
     return Certificate(
         **before_values(declaration, plan.caps, entry),
-        query=QueryPart(
-            name=name,
+        query=parts.QueryPart(
+            name=None,
             words=query.words,
             by=tuple(_grouping(axis, plan, declaration) for axis in plan.cells.axes),
             cells=plan.cells.size,
             outputs=1,
             where=None if query.where is None else query.where.text,
-            options=OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
-        columns=(_column(plan),),
+        columns=(ColumnPart.of_quantiles(str(column.name), str(column.column), bounds),),
         mechanism=MechanismPart(
-            SELECT,
-            "permute-and-flip selection",
-            GEOMETRIC,
-            scales={},
-            groups=(),
-            joined=False,
-            structure=None,
+            SELECT, "permute-and-flip selection", GEOMETRIC, {}, (), joined=False, structure=None
         ),
         common_blocks=(),
         covariance=_COVARIANCE,
-        privacy_loss=LossPart(
+        privacy_loss=parts.LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
         ),
         discovery=None,
@@ -75,31 +61,23 @@ def record_of_selection(
     )
 
 
-def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> GroupingPart:
+def _grouping(axis: Axis, plan: SelectionPlan, declaration: Declaration) -> parts.GroupingPart:
     """Say where the keys of a level were given."""
     label = axis.column
     source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
-    return GroupingPart(str(label), len(axis), source, rest=None)
+    return parts.GroupingPart(str(label), len(axis), source, rest=None)
 
 
-def _selection(plan: SelectionPlan) -> SelectionPart:
+def _selection(plan: SelectionPlan) -> parts.SelectionPart:
     """Say how quantiles are selected."""
     chosen = plan.selection
-    rows = {
-        step.at: scale / step.b for step, scale in zip(chosen.steps, chosen.scales, strict=True)
-    }
-    return SelectionPart(
+    rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
+    return parts.SelectionPart(
         quantiles=tuple(map(float, plan.query.quantiles)),
         bins=len(plan.bins.axis),
         rounds=chosen.levels,
         scales=tuple(rows[at] for at in sorted(rows)),
     )
-
-
-def _column(plan: SelectionPlan) -> ColumnPart:
-    """Describe the column of quantiles, which has no noise."""
-    column = plan.column
-    return ColumnPart.of_quantiles(str(column.name), str(column.column), column.bounds or (0, 1))
 
 
 def check_denoising_of_quantiles(denoise: str | None, graph: object) -> None:
@@ -134,7 +112,7 @@ def release_quantiles(
     record = record_of_selection(plan, declaration, entry)
     index = plan.cells.index
 
-    def measure(ledger: LedgerPart | None) -> pd.DataFrame:
+    def measure(ledger: parts.LedgerPart | None) -> pd.DataFrame:
         (totals,) = engine.totals(frame, [plan.task])
         rows = totals[0].reshape(plan.groups.size, len(plan.bins.axis))
         chosen = select(rows, plan.selection, plan.bins.parts)

@@ -306,14 +306,8 @@ def _prepare_caps(frame: Frame, by: By, options: PreviewCapsOptions) -> tuple[Un
     later = _query(by, options["query"])
     declaration = declaration_of(frame)
     check_queries(frame, later)
-    return plan_caps(
-        declaration,
-        later,
-        spend,
-        cap=options["cap"],
-        largest=options["largest"],
-        planned=options["planned"],
-    )
+    cap, largest, planned = options["cap"], options["largest"], options["planned"]
+    return plan_caps(declaration, later, spend, cap=cap, largest=largest, planned=planned)
 
 
 def _query(by: By, query: Query | None) -> Query:

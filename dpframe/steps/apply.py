@@ -109,7 +109,7 @@ def unstack_certificate(
     return replace(with_rows(certificate, order[there]), unstacked=part)
 
 
-def exchange_columns(frame: pd.DataFrame, columns: Mapping[int, pd.Series]) -> pd.DataFrame:
+def put_columns(frame: pd.DataFrame, columns: Mapping[int, pd.Series]) -> pd.DataFrame:
     """Return a frame with some columns exchanged, by position."""
     parts = {at: columns.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])}
     made = pd.DataFrame(parts, index=frame.index)

@@ -8,13 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import (
-    FORMAT,
-    UNSEALED,
-    Certificate,
-    Concatenation,
-    JoinedPart,
-)
+from dpframe.certificates.certificate import UNSEALED, Certificate, Concatenation, JoinedPart
 from dpframe.certificates.changes import NOTHING
 from dpframe.certificates.noise_parts import Packed
 from dpframe.certificates.steps import ConcatStep
@@ -90,19 +84,13 @@ def concat(
     made = _join_frames(frames, labels, name)
     if not made.index.is_unique:
         raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
-    ends = np.cumsum([0, *map(len, frames)])
-    parts = tuple(
-        JoinedPart(certificate, Packed.of(np.arange(*ends[at : at + 2])))
-        for at, certificate in enumerate(certificates)
-    )
-    step = ConcatStep(
-        "concat",
-        name,
-        None if labels is None else tuple(map(str, labels)),
-        tuple(certificate.digest for certificate in certificates),
-    )
-    library = certificates[0].library
-    attach(made, Concatenation(FORMAT, library, parts, (step,), None, NOTHING, UNSEALED))
+    rows = np.split(np.arange(len(made)), np.cumsum([len(frame) for frame in frames[:-1]]))
+    parts = tuple(map(JoinedPart, certificates, map(Packed.of, rows)))
+    written = None if labels is None else tuple(map(str, labels))
+    step = ConcatStep("concat", name, written, tuple(one.digest for one in certificates))
+    first = certificates[0]
+    about = first.format, first.library, parts, (step,)
+    attach(made, Concatenation(*about, None, NOTHING, UNSEALED))
     return made
 
 
@@ -130,17 +118,14 @@ def _check_alike(
             f"{list(model.index.names)!r}, and {list(frame.columns)!r} by "
             f"{list(frame.index.names)!r}. Use .dp.rename or .dp.select(columns=...) before."
         )
-    about = [
-        [
-            (column.kind, column.times and (column.times.origin, column.times.zone))
-            for column in one.columns
-        ]
-        for one in (certificate, first)
-    ]
-    if about[0] != about[1]:
+    own, wanted = (
+        [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
+        for part in (certificate, first)
+    )
+    if own != wanted:
         raise QueryError(
             "releases must have columns of the same kinds, and these are "
-            f"{[kind for kind, _ in about[1]]!r} and {[kind for kind, _ in about[0]]!r}, or count "
+            f"{[kind for kind, _ in wanted]!r} and {[kind for kind, _ in own]!r}, or count "
             "times from different bounds."
         )
 

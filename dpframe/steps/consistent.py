@@ -1,6 +1,6 @@
 """Margins made whole numbers that add up: post-processing of tables that were released together."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
-from dpframe.steps.denoise_checks import Described, describe_columns, label_of
+from dpframe.steps.denoise_checks import Described, describe, label_of
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
@@ -74,7 +74,7 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         )
     names = next(iter(tables.values())).columns
     sets = [_columns(one) for one in certificates.values()]
-    check_margins(sets, describe_columns(first.columns, names))
+    check_margins(sets, describe(first.columns, names))
     return _add_columns(tables, certificates)
 
 
@@ -117,9 +117,7 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
 
 def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add the columns to tables that were just released, and the steps to their certificates."""
-    certificates = {
-        columns: _as_released(certificate_of(table)) for columns, table in tables.items()
-    }
+    certificates = {name: _as_released(certificate_of(one)) for name, one in tables.items()}
     return _add_columns(tables, certificates)
 
 
@@ -145,11 +143,9 @@ def _whole(
     tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate], at: int
 ) -> dict[tuple[Hashable, ...], np.ndarray]:
     """Return the whole numbers of one released column, by table."""
-    places = {column: k for k, column in enumerate(_all_columns(certificates.values()))}
-    axes = {
-        name: [places[column] for column in _columns(certificate)]
-        for name, certificate in certificates.items()
-    }
+    columns = dict.fromkeys(label for one in certificates.values() for label in _columns(one))
+    places = {column: at for at, column in enumerate(columns)}
+    axes = {name: [places[label] for label in _columns(one)] for name, one in certificates.items()}
     estimates = {
         tuple(sorted(axes[name])): _cells(table.iloc[:, at], certificates[name], axes[name])
         for name, table in tables.items()
@@ -180,11 +176,6 @@ def _as_released(certificate: Certified) -> Certificate:
 def _columns(certificate: Certificate) -> tuple[str, ...]:
     """Return the columns of a table."""
     return tuple(grouping.column for grouping in certificate.query.by)
-
-
-def _all_columns(certificates: Iterable[Certificate]) -> list[str]:
-    """Return the columns of all tables."""
-    return list(dict.fromkeys(column for one in certificates for column in _columns(one)))
 
 
 def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:

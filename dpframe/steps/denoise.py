@@ -25,15 +25,8 @@ from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
-from dpframe.privacy.law import Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
-from dpframe.steps.denoise_checks import (
-    Across,
-    Denoising,
-    check_denoising,
-    describe_columns,
-    label_of,
-)
+from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
 MEANS = "shrunken_means"
 """What "auto" does to means."""
@@ -106,15 +99,9 @@ def denoised(
     check_not_selected(certificate.discovery, "denoising")
     certificate.mechanism.check_noise()
     check_apart(certificate, "denoise", TOGETHER)
-    columns_released = describe_columns(certificate.columns, released.columns)
+    facts = describe(certificate.columns, released.columns)
     how = check_denoising(
-        method,
-        released.index,
-        columns_released,
-        columns=columns,
-        graph=graph,
-        across=across,
-        options=options,
+        method, released.index, facts, columns=columns, graph=graph, across=across, options=options
     )
     return apply_denoising(released, certificate, how)
 
@@ -151,15 +138,10 @@ def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
     (['column', 'method'], ['estimated_gain', 'chosen'], True)
     """
     rows = [
-        (
-            step.into,
-            method,
-            math.nan if gain is None else gain,
-            method in step.members or method == step.method,
-        )
+        (step.into, name, math.nan if gain is None else gain, name in {*step.members, step.method})
         for step in certificate_of(released).steps
         if isinstance(step, DenoiseStep)
-        for method, gain in step.tried.items()
+        for name, gain in step.tried.items()
     ]
     table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
     return table.set_index(["column", "method"])
@@ -174,11 +156,8 @@ def apply_denoising(
         at: _of_means(released.iloc[:, at], certificate.columns[at], how) for at in how.means
     }
     frame = released.copy()
-    done = {
-        step.into: step
-        for step in certificate.steps
-        if isinstance(step, DenoiseStep | SuggestionPart)
-    }
+    before = [one for one in certificate.steps if isinstance(one, DenoiseStep | SuggestionPart)]
+    done = {step.into: step for step in before}
     origin = next((step.of for step in done.values()), certificate.digest)
     for at, (numbers, step) in sorted(made.items()):
         label = label_of(released.columns[at])
@@ -249,9 +228,7 @@ def _along(
         steps = [_step(results, facts[0].variance, how)] * len(facts)
         return _stack_results(results, table.shape), steps
     results = [_denoise(column, fact, how) for column, fact in zip(table.T, facts, strict=True)]
-    steps = [
-        _step([result], fact.variance, how) for result, fact in zip(results, facts, strict=True)
-    ]
+    steps = [_step([one], fact.variance, how) for one, fact in zip(results, facts, strict=True)]
     return _stack_results(results, table.T.shape).T, steps
 
 
@@ -265,8 +242,7 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
         return Choice((), Denoised(values, facts.variance, {}), {})
     if how.method == "auto":
         return choose(values, facts)
-    found = denoise_array(values, how.method, facts, how.options)
-    return Choice((how.method,), found, {})
+    return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
 
 
 def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
@@ -278,37 +254,22 @@ def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoisi
     groups = certificate.mechanism.drawn_together(cells, certificate.common_blocks)
     members = {block: len(group) for group in groups for block in group}
     return [
-        _facts_of(
-            column,
-            size,
-            common,
-            law.of_sum(len(size), max(members.get(block, 1) for block in size)),
-            how,
+        Facts(
+            law.of_sum(len(own), max(members.get(block, 1) for block in own)),
+            math.hypot(*(size for block, size in own.items() if block not in common)),
+            math.hypot(*(size for block, size in own.items() if block in common)),
+            lower=0.0 if column.span[0] >= 0 else None,
+            integer=column.integer and column.times is None,
+            edges=how.edges,
         )
-        for column, size in zip(columns, sizes, strict=True)
+        for column, own in zip(columns, sizes, strict=True)
     ]
-
-
-def _facts_of(
-    column: ColumnPart, sizes: Mapping[str, float], common: set[str], law: Law, how: Denoising
-) -> Facts:
-    """Say what is known of the noise in one column, some of whose blocks are common."""
-    return Facts(
-        law,
-        math.hypot(*(size for block, size in sizes.items() if block not in common)),
-        math.hypot(*(size for block, size in sizes.items() if block in common)),
-        lower=0.0 if column.span[0] >= 0 else None,
-        integer=column.integer and column.times is None,
-        edges=how.edges,
-    )
 
 
 def _sizes(column: ColumnPart) -> dict[str, float]:
     """Return what the noise of the blocks does to a value, the same in all rows."""
-    return {
-        block: float(np.max(np.abs(loading), initial=0.0))
-        for block, loading in column.deviations.items()
-    }
+    moved = column.deviations.items()
+    return {block: float(np.max(np.abs(by), initial=0.0)) for block, by in moved}
 
 
 def _shared_blocks(sizes: Sequence[Mapping[str, float]]) -> set[str]:

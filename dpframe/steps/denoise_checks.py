@@ -195,12 +195,10 @@ class Denoising:
     across: Across
 
 
-def describe_columns(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
+def describe(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
-    return [
-        Described(name, column.kind, column.std_error)
-        for name, column in zip(names, columns, strict=False)
-    ]
+    pairs = zip(names, columns, strict=False)
+    return [Described(name, column.kind, column.std_error) for name, column in pairs]
 
 
 def check_denoising(
@@ -283,8 +281,7 @@ def _positions(
     if not chosen or (means and method != "auto"):
         raise QueryError(
             f"method={quote(method)} is for counts and sums, and there are none among the "
-            "columns to "
-            'denoise, or means beside them. Means are denoised by "auto" alone.'
+            'columns to denoise, or means beside them. Means are denoised by "auto" alone.'
         )
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
     if len(set(labels)) < len(labels):
@@ -352,7 +349,6 @@ def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
     if method != "auto" and METHODS[method].needs_graph:
         raise QueryError(
             f"method={quote(method)} needs to know which rows are neighbors: give graph=, for "
-            "instance "
-            '"ordered" where the keys follow each other.'
+            'instance "ordered" where the keys follow each other.'
         )
     return None

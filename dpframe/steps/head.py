@@ -1,5 +1,7 @@
 """Keep the first or the last rows of a release."""
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 
@@ -38,9 +40,7 @@ def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     >>> head(released, 1).dp.interval().index.tolist()
     ['A']
     """
-    certificate = verify(released)
-    step = HeadStep("head", _number_of_rows(n), certificate.digest)
-    return after(released, certificate, step, apply_head)
+    return _keep_end(released, "head", n)
 
 
 @with_keywords
@@ -61,15 +61,16 @@ def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     QueryError
         If n is not a whole number, 0 or more.
     """
+    return _keep_end(released, "tail", n)
+
+
+def _keep_end(released: pd.DataFrame, which: Literal["head", "tail"], n: object) -> pd.DataFrame:
+    """Check a release and a number of rows, and keep these at one end."""
     certificate = verify(released)
-    step = HeadStep("tail", _number_of_rows(n), certificate.digest)
-    return after(released, certificate, step, apply_head)
-
-
-def _number_of_rows(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < WRITTEN:
         raise QueryError(f"n must be a whole number of rows, 0 or more, got {quote(n)}.")
-    return int(n)
+    step = HeadStep(which, int(n), certificate.digest)
+    return after(released, certificate, step, apply_head)
 
 
 def apply_head(frame: pd.DataFrame, certificate: Certified, step: HeadStep) -> Outcome:

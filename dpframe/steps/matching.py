@@ -27,15 +27,9 @@ _ONE_AND_MANY = {
     "string": ("a text", "texts"),
     "timedelta": ("a Timedelta", "Timedeltas"),
 }
-_FREQUENCIES = {
-    "A": "yearly",
-    "D": "daily",
-    "H": "hourly",
-    "M": "monthly",
-    "Q": "quarterly",
-    "W": "weekly",
-    "Y": "yearly",
-}
+_FREQUENCIES = dict(
+    A="yearly", D="daily", H="hourly", M="monthly", Q="quarterly", W="weekly", Y="yearly"
+)
 _NUMBERS = {"boolean", "floating", "integer", "mixed-integer-float"}
 
 
@@ -67,8 +61,7 @@ def check_condition(
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
             raise QueryError(
                 f"where: {quote(written)} is {_one(constant)}, and {what} are {_many(present)}: "
-                "no row "
-                f"can match. {_way_out(label, written, present, label in levels)}"
+                f"no row can match. {_way_out(label, written, present, label in levels)}"
             )
 
 

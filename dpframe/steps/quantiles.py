@@ -144,8 +144,7 @@ def between(
     level = check_level(level)
     certificate = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
     found = distribution_of(released, certificate, "between")
-    first, last = _places(found, low, high)
-    sums = _sums(found, certificate, (first, last), level)
+    sums = _sums(found, certificate, _places(found, low, high), level)
     return mark_diagnosis(sums, certificate, "between")
 
 

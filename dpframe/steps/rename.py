@@ -65,12 +65,9 @@ def rename(
     _check_columns(released, certificate, renamed)
     _check_levels(released, relabeled)
     _check_no_exchange({**renamed, **relabeled})
-    step = RenameStep(
-        "rename",
-        {str(old): new for old, new in renamed.items()},
-        {str(old): new for old, new in relabeled.items()},
-        certificate.digest,
-    )
+    columns_by_text = {str(old): new for old, new in renamed.items()}
+    levels_by_text = {str(old): new for old, new in relabeled.items()}
+    step = RenameStep("rename", columns_by_text, levels_by_text, certificate.digest)
     return after(released, certificate, step, apply_rename)
 
 

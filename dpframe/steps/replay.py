@@ -7,33 +7,12 @@ import pandas as pd
 
 from dpframe.accuracy.ranges import with_quantiles
 from dpframe.calls import with_keywords
+from dpframe.certificates import steps
 from dpframe.certificates.certificate import Certified, first_of
-from dpframe.certificates.steps import (
-    ConcatStep,
-    DenoiseStep,
-    HeadStep,
-    IntervalsStep,
-    PercentStep,
-    QuantilesStep,
-    RenameStep,
-    RoundStep,
-    SelectStep,
-    SortStep,
-    StepPart,
-    SuppressStep,
-    UnstackStep,
-)
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
+from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
 from dpframe.steps.apply import Outcome, after
-from dpframe.steps.head import apply_head
-from dpframe.steps.rename import apply_rename
-from dpframe.steps.round import apply_round
-from dpframe.steps.select import apply_select
-from dpframe.steps.sort import apply_sort
-from dpframe.steps.suppress import apply_suppress
-from dpframe.steps.unstack import apply_unstack
-from dpframe.steps.with_intervals import apply_intervals, apply_percent
 
 
 @with_keywords
@@ -74,7 +53,7 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     certificate = verify(frame)
     for step in wanted.steps[len(certificate.steps) :]:
         _check_of_one(step, certificate)
-        if isinstance(step, DenoiseStep | ConcatStep) or step.of != certificate.digest:
+        if isinstance(step, steps.DenoiseStep | steps.ConcatStep) or step.of != certificate.digest:
             break
         frame = after(frame, certificate, step, _ACTIONS[type(step)])
         certificate = verify(frame)
@@ -86,11 +65,11 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _check_of_one(step: StepPart, certificate: Certified) -> None:
+def _check_of_one(step: steps.StepPart, certificate: Certified) -> None:
     """Refuse to do again what was done with several tables."""
     structure = first_of(certificate).mechanism.structure
     together = structure is not None and structure.kind == "margins"
-    if together and isinstance(step, DenoiseStep) and step.of == certificate.digest:
+    if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
         raise QueryError(
             "replay does the steps of one table, and the whole numbers in this one were made from "
             "several tables together: dpframe.consistent(tables) of all of them does it again. "
@@ -99,14 +78,14 @@ def _check_of_one(step: StepPart, certificate: Certified) -> None:
 
 
 _ACTIONS: dict[type[Any], Callable[..., Outcome]] = {
-    SortStep: apply_sort,
-    HeadStep: apply_head,
-    SelectStep: apply_select,
-    RoundStep: apply_round,
-    SuppressStep: apply_suppress,
-    RenameStep: apply_rename,
-    UnstackStep: apply_unstack,
-    IntervalsStep: apply_intervals,
-    PercentStep: apply_percent,
-    QuantilesStep: with_quantiles,
+    steps.SortStep: sort.apply_sort,
+    steps.HeadStep: head.apply_head,
+    steps.SelectStep: select.apply_select,
+    steps.RoundStep: round.apply_round,
+    steps.SuppressStep: suppress.apply_suppress,
+    steps.RenameStep: rename.apply_rename,
+    steps.UnstackStep: unstack.apply_unstack,
+    steps.IntervalsStep: with_intervals.apply_intervals,
+    steps.PercentStep: with_intervals.apply_percent,
+    steps.QuantilesStep: with_quantiles,
 }

@@ -16,14 +16,7 @@ from dpframe.certificates.subsets import with_each
 from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    exchange_columns,
-    label_place,
-    place_of,
-)
+from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
 
 
 @with_keywords
@@ -101,7 +94,7 @@ def apply_round(frame: pd.DataFrame, certificate: Certified, step: RoundStep) ->
         certificate,
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at)),
     )
-    return exchange_columns(frame, columns), described
+    return put_columns(frame, columns), described
 
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:

@@ -80,11 +80,10 @@ def select(
         text = condition.text
     if keys is not None:
         chosen &= _with_keys(released.index, keys)
-    every = where is None and keys is None
     if len(released) and not chosen.any():
         warn("select: no row is left, because no row satisfies all that was asked for.")
     names = None if columns is None else _names_of_columns(released, certificate, columns)
-    rows = None if every else Packed.of(np.flatnonzero(chosen))
+    rows = None if where is None and keys is None else Packed.of(np.flatnonzero(chosen))
     step = SelectStep("select", text, rows, names, certificate.digest)
     return after(released, certificate, step, apply_select)
 

@@ -53,7 +53,7 @@ def sort_values(
     """
     certificate = verify(released)
     labels = list(by) if isinstance(by, list) else [by]
-    names = tuple(_name_of(released, label, "by") for label in labels)
+    names = tuple(_name_of(released, label) for label in labels)
     flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(labels)
     if not all(isinstance(flag, bool | np.bool_) for flag in flags) or len(flags) != len(names):
         raise QueryError(
@@ -67,11 +67,11 @@ def sort_values(
     return after(released, certificate, step, apply_sort)
 
 
-def _name_of(released: pd.DataFrame, label: Hashable, called: str) -> str:
+def _name_of(released: pd.DataFrame, label: Hashable) -> str:
     """Check the name of a column or a level."""
     if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
         raise QueryError(
-            f"{called} must name a column, {list(released.columns)!r}, or a level, "
+            f"by must name a column, {list(released.columns)!r}, or a level, "
             f"{list(released.index.names)!r}, got {quote(label)}."
         )
     return str(label)

@@ -142,22 +142,11 @@ def with_errors(
         What is best for it, by keyword.
     """
     certificate = check_before(certificate_of(released), "suggest", allowed=())
-    frame = released.copy()
+    frame = released.assign(**errors)
     frame.attrs = {}
-    for name, values in errors.items():
-        frame[name] = values
-    steps = tuple(
-        SuggestionPart(
-            step="suggest",
-            column=certificate.columns[0].name,
-            into=name,
-            query=query,
-            planned={key: float(amount) for key, amount in planned.items()},
-            best=found,
-            of=certificate.digest,
-        )
-        for name in errors
-    )
+    column, amounts = certificate.columns[0].name, {key: float(planned[key]) for key in planned}
+    about = query, amounts, found, certificate.digest
+    steps = tuple(SuggestionPart("suggest", column, name, *about) for name in errors)
     attach(frame, replace(certificate, steps=steps))
     return frame
 

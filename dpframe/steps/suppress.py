@@ -20,14 +20,7 @@ from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    exchange_columns,
-    label_place,
-    place_of,
-)
+from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
 
 
 @with_keywords
@@ -99,11 +92,7 @@ def suppress(
 
 
 def _check_judges(
-    cells: pd.DataFrame,
-    certificate: Certified,
-    by: Hashable | None,
-    least: float | None,
-    most: float | None,
+    cells: pd.DataFrame, certificate: Certified, by: Hashable, low: float | None, most: float | None
 ) -> None:
     """Check that the columns that decide which cells are suppressed can."""
     known = first_of(certificate).columns
@@ -113,7 +102,7 @@ def _check_judges(
             f"by={quote(by)} was computed, and has no standard error. Take the released column."
         )
     for place in (place for place in places if place < len(known)):
-        own = least is not None and by is None and not known[place].is_total
+        own = low is not None and by is None and not known[place].is_total
         if own or known[place].times is not None:
             raise QueryError(
                 f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
@@ -148,7 +137,7 @@ def apply_suppress(frame: pd.DataFrame, certificate: Certified, step: SuppressSt
     described = with_each(
         certificate, lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
-    return exchange_columns(frame, columns), described
+    return put_columns(frame, columns), described
 
 
 def _says_little(

@@ -11,13 +11,8 @@ from dpframe.accuracy.intervals import interval
 from dpframe.accuracy.quotients import column_of_shares, levels_of, percent
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
+from dpframe.certificates import companion_columns as companions
 from dpframe.certificates.certificate import Certified
-from dpframe.certificates.companion_columns import (
-    ENDS,
-    PERCENT,
-    check_no_intervals_beside,
-    put_beside,
-)
 from dpframe.certificates.steps import IntervalsStep, PercentStep
 from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
@@ -73,7 +68,7 @@ def with_intervals(
     check_flag("simultaneous", simultaneous)
     check_flag("sampling", sampling)
     certificate = verify(released)
-    check_no_intervals_beside(certificate, "with_intervals")
+    companions.check_no_intervals_beside(certificate, "with_intervals")
     if is_wide(certificate):
         raise QueryError(
             "with_intervals takes the table as it was before unstack: call it on that one, or use "
@@ -140,7 +135,9 @@ def with_percent(
 def apply_intervals(frame: pd.DataFrame, certificate: Certified, step: IntervalsStep) -> Outcome:
     """Put intervals beside their columns."""
     flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
-    return put_beside(frame, interval(frame, step.level, **flags), step.step), certificate
+    return companions.put_beside(
+        frame, interval(frame, step.level, **flags), step.step
+    ), certificate
 
 
 def apply_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep) -> Outcome:
@@ -148,5 +145,7 @@ def apply_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep
     label = frame.columns[label_place(frame, step.column)]
     levels = [name for name in frame.index.names if str(name) in (step.by or ())]
     shares = percent(frame, label, step.level, by=levels or None)[["estimate", "low", "high"]]
-    shares.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *ENDS)])
-    return put_beside(frame, shares, step.step), certificate
+    shares.columns = pd.Index(
+        [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
+    )
+    return companions.put_beside(frame, shares, step.step), certificate
