@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 
 from dpframe.privacy.law import Law
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
+from dpframe.strategies.base import EVERYONE, Output, Workload
+from dpframe.strategies.linear import Block, LinearDesign, Reading
 
 _FINEST = 1000
 
