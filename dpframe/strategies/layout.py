@@ -12,16 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import (
-    EVERYONE,
-    KNOWN,
-    AnyReading,
-    Block,
-    Dispersion,
-    Quotient,
-    Reading,
-)
+from dpframe.strategies.base import EVERYONE, Output, Workload
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Quotient, Reading
 
 
 class Layout(NamedTuple):
@@ -212,6 +204,5 @@ def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) ->
     >>> best_scales([1, 8], [1, 1], 1)
     (1.0, 2.0)
     """
-    return tuple(
-        (h**norm / weight) ** (1 / (norm + 2)) for h, weight in zip(reach, weights, strict=True)
-    )
+    blocks = zip(reach, weights, strict=True)
+    return tuple((h**norm / weight) ** (1 / (norm + 2)) for h, weight in blocks)
