@@ -114,8 +114,7 @@ def _levels(table: np.ndarray, sums: np.ndarray) -> np.ndarray:
     ordered = -np.sort(-table, axis=1)
     levels = (sums[:, None] - np.cumsum(ordered, axis=1)) / np.arange(1, table.shape[1] + 1)
     positive = np.count_nonzero(ordered + levels > 0, axis=1)
-    best: np.ndarray = levels[np.arange(sums.size), np.maximum(positive, 1) - 1]
-    return best
+    return np.asarray(levels[np.arange(sums.size), np.maximum(positive, 1) - 1])
 
 
 def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -234,13 +233,10 @@ def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
     """Return steps of all cells: one up, any number further up, and down to 0."""
     row, column = np.divmod(np.arange(floors.size), floors.shape[1])
     f, one = shares.ravel(), np.ones(shares.size)
-    return _Steps(
-        np.tile(row, 3),
-        np.tile(column, 3),
-        np.concatenate([one, one, -one]),
-        np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f]),
-        np.concatenate([one, np.full(f.size, np.inf), floors.ravel()]),
-    )
+    signs = np.concatenate([one, one, -one])
+    prices = np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f])
+    most = np.concatenate([one, np.full(f.size, np.inf), floors.ravel()])
+    return _Steps(np.tile(row, 3), np.tile(column, 3), signs, prices, most)
 
 
 def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
@@ -250,16 +246,11 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
 
     m, variables = rows.size, np.arange(steps.row.size)
     places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
-    sums = sparse.csr_array(
-        (np.tile(steps.signs, 2), places), shape=(m + columns.size, variables.size)
-    )
-    found = linprog(
-        steps.prices,
-        A_eq=sums,
-        b_eq=np.append(rows, columns),
-        bounds=np.column_stack([np.zeros(variables.size), steps.most]),
-        method="highs-ds",
-    )
+    shape = m + columns.size, variables.size
+    sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
+    given = np.append(rows, columns)
+    bounds = np.column_stack([np.zeros(variables.size), steps.most])
+    found = linprog(steps.prices, A_eq=sums, b_eq=given, bounds=bounds, method="highs-ds")
     moved = np.zeros((m, columns.size))
     if found.status != 0:
         return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))

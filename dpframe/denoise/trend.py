@@ -144,9 +144,8 @@ def _penalty(penalty: object) -> float | None:
 def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:
     """Return the penalty with the smallest estimated risk, all in units of the noise."""
     best, least = 0.0, 1.0
-    for i in show_progress(
-        range(_MOST), "trend filtering", _POINTS, shown=None if shown else False
-    ):
+    bar = None if shown else False
+    for i in show_progress(range(_MOST), "trend filtering", _POINTS, shown=bar):
         penalty = _SMALLEST * _RATIO**i
         fit = _fit(z, graph, penalty, _LOOSE)
         risk = stein_risk(fit.x - z, 1.0, fit.freedom / z.size)
@@ -192,8 +191,7 @@ def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _means(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return the means over the nodes with the same label, by node."""
-    means: np.ndarray = (np.bincount(labels, x) / np.bincount(labels))[labels]
-    return means
+    return np.asarray((np.bincount(labels, x) / np.bincount(labels))[labels])
 
 
 class _Fit(NamedTuple):
@@ -250,8 +248,7 @@ def _first_prices(differences: np.ndarray) -> np.ndarray:
     middle = sizes.mean() / 2 or 1.0
     larger = sizes / 2 + np.hypot(sizes / 2, middle)
     pair = np.array([larger, middle**2 / larger])
-    prices: np.ndarray = np.where(differences > 0, pair, pair[::-1])
-    return prices
+    return np.where(differences > 0, pair, pair[::-1])
 
 
 def _advance(

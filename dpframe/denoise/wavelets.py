@@ -152,8 +152,7 @@ class Wavelets(NamedTuple):
         sums = np.concatenate([[0.0], np.cumsum(values[self.order])])
         first, second = self._heights()
         before, after = sums[self.middle] - sums[self.start], sums[self.stop] - sums[self.middle]
-        details: np.ndarray = first * before - second * after
-        return details
+        return np.asarray(first * before - second * after)
 
     def synthesize(self, coefficients: np.ndarray) -> np.ndarray:
         """Return the values of the nodes that the wavelets have with these coefficients."""
@@ -260,5 +259,4 @@ def _cut(order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarr
     target = place + np.where(inside, -best_own, np.where(offset < best_own, taken_own, 0))
     order[target] = node
     sizes[target] = size - above * taken_own
-    middle: np.ndarray = start + taken
-    return middle
+    return np.asarray(start + taken)

@@ -94,12 +94,10 @@ class Reading:
         """Read the measured blocks."""
         if self.block is not None:
             return measured[self.block]
-        read: np.ndarray = np.zeros(1)
-        for k, weight in self.weights.items():
-            read = read + weight * measured[k]
-        # what is beyond integers, after a sum that wrapped, is rounded to the largest
-        limited = np.clip(read, -_LARGEST, _LARGEST) if self.step else read
-        return np.rint(limited).astype(np.int64) if self.step else read
+        read = sum((weight * measured[k] for k, weight in self.weights.items()), start=np.zeros(1))
+        if self.step:  # what is beyond integers, after a sum that wrapped, goes to the largest
+            read = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+        return read
 
     def predict(self, deviations: Deviations, rounded: int) -> Prediction:
         """Return the error of the reading."""
