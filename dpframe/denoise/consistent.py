@@ -241,8 +241,7 @@ def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
 
 def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
     """Return the cheapest changes of cells that change sums as given, or none where none do."""
-    from scipy import sparse  # slow to import, and few releases need them
-    from scipy.optimize import linprog
+    from scipy import optimize, sparse  # slow to import, and few releases need them
 
     m, variables = rows.size, np.arange(steps.row.size)
     places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
@@ -250,7 +249,8 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
     sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
     given = np.append(rows, columns)
     bounds = np.column_stack([np.zeros(variables.size), steps.most])
-    found = linprog(steps.prices, A_eq=sums, b_eq=given, bounds=bounds, method="highs-ds")
+    method = "highs-ds"
+    found = optimize.linprog(steps.prices, A_eq=sums, b_eq=given, bounds=bounds, method=method)
     moved = np.zeros((m, columns.size))
     if found.status != 0:
         return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))
@@ -259,11 +259,8 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
 
 
 def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-    return bool(
-        table.min(initial=0.0) >= 0
-        and np.array_equal(table.sum(axis=1), rows)
-        and np.array_equal(table.sum(axis=0), columns)
-    )
+    pairs = (table.sum(axis=1), rows), (table.sum(axis=0), columns)
+    return bool(table.min(initial=0.0) >= 0) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def _fill_corner(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

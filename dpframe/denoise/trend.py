@@ -181,10 +181,9 @@ def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
 
 def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
     """Return the number of connected components, and the components of the nodes."""
-    from scipy import sparse  # slow to import
-    from scipy.sparse import csgraph
+    from scipy.sparse import coo_array, csgraph  # slow to import
 
-    joined = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+    joined = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
     count, labels = csgraph.connected_components(joined, directed=False)
     return int(count), labels
 
@@ -280,13 +279,12 @@ def _directions(
     solved as `v + A' u = 0, A v - B u = -r`: B goes to zero, and both A A' and B^-1 would lose
     digits where regions are large.
     """
-    from scipy import sparse  # slow to import
-    from scipy.sparse import linalg
+    from scipy.sparse import block_array, diags_array, eye_array, linalg  # slow to import
 
     m, n = graph.matrix.shape
-    corner = sparse.diags_array(-(prices / slacks).sum(axis=0) - _DAMPING)
-    blocks = [[sparse.eye_array(n), graph.matrix.T], [graph.matrix, corner]]
-    system = sparse.block_array(blocks, format="csc")
+    corner = diags_array(-(prices / slacks).sum(axis=0) - _DAMPING)
+    blocks = [[eye_array(n), graph.matrix.T], [graph.matrix, corner]]
+    system = block_array(blocks, format="csc")
     # quasi-definite: it can be factored without exchanging rows, whatever the order
     options = {"SymmetricMode": True}
     factor = linalg.splu(system, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)

@@ -223,8 +223,7 @@ def _preorder(
 
 def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Return parents and nodes from the root, which is an additional node n above all trees."""
-    from scipy import sparse  # slow to import, and few denoisers need it
-    from scipy.sparse import csgraph
+    from scipy.sparse import csgraph, csr_array  # slow to import, and few denoisers need them
 
     m = len(pairs)
     # the edges to the root weigh most, so that it gets one of them per component
@@ -232,7 +231,7 @@ def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[i
     lower = np.concatenate([pairs[:, 0], np.arange(n)])
     upper = np.concatenate([pairs[:, 1], np.full(n, n)])
     edges = np.stack([lower, upper]).astype(np.int32)  # all that older versions of scipy can read
-    graph = sparse.csr_array((weights, (edges[0], edges[1])), shape=(n + 1, n + 1))
+    graph = csr_array((weights, (edges[0], edges[1])), shape=(n + 1, n + 1))
     tree = csgraph.minimum_spanning_tree(graph)
     visited, parents = csgraph.breadth_first_order(tree, n, directed=False)
     return parents.tolist(), visited.tolist()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.strategies.contrasts import contrasts, product_lengths, restore_totals, squared_lengths
+from dpframe.strategies.contrasts import contrasts, restore_totals, squared_lengths
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.structure import Structure
 
@@ -61,10 +61,6 @@ class Lattice:
         """Return the number of cells of a table by some axes."""
         return self.domain.size_of(axes)
 
-    def lengths(self, layer: Layer) -> np.ndarray:
-        """Return the squared lengths of the contrasts of a layer, as floats, in their shape."""
-        return product_lengths(self.shape(layer))
-
     def spread(self, table: Layer, layer: Layer) -> float:
         """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
         return 1 / self.size([axis for axis in table if axis not in layer])
@@ -92,21 +88,15 @@ class Lattice:
         """Say what the covariance of the cells of a table is, by the position of the table."""
         axes = self.domain.margins[table]
         own = list(subsets(self.tables[table]))
-        return Structure(
-            kind="margins",
-            sizes=self.shape(axes),
-            layers=tuple(tuple(axes.index(axis) for axis in layer) for layer in own),
-            tau=tuple(scale * taus[layer] for layer in own),
-            rounding=rounding,
-        )
+        layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in own)
+        tau = tuple(scale * taus[layer] for layer in own)
+        return Structure("margins", self.shape(axes), layers, tau, rounding)
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
         parts = np.split(totals, np.cumsum([self.size(table) for table in self.count_tables])[:-1])
-        return {
-            table: part.reshape(self.shape(table))
-            for table, part in zip(self.count_tables, parts, strict=True)
-        }
+        tables = zip(self.count_tables, parts, strict=True)
+        return {table: part.reshape(self.shape(table)) for table, part in tables}
 
     def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return all tables wanted, from the cells in which rows are counted."""

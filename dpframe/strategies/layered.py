@@ -84,11 +84,8 @@ class LayeredDesign:
         """Read the outputs of every table off the measured blocks."""
         tables = zip(*map(self.layers.decode, measured, deviations), strict=True)
         own = zip(*map(self.layers.deviations, deviations), strict=True)
-        return [
-            estimate
-            for blocks, errors in zip(tables, own, strict=True)
-            for estimate in self.totals.decode(blocks, errors)
-        ]
+        pairs = zip(tables, own, strict=True)
+        return [one for blocks, errors in pairs for one in self.totals.decode(blocks, errors)]
 
 
 def plan_margins(

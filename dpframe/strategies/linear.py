@@ -359,10 +359,8 @@ def move_alone(
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
     how = norm, workload.reach, workload.neighboring, joined
-    return tuple(
-        _block_movement(_footprint(workload.sources[block.source], [block], [0]), *how)
-        for block in blocks
-    )
+    parts = (_footprint(workload.sources[block.source], [block], [0]) for block in blocks)
+    return tuple(_block_movement(part, *how) for part in parts)
 
 
 @lru_cache  # many blocks have the same corners, in all designs that are compared

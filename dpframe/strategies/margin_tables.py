@@ -119,9 +119,7 @@ class TableLayers:
         for own in told:
             for layer, precision in own.items():
                 whole[layer] += precision
-        return [
-            {layer: precision / whole[layer] for layer, precision in own.items()} for own in told
-        ]
+        return [{layer: one / whole[layer] for layer, one in own.items()} for own in told]
 
 
 @lru_cache(64)  # every table is described from the same

@@ -27,6 +27,7 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.law import Law
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Workload
+from dpframe.strategies.contrasts import product_lengths
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, subsets
 from dpframe.strategies.layered import LayeredDesign, plan_margins
@@ -78,7 +79,7 @@ class ContrastLayers:
     def profile(self) -> np.ndarray:
         """The noise scales `tau |r|`, rounded up."""
         parts = [
-            tau * np.sqrt(self.lattice.lengths(layer)).ravel() * _ABOVE
+            tau * np.sqrt(product_lengths(self.lattice.shape(layer))).ravel() * _ABOVE
             for layer, tau in self._taus.items()
         ]
         return np.concatenate(parts)
@@ -92,9 +93,8 @@ class ContrastLayers:
         shapes = [self.lattice.shape_of(layer) for layer in self.lattice.layers]
         parts = np.split(measured, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         own = zip(self.lattice.layers, parts, shapes, strict=True)
-        return self.lattice.restore_cells(
-            {layer: part.reshape(shape) for layer, part, shape in own}
-        )
+        found = {layer: part.reshape(shape) for layer, part, shape in own}
+        return self.lattice.restore_cells(found)
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table, the largest by rounding."""

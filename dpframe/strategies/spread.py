@@ -9,7 +9,6 @@ Noise in one box over all bins has `t = 1 / 2`: then no bin moves by more than c
 bins a unit is in does not matter.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +21,7 @@ from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Reading
-from dpframe.strategies.sparse import lift
+from dpframe.strategies.sparse import lift, scales_of
 
 _HALF = Fraction(1, 2)
 
@@ -40,8 +39,7 @@ def design(workload: Workload, law: Law) -> "SpreadDesign | None":
     radius, shift = lift(workload.cells, reach.full)
     if shift == 0:
         return None
-    spread = math.sqrt(radius * (radius + float(shift)))
-    of_units = spread / math.sqrt(radius * float(shift))
+    spread, of_units = scales_of(radius, float(shift))
     return SpreadDesign(workload, shift, (reach.rows * shift.denominator * spread, of_units))
 
 

@@ -76,10 +76,8 @@ class Structure:
 
     def variances(self) -> list[np.ndarray]:
         """Return the variances of the noise of the rows of every layer, as they are shaped."""
-        return [
-            np.square(tau) * self._lengths(layer) + self.rounding
-            for layer, tau in zip(self.layers, self.tau, strict=True)
-        ]
+        layers = zip(self.layers, self.tau, strict=True)
+        return [np.square(tau) * self._lengths(layer) + self.rounding for layer, tau in layers]
 
     def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
