@@ -248,9 +248,8 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
     shape = m + columns.size, variables.size
     sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
     given = np.append(rows, columns)
-    bounds = np.column_stack([np.zeros(variables.size), steps.most])
-    method = "highs-ds"
-    found = optimize.linprog(steps.prices, A_eq=sums, b_eq=given, bounds=bounds, method=method)
+    ends = np.column_stack([np.zeros(variables.size), steps.most])
+    found = optimize.linprog(steps.prices, A_eq=sums, b_eq=given, bounds=ends, method="highs-ds")
     moved = np.zeros((m, columns.size))
     if found.status != 0:
         return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))

@@ -93,7 +93,7 @@ def tree_wavelets(
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
-    found = [_remove_noise(y / s, pairs, threshold, rng) for _ in range(count)]
+    found = [_denoise(y / s, pairs, threshold, rng) for _ in range(count)]
     changes = s * np.mean([one.changes for one in found], axis=0)
     slope = 1 - float(np.mean([one.lost for one in found])) / y.size
     chosen = {"threshold": s * float(np.mean([one.threshold for one in found]))}
@@ -118,9 +118,7 @@ class _Removed(NamedTuple):
     threshold: float
 
 
-def _remove_noise(
-    z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator
-) -> _Removed:
+def _denoise(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator) -> _Removed:
     """Threshold on a random tree values in units of the noise."""
     wavelets = spanning_tree_wavelets(z.size, pairs, rng)
     details = wavelets.analyze(z - z.mean())  # prefix sums of a large mean would lose digits

@@ -248,7 +248,7 @@ class LinearDesign:
 
     @cached_property
     def footprints(self) -> tuple[Footprint | Sparse, ...]:
-        """What one row adds: blocks of one source move together, other sources on their own."""
+        """What one row adds to the blocks of its cell."""
         blocks, most = self.blocks, self.workload.most
         parts: list[Footprint | Sparse] = []
         few = [k for k, block in enumerate(blocks) if block.value] if most else []
@@ -257,6 +257,7 @@ class LinearDesign:
             one = blocks[few[0]]
             absent = one.row + one.everyone
             parts.append(Sparse(few[0], len(few), absent, absent + one.value, most))
+        # blocks of one source move together, other sources on their own
         together: dict[int, list[int]] = {}
         for k in sorted({*range(len(blocks))} - {*few}):
             together.setdefault(blocks[k].source, []).append(k)
