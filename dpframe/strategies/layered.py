@@ -17,7 +17,7 @@ from dpframe.privacy.sensitivity import Footprint, Scale
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
 
-Plan: TypeAlias = Callable[[Workload, Law], LinearDesign | None]
+_Plan: TypeAlias = Callable[[Workload, Law], LinearDesign | None]
 """A way to plan the totals of a cell, or to answer that it does not apply."""
 
 
@@ -89,7 +89,7 @@ class LayeredDesign:
 
 
 def plan_margins(
-    workload: Workload, law: Law, plan: Plan, layers: Callable[[], Layers]
+    workload: Workload, law: Law, plan: _Plan, layers: Callable[[], Layers]
 ) -> LayeredDesign | None:
     """Plan margins of totals that are planned so; `None` if that fails or none are wanted."""
     totals = plan(workload, law) if workload.domain.margins else None

@@ -28,10 +28,10 @@ KNOWN = -1
 ROUNDED = -2
 """Stands for the rounding of the first output, -3 for that of the second, and so on."""
 
-Deviations: TypeAlias = Mapping[int, float]
+_Deviations: TypeAlias = Mapping[int, float]
 """By block, the standard deviation of its noise."""
 
-Measured: TypeAlias = Mapping[int, np.ndarray]
+_Measured: TypeAlias = Mapping[int, np.ndarray]
 """By block, what was measured, noise included."""
 
 _LARGEST = 2.0**62
@@ -70,16 +70,16 @@ class Reading:
         """Round to whole numbers what is a multiple of 1 / step."""
         return Reading(self.weights, step)
 
-    def loadings(self, deviations: Deviations) -> dict[int, float]:
+    def loadings(self, deviations: _Deviations) -> dict[int, float]:
         """Return what the noise of the blocks does to the reading."""
         return {k: weight * deviations[k] for k, weight in self.weights.items()}
 
-    def noise(self, deviations: Deviations, rounded: int) -> dict[int, float]:
+    def noise(self, deviations: _Deviations, rounded: int) -> dict[int, float]:
         """Return the loadings, and under a name of its own what rounding does."""
         rounding = self._rounding(deviations)
         return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
 
-    def _rounding(self, deviations: Deviations) -> float:
+    def _rounding(self, deviations: _Deviations) -> float:
         """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
 
         The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
@@ -90,7 +90,7 @@ class Reading:
             return 0.0
         return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
 
-    def of(self, measured: Measured) -> np.ndarray:
+    def of(self, measured: _Measured) -> np.ndarray:
         """Read the measured blocks."""
         if self.block is not None:
             return measured[self.block]
@@ -99,12 +99,12 @@ class Reading:
             read = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
         return read
 
-    def predict(self, deviations: Deviations, rounded: int) -> Prediction:
+    def predict(self, deviations: _Deviations, rounded: int) -> Prediction:
         """Return the error of the reading."""
         noise = self.noise(deviations, rounded)
         return Prediction(math.hypot(*noise.values()), block=self.block, loadings=noise)
 
-    def decode(self, measured: Measured, deviations: Deviations, rounded: int) -> Estimate:
+    def decode(self, measured: _Measured, deviations: _Deviations, rounded: int) -> Estimate:
         """Estimate what is read."""
         return Estimate(self.of(measured), self.noise(deviations, rounded))
 
@@ -117,11 +117,11 @@ class Quotient:
     rows: Reading
     bounds: tuple[int, int]
 
-    def loadings(self, deviations: Deviations) -> tuple[Loadings, Loadings]:
+    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings]:
         """Return what the noise of the blocks does to the sum and to the number of rows."""
         return self.centered.loadings(deviations), self.rows.loadings(deviations)
 
-    def predict(self, deviations: Deviations, _: int) -> Prediction:
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
         """Return the largest error there can be, that of a mean at a bound."""
         half_width = (self.bounds[1] - self.bounds[0]) / 2
         of_sum, of_rows = self.loadings(deviations)
@@ -132,7 +132,7 @@ class Quotient:
         worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
         return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
 
-    def decode(self, measured: Measured, deviations: Deviations, _: int) -> Estimate:
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
         """Estimate the mean."""
         centered, rows = self.centered.of(measured), self.rows.of(measured)
         return ratio(centered, rows, self.loadings(deviations), self.bounds)
@@ -158,12 +158,12 @@ class Dispersion:
     width: int
     root: bool
 
-    def loadings(self, deviations: Deviations) -> tuple[Loadings, Loadings, Loadings]:
+    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings, Loadings]:
         """Return what the noise of the blocks does to the three."""
         rows, first, rest = (one.loadings(deviations) for one in (self.rows, self.first, self.rest))
         return rows, first, rest
 
-    def predict(self, deviations: Deviations, _: int) -> Prediction:
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
         """Return the largest error there can be."""
         half = self.width / 2
         noise = loadings_at(*WORST, self.loadings(deviations))
@@ -174,7 +174,7 @@ class Dispersion:
         loadings = {k: float(part) * unit for k, part in at_worst.items()}
         return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
 
-    def decode(self, measured: Measured, deviations: Deviations, _: int) -> Estimate:
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
         """Estimate the variance, or its root."""
         rows, first, rest = (part.of(measured) for part in (self.rows, self.first, self.rest))
         moments = Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
