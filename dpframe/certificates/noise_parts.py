@@ -17,7 +17,8 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.kinds import Statistic
-from dpframe.strategies import MECHANISMS, Moments, Ratio
+from dpframe.strategies import MECHANISMS, Moments
+from dpframe.strategies.base import Ratio
 from dpframe.strategies.structure import Structure
 
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart

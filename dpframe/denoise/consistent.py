@@ -114,8 +114,7 @@ def _levels(table: np.ndarray, sums: np.ndarray) -> np.ndarray:
     ordered = -np.sort(-table, axis=1)
     levels = (sums[:, None] - np.cumsum(ordered, axis=1)) / np.arange(1, table.shape[1] + 1)
     positive = np.count_nonzero(ordered + levels > 0, axis=1)
-    best: np.ndarray = levels[np.arange(sums.size), np.maximum(positive, 1) - 1]
-    return best
+    return np.asarray(levels[np.arange(sums.size), np.maximum(positive, 1) - 1])
 
 
 def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -234,32 +233,23 @@ def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
     """Return steps of all cells: one up, any number further up, and down to 0."""
     row, column = np.divmod(np.arange(floors.size), floors.shape[1])
     f, one = shares.ravel(), np.ones(shares.size)
-    return _Steps(
-        np.tile(row, 3),
-        np.tile(column, 3),
-        np.concatenate([one, one, -one]),
-        np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f]),
-        np.concatenate([one, np.full(f.size, np.inf), floors.ravel()]),
-    )
+    signs = np.concatenate([one, one, -one])
+    prices = np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f])
+    most = np.concatenate([one, np.full(f.size, np.inf), floors.ravel()])
+    return _Steps(np.tile(row, 3), np.tile(column, 3), signs, prices, most)
 
 
 def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
     """Return the cheapest changes of cells that change sums as given, or none where none do."""
-    from scipy import sparse  # slow to import, and few releases need them
-    from scipy.optimize import linprog
+    from scipy import optimize, sparse  # slow to import, and few releases need them
 
     m, variables = rows.size, np.arange(steps.row.size)
     places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
-    sums = sparse.csr_array(
-        (np.tile(steps.signs, 2), places), shape=(m + columns.size, variables.size)
-    )
-    found = linprog(
-        steps.prices,
-        A_eq=sums,
-        b_eq=np.append(rows, columns),
-        bounds=np.column_stack([np.zeros(variables.size), steps.most]),
-        method="highs-ds",
-    )
+    shape = m + columns.size, variables.size
+    sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
+    given = np.append(rows, columns)
+    ends = np.column_stack([np.zeros(variables.size), steps.most])
+    found = optimize.linprog(steps.prices, A_eq=sums, b_eq=given, bounds=ends, method="highs-ds")
     moved = np.zeros((m, columns.size))
     if found.status != 0:
         return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))
@@ -268,11 +258,8 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
 
 
 def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-    return bool(
-        table.min(initial=0.0) >= 0
-        and np.array_equal(table.sum(axis=1), rows)
-        and np.array_equal(table.sum(axis=0), columns)
-    )
+    pairs = (table.sum(axis=1), rows), (table.sum(axis=0), columns)
+    return bool(table.min(initial=0.0) >= 0) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def _fill_corner(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

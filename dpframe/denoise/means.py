@@ -64,20 +64,17 @@ class NoisyRatio(NamedTuple):
     def in_half_widths(self) -> "NoisyRatio":
         """Return the same with sums in half widths."""
         h = self.half_width
-        return NoisyRatio(
-            self.centered / h,
-            self.rows,
-            self.centered_variance / h / h,
-            self.rows_variance,
-            self.covariance / h,
-            (-1.0, 1.0),
+        return self._replace(
+            centered=self.centered / h,
+            centered_variance=self.centered_variance / h / h,
+            covariance=self.covariance / h,
+            bounds=(-1.0, 1.0),
         )
 
     def noise_at(self, offset: float) -> float:
         """Return the variance of the noise in `T - m N` for a mean of m above the middle."""
-        return (
-            self.centered_variance - 2 * offset * self.covariance + offset**2 * self.rows_variance
-        )
+        of_both = 2 * offset * self.covariance
+        return self.centered_variance - of_both + offset**2 * self.rows_variance
 
     @property
     def usable(self) -> bool:
@@ -213,8 +210,7 @@ def expected_rows(rows: np.ndarray, deviation: float) -> np.ndarray:
         return np.asarray(np.maximum(rows, 0.0))
     z = np.maximum(rows / deviation, -1e9)  # from there on it is 0
     ratio = math.sqrt(2 / math.pi) / special.erfcx(-z / math.sqrt(2))  # f / F, without overflow
-    expected: np.ndarray = np.maximum(deviation * (z + ratio), 0.0)
-    return expected
+    return np.asarray(np.maximum(deviation * (z + ratio), 0.0))
 
 
 def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> ScalePrior:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,6 +73,7 @@ class Facts(NamedTuple):
 
 
 Options: TypeAlias = Mapping[str, Any]
+_Run: TypeAlias = Callable[[np.ndarray, float, Facts, Options], Denoised]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ class Method:
         Whether its result satisfies a constraint, which nothing after it may break.
     """
 
-    run: Callable[[np.ndarray, float, Facts, Options], Denoised]
-    options: frozenset[str] = field(default=frozenset())
-    required: frozenset[str] = field(default=frozenset())
+    run: _Run
+    options: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
     drifts: bool = False
     needs_graph: bool = False
     projects: bool = False
@@ -110,24 +111,21 @@ def _empirical_bayes(values: np.ndarray, sigma: float, facts: Facts, _: Options)
     return empirical_bayes(values, sigma, law=facts.law, lower=lower, integer=facts.integer)
 
 
-def _soft_threshold(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
-    return soft_threshold(values, sigma, law=facts.law, integer=facts.integer, **given)
+def _adapt(denoise: Callable[..., Denoised]) -> _Run:
+    """Call a denoiser without any facts."""
+    return lambda values, sigma, _, given: denoise(values, sigma, **given)
 
 
-def _nonnegative(values: np.ndarray, sigma: float, facts: Facts, _: Options) -> Denoised:
-    return nonnegative(values, sigma, law=facts.law, integer=facts.integer)
+def _add_law(denoise: Callable[..., Denoised]) -> _Run:
+    """Call a denoiser with the law of the noise, and whether truths are whole."""
+    return lambda values, sigma, facts, given: denoise(
+        values, sigma, law=facts.law, integer=facts.integer, **given
+    )
 
 
-def _simplex(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
-    return simplex(values, sigma, law=facts.law, integer=facts.integer, **given)
-
-
-def _tree_wavelets(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
-    return tree_wavelets(values, sigma, _edges(facts), **given)
-
-
-def _trend_filter(values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
-    return trend_filter(values, sigma, _edges(facts), **given)
+def _add_edges(denoise: Callable[..., Denoised]) -> _Run:
+    """Call a denoiser with the pairs of values that are neighbors."""
+    return lambda values, sigma, facts, given: denoise(values, sigma, _edges(facts), **given)
 
 
 def _edges(facts: Facts) -> np.ndarray:
@@ -141,50 +139,27 @@ def _edges(facts: Facts) -> np.ndarray:
 
 METHODS: Mapping[str, Method] = {
     "empirical_bayes": Method(_empirical_bayes),
-    "james_stein": Method(
-        lambda values, sigma, _, given: james_stein(values, sigma, **given),
-        options=frozenset({"toward", "positive_part"}),
-        drifts=True,
-    ),
-    "gaussian_prior": Method(
-        lambda values, sigma, _, given: gaussian_prior(values, sigma, **given),
-        options=frozenset({"mean", "variance"}),
-        drifts=True,
-    ),
-    "soft_threshold": Method(_soft_threshold, options=frozenset({"threshold"})),
+    "james_stein": Method(_adapt(james_stein), frozenset({"toward", "positive_part"}), drifts=True),
+    "gaussian_prior": Method(_adapt(gaussian_prior), frozenset({"mean", "variance"}), drifts=True),
+    "soft_threshold": Method(_add_law(soft_threshold), frozenset({"threshold"})),
     "tree_wavelets": Method(
-        _tree_wavelets,
-        options=frozenset({"trees", "threshold", "seed"}),
+        _add_edges(tree_wavelets),
+        frozenset({"trees", "threshold", "seed"}),
         drifts=True,
         needs_graph=True,
     ),
     "trend_filter": Method(
-        _trend_filter, options=frozenset({"order", "penalty"}), drifts=True, needs_graph=True
+        _add_edges(trend_filter), frozenset({"order", "penalty"}), drifts=True, needs_graph=True
     ),
-    "nonnegative": Method(_nonnegative, projects=True),
-    "simplex": Method(_simplex, options=frozenset({"total"}), projects=True),
-    "l1_ball": Method(
-        lambda values, sigma, _, given: l1_ball(values, sigma, **given),
-        options=frozenset({"radius"}),
-        required=frozenset({"radius"}),
-        projects=True,
-    ),
-    "monotone": Method(
-        lambda values, sigma, _, given: monotone(values, sigma, **given),
-        options=frozenset({"increasing"}),
-        drifts=True,
-        projects=True,
-    ),
+    "nonnegative": Method(_add_law(nonnegative), projects=True),
+    "simplex": Method(_add_law(simplex), frozenset({"total"}), projects=True),
+    "l1_ball": Method(_adapt(l1_ball), frozenset({"radius"}), frozenset({"radius"}), projects=True),
+    "monotone": Method(_adapt(monotone), frozenset({"increasing"}), drifts=True, projects=True),
     "consistent": Method(
-        lambda values, sigma, _, given: consistent(values, sigma, **given),
-        options=frozenset({"parents"}),
-        required=frozenset({"parents"}),
-        projects=True,
+        _adapt(consistent), frozenset({"parents"}), frozenset({"parents"}), projects=True
     ),
     "whole": Method(
-        lambda values, _, __, given: whole(values, **given),
-        options=frozenset({"total"}),
-        projects=True,
+        lambda values, _, __, given: whole(values, **given), frozenset({"total"}), projects=True
     ),
 }
 """Denoisers by the name that a release is denoised with."""
@@ -223,12 +198,7 @@ def _fixes_place(options: Options) -> bool:
     return options.get("toward") == "zero" or options.get("mean") is not None
 
 
-_TUNED: dict[str, float] = {
-    "soft_threshold": 2.0,
-    "simplex": 2.0,
-    "tree_wavelets": 2.0,
-    "trend_filter": 0.5,
-}
+_TUNED = {"soft_threshold": 2.0, "simplex": 2.0, "tree_wavelets": 2.0, "trend_filter": 0.5}
 """Squares of the largest of n noises by which the risk of a method seems smaller than it is."""
 
 _FEWEST = 8
@@ -314,9 +284,7 @@ def choose(values: object, facts: Facts) -> Choice:
     """
     array = check_values(values)
     tried = {
-        _in_words(method, options): _with_tuning_risk(
-            denoise_array(array, method, facts, options), method, facts
-        )
+        _in_words(method, options): _with_tuning_risk(array, method, facts, options)
         for method, options in _VARIANTS
         if _applies(method, facts)
     }
@@ -325,17 +293,17 @@ def choose(values: object, facts: Facts) -> Choice:
         weights = _weights(usable, facts)
         average = _average(usable, weights)
         gain = facts.variance - average.risk
-        if gain > max(
-            _LEAST_ERRORS * _risk_error(average.values, array, facts), _LEAST_GAIN * facts.variance
-        ):
+        error = _risk_error(average.values, array, facts)
+        if gain > max(_LEAST_ERRORS * error, _LEAST_GAIN * facts.variance):
             return Choice(tuple(weights), average, tried)
     if facts.lower == 0 and (array < 0).any():
         return Choice(("nonnegative",), tried["nonnegative"], tried)
     return Choice((), Denoised(array, facts.variance, {}), tried)
 
 
-def _with_tuning_risk(found: Denoised, method: str, facts: Facts) -> Denoised:
-    """Raise the risk of a method that was tuned on the values that it is judged by."""
+def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Options) -> Denoised:
+    """Denoise, and raise the risk if the method was tuned on the values that it is judged by."""
+    found = denoise_array(values, method, facts, options)
     d = max(len(found.values), 2)
     largest = facts.variance * facts.law.distance(math.log(d)) ** 2
     return found._replace(risk=found.risk + _TUNED.get(method, 0.0) * largest / d)
@@ -375,8 +343,5 @@ def _average(usable: dict[str, Denoised], weights: dict[str, float]) -> Denoised
         weight * (usable[name].risk - float(np.mean((usable[name].values - values) ** 2)))
         for name, weight in weights.items()
     ]
-    return Denoised(
-        np.asarray(values),
-        sum(parts),
-        {f"{name}: weight": weight for name, weight in weights.items()},
-    )
+    chosen = {f"{name}: weight": weight for name, weight in weights.items()}
+    return Denoised(np.asarray(values), sum(parts), chosen)

@@ -13,14 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.denoise.base import (
-    Denoised,
-    check_law,
-    check_parents,
-    check_sigma,
-    check_values,
-    passing,
-)
+from dpframe.denoise import base
+from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
@@ -135,9 +129,8 @@ def simplex(
         df = passing(noisy, float(noisy.max() - shared.max()), sigma, law, integer=integer)
     if given is not None:
         df *= 1 - 1 / max(k, 1)
-    return Denoised(
-        shared, _risk(noisy, shared, sigma, df), {"total": total} if given is None else {}
-    )
+    chosen = {"total": total} if given is None else {}
+    return Denoised(shared, _risk(noisy, shared, sigma, df), chosen)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -275,7 +268,7 @@ def consistent(values: object, sigma: float, *, parents: object) -> Denoised:
     [9.0, 4.0, 5.0]
     """
     noisy, sigma = check_values(values), check_sigma(sigma)
-    above = check_parents(parents, noisy.size)
+    above = base.check_parents(parents, noisy.size)
     levels = _levels(above)
     estimates, variances = noisy.copy(), np.ones(noisy.size)
     sums, pooled = np.zeros(noisy.size), np.zeros(noisy.size)

@@ -244,9 +244,7 @@ def _james_stein_pull(offsets: _Offsets, sigma: float, factor: int, positive_par
     return _Pull(share, adaptive=True)
 
 
-def _pull_offsets(
-    offsets: _Offsets, sigma: float, pull: _Pull, chosen: dict[str, float]
-) -> Denoised:
+def _pull_offsets(offsets: _Offsets, s: float, pull: _Pull, chosen: dict[str, float]) -> Denoised:
     """Apply a pull and estimate its risk."""
     d = offsets.offsets.size
     free = d - 1 if offsets.fitted else d
@@ -254,7 +252,7 @@ def _pull_offsets(
     divergence = (d - free) + free * (1 - pull.share) + (2 * pull.share if pull.adaptive else 0)
     values = (offsets.center + (1 - pull.share) * offsets.offsets) * offsets.unit
     changes = pull.share * offsets.offsets * offsets.unit
-    return Denoised(values, stein_risk(changes, sigma, divergence / d), chosen)
+    return Denoised(values, stein_risk(changes, s, divergence / d), chosen)
 
 
 def _check_prior(mean: object, variance: object) -> None:

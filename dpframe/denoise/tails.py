@@ -64,15 +64,13 @@ def mean_sizes(most: np.ndarray) -> np.ndarray:
     array([1.  , 2.  , 3.4 , 6.29])
     """
     apart = np.diff(most, prepend=0)
-    means: np.ndarray = np.where(apart == 1, most, apart / log_widths(most))
-    return means
+    return np.where(apart == 1, most, apart / log_widths(most))
 
 
 def log_widths(most: np.ndarray) -> np.ndarray:
     """Return the sum of 1 / x over the sizes x of every bin, by the midpoint rule."""
     below = np.concatenate([[0], most[:-1]])
-    widths: np.ndarray = np.log((most + 0.5) / (below + 0.5))
-    return widths
+    return np.asarray(np.log((most + 0.5) / (below + 0.5)))
 
 
 def support_counts(noisy: np.ndarray, noise: float, widths: np.ndarray) -> np.ndarray:
@@ -107,5 +105,4 @@ def _mean_tail(noisy: np.ndarray, widths: np.ndarray, noise: float, before: int)
     misfit = heights * (heights * squares - 2 * product)  # but for what all have in common
     weights = -misfit / (4 * noise**2) - _REACH * np.maximum(stops - before, 0)
     weights = np.exp(weights - weights.max())
-    mean: np.ndarray = np.einsum("gs,gsk->k", weights * heights / weights.sum(), shapes)
-    return mean
+    return np.asarray(np.einsum("gs,gsk->k", weights * heights / weights.sum(), shapes))

@@ -107,8 +107,7 @@ def soft_threshold(
     above = passing(sizes, t, s, law, integer=integer) + passing(-sizes, t, s, law, integer=integer)
     if threshold == "sure" and _at_values(law):
         above -= 0.5  # the value that t comes from does not count
-    slope = above / y.size
-    return Denoised(y - removed, stein_risk(removed, s, slope), {"threshold": t})
+    return Denoised(y - removed, stein_risk(removed, s, above / y.size), {"threshold": t})
 
 
 def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law, unit: float) -> float:

@@ -144,9 +144,8 @@ def _penalty(penalty: object) -> float | None:
 def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:
     """Return the penalty with the smallest estimated risk, all in units of the noise."""
     best, least = 0.0, 1.0
-    for i in show_progress(
-        range(_MOST), "trend filtering", _POINTS, shown=None if shown else False
-    ):
+    bar = None if shown else False
+    for i in show_progress(range(_MOST), "trend filtering", _POINTS, shown=bar):
         penalty = _SMALLEST * _RATIO**i
         fit = _fit(z, graph, penalty, _LOOSE)
         risk = stein_risk(fit.x - z, 1.0, fit.freedom / z.size)
@@ -182,18 +181,16 @@ def _graph(n: int, pairs: np.ndarray, order: int) -> _Graph:
 
 def _components(n: int, pairs: np.ndarray) -> tuple[int, np.ndarray]:
     """Return the number of connected components, and the components of the nodes."""
-    from scipy import sparse  # slow to import
-    from scipy.sparse import csgraph
+    from scipy.sparse import coo_array, csgraph  # slow to import
 
-    joined = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+    joined = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
     count, labels = csgraph.connected_components(joined, directed=False)
     return int(count), labels
 
 
 def _means(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return the means over the nodes with the same label, by node."""
-    means: np.ndarray = (np.bincount(labels, x) / np.bincount(labels))[labels]
-    return means
+    return np.asarray((np.bincount(labels, x) / np.bincount(labels))[labels])
 
 
 class _Fit(NamedTuple):
@@ -250,8 +247,7 @@ def _first_prices(differences: np.ndarray) -> np.ndarray:
     middle = sizes.mean() / 2 or 1.0
     larger = sizes / 2 + np.hypot(sizes / 2, middle)
     pair = np.array([larger, middle**2 / larger])
-    prices: np.ndarray = np.where(differences > 0, pair, pair[::-1])
-    return prices
+    return np.where(differences > 0, pair, pair[::-1])
 
 
 def _advance(
@@ -283,13 +279,12 @@ def _directions(
     solved as `v + A' u = 0, A v - B u = -r`: B goes to zero, and both A A' and B^-1 would lose
     digits where regions are large.
     """
-    from scipy import sparse  # slow to import
-    from scipy.sparse import linalg
+    from scipy.sparse import block_array, diags_array, eye_array, linalg  # slow to import
 
     m, n = graph.matrix.shape
-    corner = sparse.diags_array(-(prices / slacks).sum(axis=0) - _DAMPING)
-    blocks = [[sparse.eye_array(n), graph.matrix.T], [graph.matrix, corner]]
-    system = sparse.block_array(blocks, format="csc")
+    corner = diags_array(-(prices / slacks).sum(axis=0) - _DAMPING)
+    blocks = [[eye_array(n), graph.matrix.T], [graph.matrix, corner]]
+    system = block_array(blocks, format="csc")
     # quasi-definite: it can be factored without exchanging rows, whatever the order
     options = {"SymmetricMode": True}
     factor = linalg.splu(system, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)

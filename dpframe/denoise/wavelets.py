@@ -93,7 +93,7 @@ def tree_wavelets(
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
-    found = [_remove_noise(y / s, pairs, threshold, rng) for _ in range(count)]
+    found = [_denoise(y / s, pairs, threshold, rng) for _ in range(count)]
     changes = s * np.mean([one.changes for one in found], axis=0)
     slope = 1 - float(np.mean([one.lost for one in found])) / y.size
     chosen = {"threshold": s * float(np.mean([one.threshold for one in found]))}
@@ -118,9 +118,7 @@ class _Removed(NamedTuple):
     threshold: float
 
 
-def _remove_noise(
-    z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator
-) -> _Removed:
+def _denoise(z: np.ndarray, pairs: np.ndarray, rule: Rule, rng: np.random.Generator) -> _Removed:
     """Threshold on a random tree values in units of the noise."""
     wavelets = spanning_tree_wavelets(z.size, pairs, rng)
     details = wavelets.analyze(z - z.mean())  # prefix sums of a large mean would lose digits
@@ -152,8 +150,7 @@ class Wavelets(NamedTuple):
         sums = np.concatenate([[0.0], np.cumsum(values[self.order])])
         first, second = self._heights()
         before, after = sums[self.middle] - sums[self.start], sums[self.stop] - sums[self.middle]
-        details: np.ndarray = first * before - second * after
-        return details
+        return np.asarray(first * before - second * after)
 
     def synthesize(self, coefficients: np.ndarray) -> np.ndarray:
         """Return the values of the nodes that the wavelets have with these coefficients."""
@@ -224,8 +221,7 @@ def _preorder(
 
 def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Return parents and nodes from the root, which is an additional node n above all trees."""
-    from scipy import sparse  # slow to import, and few denoisers need it
-    from scipy.sparse import csgraph
+    from scipy.sparse import csgraph, csr_array  # slow to import, and few denoisers need them
 
     m = len(pairs)
     # the edges to the root weigh most, so that it gets one of them per component
@@ -233,7 +229,7 @@ def _forest(n: int, pairs: np.ndarray, rng: np.random.Generator) -> tuple[list[i
     lower = np.concatenate([pairs[:, 0], np.arange(n)])
     upper = np.concatenate([pairs[:, 1], np.full(n, n)])
     edges = np.stack([lower, upper]).astype(np.int32)  # all that older versions of scipy can read
-    graph = sparse.csr_array((weights, (edges[0], edges[1])), shape=(n + 1, n + 1))
+    graph = csr_array((weights, (edges[0], edges[1])), shape=(n + 1, n + 1))
     tree = csgraph.minimum_spanning_tree(graph)
     visited, parents = csgraph.breadth_first_order(tree, n, directed=False)
     return parents.tolist(), visited.tolist()
@@ -260,5 +256,4 @@ def _cut(order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarr
     target = place + np.where(inside, -best_own, np.where(offset < best_own, taken_own, 0))
     order[target] = node
     sizes[target] = size - above * taken_own
-    middle: np.ndarray = start + taken
-    return middle
+    return np.asarray(start + taken)

@@ -20,16 +20,7 @@ from dpframe.strategies import (
     spread,
     tree,
 )
-from dpframe.strategies.base import (
-    Design,
-    Estimate,
-    Moments,
-    Output,
-    Prediction,
-    Ratio,
-    Source,
-    Workload,
-)
+from dpframe.strategies.base import Design, Estimate, Moments, Output, Prediction, Source, Workload
 
 __all__ = [
     "MECHANISMS",
@@ -41,7 +32,6 @@ __all__ = [
     "Output",
     "Planner",
     "Prediction",
-    "Ratio",
     "Source",
     "Workload",
     "independently",
@@ -101,35 +91,24 @@ class Mechanism:
         return tuple(one for one in plain if one not in self.planners(workload))
 
 
+_ALONE = (independent.design,)
 _SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
 _CONTRASTS = (margins.apart, margins.plan_paired, tree.design)
 _TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
+_SHARED = (sparse.design, spread.design, correlated.design)
+_BOXES = (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.plan_over_cells)
+_MECHANISMS = {
+    "gaussian": Mechanism(
+        GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_CONTRASTS
+    ),
+    "correlated": Mechanism(
+        GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_CONTRASTS
+    ),
+    "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
+    "box": Mechanism(BOX, _BOXES, "box", plain=_SINGLE),
+    "classical": Mechanism(
+        GAUSSIAN, _ALONE, "classical Gaussian", layered=_CONTRASTS, automatic=False, classical=True
+    ),
+}
 
-MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
-    {
-        "gaussian": Mechanism(
-            GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_CONTRASTS
-        ),
-        "correlated": Mechanism(
-            GAUSSIAN,
-            (sparse.design, spread.design, correlated.design),
-            "correlated analytic Gaussian",
-            layered_plain=_CONTRASTS,
-        ),
-        "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
-        "box": Mechanism(
-            BOX,
-            (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.plan_over_cells),
-            "box",
-            plain=_SINGLE,
-        ),
-        "classical": Mechanism(
-            GAUSSIAN,
-            (independent.design,),
-            "classical Gaussian",
-            layered=_CONTRASTS,
-            automatic=False,
-            classical=True,
-        ),
-    }
-)
+MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(_MECHANISMS)

@@ -51,6 +51,9 @@ class Layers(Protocol):
         """Say what the covariance of the cells of a table is."""
 
 
+EVERYONE = 0
+"""The source of all rows of a cell."""
+
 Total: TypeAlias = Literal["rows", "value", "mean", "variance", "deviation"]
 """What is read off a source: how many rows, the sum of their values, their mean, and so on."""
 
@@ -79,9 +82,8 @@ class Source:
     @property
     def hull(self) -> tuple[int, int]:
         """Bounds of what a row of the cell adds to the value, absent ones adding 0."""
-        if not self.optional:
-            return self.lower, self.upper
-        return min(self.lower, 0), max(self.upper, 0)
+        lower, upper = self.lower, self.upper
+        return (min(lower, 0), max(upper, 0)) if self.optional else (lower, upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class Workload:
     @property
     def everyone(self) -> Output:
         """The number of all rows of the cell."""
-        return Output("rows", 0)
+        return Output("rows", EVERYONE)
 
     @property
     def outputs_and_rows(self) -> tuple[Output, ...]:

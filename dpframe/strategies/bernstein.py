@@ -11,16 +11,8 @@ the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none i
 """
 
 from dpframe.privacy.law import Law
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import (
-    EVERYONE,
-    AnyReading,
-    Block,
-    Dispersion,
-    LinearDesign,
-    Quotient,
-    Reading,
-)
+from dpframe.strategies.base import EVERYONE, Output, Source, Workload
+from dpframe.strategies.linear import AnyReading, Block, Dispersion, LinearDesign, Quotient, Reading
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
@@ -52,18 +44,17 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     if source.optional and workload.everyone in outputs:
         blocks.append(Block(position, 0, -1, everyone=1))
         scales.append(1.0)
-    readings = tuple(_reading(workload, output, position) for output in outputs)
+    readings = tuple(_reading(source, output) for output in outputs)
     return LinearDesign(workload, tuple(blocks), tuple(scales), readings)
 
 
-def _reading(workload: Workload, output: Output, position: int) -> AnyReading:
+def _reading(source: Source, output: Output) -> AnyReading:
     """Read an output off P, Q, R and M."""
-    source = workload.sources[position]
     lower, upper = source.lower, source.upper
     whole = 4 * (upper - lower)
     rows = Reading({0: 1 / whole, 1: 1 / whole, 2: 1 / whole})
     if output.kind == "rows":
-        missing = source.optional and output == workload.everyone
+        missing = source.optional and output.source == EVERYONE
         return (rows.plus(3, 1.0) if missing else rows).whole(whole)
     if output.kind == "mean":
         return Quotient(Reading({0: -0.125, 2: 0.125}), rows, (lower, upper))

@@ -7,6 +7,7 @@ maps take O(n) steps per axis, by cumulative sums.
 """
 
 from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 
@@ -23,6 +24,12 @@ def squared_lengths(n: int) -> np.ndarray:
     return np.concatenate([[n], j * (j + 1)])
 
 
+def product_lengths(sizes: Iterable[int]) -> np.ndarray:
+    """Return the squared lengths of the contrasts along all axes of these sizes, as floats."""
+    own = [squared_lengths(n)[1:].astype(np.float64) for n in sizes]
+    return reduce(np.multiply.outer, own, np.ones(()))
+
+
 def contrasts(totals: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     """Return C times totals along some axes, exactly: int64 of the same shape, modulo 2**64.
 
@@ -31,10 +38,7 @@ def contrasts(totals: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     >>> contrasts(np.array([5, 2, 4]), [0])
     array([11,  3, -1])
     """
-    found: np.ndarray = np.asarray(totals, np.int64)
-    for axis in axes:
-        found = sums_and_contrasts(found, axis)
-    return found
+    return reduce(sums_and_contrasts, axes, np.asarray(totals, np.int64))
 
 
 def restore_totals(measured: np.ndarray, axes: Iterable[int]) -> np.ndarray:
@@ -45,10 +49,7 @@ def restore_totals(measured: np.ndarray, axes: Iterable[int]) -> np.ndarray:
     >>> restore_totals(np.array([11, 3, -1]), [0]).round(9)
     array([5., 2., 4.])
     """
-    found: np.ndarray = np.asarray(measured, np.float64)
-    for axis in axes:
-        found = _inverse(found, axis)
-    return found
+    return reduce(_inverse, axes, np.asarray(measured, np.float64))
 
 
 def adjoint(weights: np.ndarray, axes: Iterable[int]) -> np.ndarray:
@@ -93,5 +94,4 @@ def _over_lengths(found: np.ndarray, axis: int) -> np.ndarray:
     """Divide each row by its squared length."""
     shape = [1] * found.ndim
     shape[axis] = -1
-    divided: np.ndarray = found / squared_lengths(found.shape[axis]).reshape(shape)
-    return divided
+    return np.asarray(found / squared_lengths(found.shape[axis]).reshape(shape))

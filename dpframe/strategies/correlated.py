@@ -32,14 +32,7 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
-from dpframe.strategies.layout import (
-    Layout,
-    best_scales,
-    depend_on_rows,
-    lift_totals,
-    parts,
-    weights,
-)
+from dpframe.strategies.layout import best_scales, depend_on_rows, lift_totals, parts, weights
 from dpframe.strategies.linear import LinearDesign, corners, parts_of
 
 Demand: TypeAlias = Mapping[int, float]
@@ -90,11 +83,8 @@ def worst_scales(
         return found
 
     def excess(v: float, g: float) -> float:
-        moved = (
-            h * h / s
-            for k, (h, s) in enumerate(zip(reach, squares(g, v), strict=True))
-            if h and k != n
-        )
+        blocks = enumerate(zip(reach, squares(g, v), strict=True))
+        moved = (h * h / s for k, (h, s) in blocks if h and k != n)
         return math.fsum(moved) - (min(0.25, 1 / apart - g) if replaced else 1 - g)
 
     def smallest(g: float) -> float:
@@ -137,7 +127,12 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         for block in layout.blocks
     ]
     if workload.worst and law.norm != 1 and not workload.known_rows:
-        demands = _demands(workload, layout)
+        # what each linear part of an output asks of the blocks, relative to its width
+        demands = [
+            {k: factor * weight**2 for k, weight in reading.weights.items()}
+            for reading, factor in parts(workload, layout)
+        ]
+        demands += [{0: workload.rows_weight}] if workload.rows_weight else []
         scales = worst_scales(reach, demands, 0, workload.neighboring, _units_apart(workload))
     else:
         shares = [found[k] for k in range(len(layout.blocks))]
@@ -153,15 +148,6 @@ def _alone(workload: Workload) -> bool:
     if len(workload.outputs) > 1 or workload.rows_weight or workload.known_rows:
         return False
     return workload.neighboring == "add_remove" or workload.outputs[0].kind != "mean"
-
-
-def _demands(workload: Workload, layout: Layout) -> list[Demand]:
-    """Say what each linear part of an output asks of the blocks, relative to its width."""
-    demands: list[Demand] = [
-        {k: factor * weight**2 for k, weight in reading.weights.items()}
-        for reading, factor in parts(workload, layout)
-    ]
-    return [*demands, {0: workload.rows_weight}] if workload.rows_weight else demands
 
 
 def _units_apart(workload: Workload) -> int:

@@ -122,15 +122,12 @@ def dispersion(moments: Moments, *, root: bool) -> Estimate:
     """
     count, mean, value = variances(moments)
     of = moments.of_rows, moments.of_first, moments.of_rest
-    raw = {
-        block: np.asarray(part) / count
-        for block, part in loadings_at(mean, mean**2 - value, of).items()
-    }
+    of_one = loadings_at(mean, mean**2 - value, of)
+    raw = {block: np.asarray(part) / count for block, part in of_one.items()}
     if root:
         value, raw = deviations(value, raw)
     error = np.sqrt(sum(np.square(part) for part in raw.values()))
     most = moments.half_width if root else moments.half_width**2
     limit = most / np.maximum(error, 1.0)
-    return Estimate(
-        value * most, {block: part * limit for block, part in raw.items()}, moments=moments
-    )
+    loadings = {block: part * limit for block, part in raw.items()}
+    return Estimate(value * most, loadings, moments=moments)

@@ -94,6 +94,5 @@ def largest_sets(sets: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]
     ((1,), (0, 2))
     """
     whole = [frozenset(one) for one in sets]
-    return tuple(
-        one for one, own in zip(sets, whole, strict=True) if not any(own < other for other in whole)
-    )
+    pairs = zip(sets, whole, strict=True)
+    return tuple(one for one, own in pairs if not any(own < other for other in whole))

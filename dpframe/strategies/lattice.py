@@ -61,26 +61,18 @@ class Lattice:
         """Return the number of cells of a table by some axes."""
         return self.domain.size_of(axes)
 
-    def lengths(self, layer: Layer) -> np.ndarray:
-        """Return the squared lengths of the contrasts of a layer, as floats, in their shape."""
-        found = np.ones(())
-        for n in self.shape(layer):
-            found = np.multiply.outer(found, squared_lengths(n)[1:].astype(np.float64))
-        return found
-
     def spread(self, table: Layer, layer: Layer) -> float:
         """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
         return 1 / self.size([axis for axis in table if axis not in layer])
 
     def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
         """Return the variance of a cell, from `tau^2` of the layers."""
-        parts = (
+        return math.fsum(
             squares[layer]
             * math.prod(1 - 1 / n for n in self.shape(layer))
             * self.spread(table, layer) ** 2
             for layer in subsets(table)
         )
-        return math.fsum(parts)
 
     def rounding_variance(self, table: Layer) -> float:
         """Return the most that variance 1 of every contrast, and of the total, adds to a cell.
@@ -96,22 +88,15 @@ class Lattice:
         """Say what the covariance of the cells of a table is, by the position of the table."""
         axes = self.domain.margins[table]
         own = list(subsets(self.tables[table]))
-        return Structure(
-            kind="margins",
-            sizes=self.shape(axes),
-            layers=tuple(tuple(axes.index(axis) for axis in layer) for layer in own),
-            tau=tuple(scale * taus[layer] for layer in own),
-            rounding=rounding,
-        )
+        layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in own)
+        tau = tuple(scale * taus[layer] for layer in own)
+        return Structure("margins", self.shape(axes), layers, tau, rounding)
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
-        ends = np.cumsum([self.size(table) for table in self.count_tables])[:-1]
-        parts = np.split(totals, ends)
-        return {
-            table: part.reshape(self.shape(table))
-            for table, part in zip(self.count_tables, parts, strict=True)
-        }
+        parts = np.split(totals, np.cumsum([self.size(table) for table in self.count_tables])[:-1])
+        tables = zip(self.count_tables, parts, strict=True)
+        return {table: part.reshape(self.shape(table)) for table, part in tables}
 
     def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return all tables wanted, from the cells in which rows are counted."""
@@ -119,9 +104,8 @@ class Lattice:
         found = []
         for table in self.tables:
             whole = min((one for one in counted if {*table} <= {*one}), key=self.size)
-            found.append(
-                counted[whole].sum(tuple(k for k, axis in enumerate(whole) if axis not in table))
-            )
+            others = tuple(k for k, axis in enumerate(whole) if axis not in table)
+            found.append(counted[whole].sum(others))
         return found
 
     def contrasts(self, totals: np.ndarray) -> list[np.ndarray]:
@@ -142,8 +126,7 @@ class Lattice:
         along = np.empty(self.shape(table))
         for layer in subsets(table):
             along[place(table, layer)] = measured[layer]
-        cells: np.ndarray = restore_totals(along, range(len(table))) + 0.0  # no zero is negative
-        return cells
+        return np.asarray(restore_totals(along, range(len(table))) + 0.0)  # no zero is negative
 
     def _apart(self, axes: Sequence[int]) -> Layer:
         return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)

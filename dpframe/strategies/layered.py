@@ -4,8 +4,9 @@ What is added up in a cell, and how outputs are read off it, is that of a linear
 it is a total, and every total is measured in the same layers, with noise of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
+
+_Plan: TypeAlias = Callable[[Workload, Law], LinearDesign | None]
+"""A way to plan the totals of a cell, or to answer that it does not apply."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,9 @@ class LayeredDesign:
     workload: Workload
     totals: LinearDesign
     layers: Layers
+    common: ClassVar[frozenset[int]] = frozenset()  # no block has a single integer
+    joined: ClassVar[bool] = False  # nothing is drawn together over all cells
+    extra: ClassVar[int] = 0  # no output comes for free
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -41,24 +48,9 @@ class LayeredDesign:
         return self.totals.scales
 
     @property
-    def common(self) -> frozenset[int]:
-        """No block has a single integer."""
-        return frozenset()
-
-    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Every block is drawn on its own."""
         return tuple((k,) for k in range(len(self.scales)))
-
-    @property
-    def joined(self) -> bool:
-        """Nothing is drawn together over all cells."""
-        return False
-
-    @property
-    def extra(self) -> int:
-        """No output comes for free."""
-        return 0
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -71,8 +63,7 @@ class LayeredDesign:
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        work = self.workload
-        how = law.norm, work.reach, work.neighboring
+        how = law.norm, self.workload.reach, self.workload.neighboring
         return shared_movement(self._footprints, scales, *how, kernel=self.layers.kernel)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
@@ -85,21 +76,24 @@ class LayeredDesign:
         compared = zip(*map(self.layers.errors_to_compare, deviations), strict=True)
         return [
             replace(one, block=None, compared=other.std_error)
-            for own, others in zip(by_table, compared, strict=True)
-            for one, other in zip(
-                self.totals.predict(own), self.totals.predict(others), strict=True
-            )
+            for both in zip(by_table, compared, strict=True)
+            for one, other in zip(*map(self.totals.predict, both), strict=True)
         ]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured blocks."""
         tables = zip(*map(self.layers.decode, measured, deviations), strict=True)
         own = zip(*map(self.layers.deviations, deviations), strict=True)
-        return [
-            estimate
-            for blocks, errors in zip(tables, own, strict=True)
-            for estimate in self.totals.decode(blocks, errors)
-        ]
+        pairs = zip(tables, own, strict=True)
+        return [one for blocks, errors in pairs for one in self.totals.decode(blocks, errors)]
+
+
+def plan_margins(
+    workload: Workload, law: Law, plan: _Plan, layers: Callable[[], Layers]
+) -> LayeredDesign | None:
+    """Plan margins of totals that are planned so; `None` if that fails or none are wanted."""
+    totals = plan(workload, law) if workload.domain.margins else None
+    return None if totals is None else measure_in_layers(workload, totals, layers())
 
 
 def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:

@@ -12,16 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import (
-    EVERYONE,
-    KNOWN,
-    AnyReading,
-    Block,
-    Dispersion,
-    Quotient,
-    Reading,
-)
+from dpframe.strategies.base import EVERYONE, Output, Workload
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Quotient, Reading
+
+_Blocks = dict[Block, int]  # with the position of each
 
 
 class Layout(NamedTuple):
@@ -41,12 +35,12 @@ class Layout(NamedTuple):
 
 def separate(workload: Workload) -> Layout:
     """Measure totals on their own; the number of rows also where it only matters."""
-    blocks: dict[Block, int] = {}
+    blocks: _Blocks = {}
     readings = tuple(_separately(workload, out, blocks) for out in workload.outputs_and_rows)
     return Layout(tuple(blocks), readings)
 
 
-def _separately(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
+def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off totals, adding those it needs."""
     position = output.source
     source = workload.sources[position]
@@ -77,7 +71,7 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
         Whether the columns are those of plain totals, and the number of rows is not released where
         it was not asked for. A release then looks the same whether its totals are lifted or not.
     """
-    blocks: dict[Block, int] = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
+    blocks: _Blocks = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
     readings = [_lift_output(workload, output, blocks) for output in workload.outputs]
     free = not as_asked or workload.rows_weight
     if free and not workload.known_rows and workload.everyone not in workload.outputs:
@@ -85,7 +79,7 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
     return Layout(tuple(blocks), tuple(readings))
 
 
-def _lift_output(workload: Workload, output: Output, blocks: dict[Block, int]) -> AnyReading:
+def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
         return _value(workload, output.source, blocks).whole(2)
@@ -99,9 +93,7 @@ def _lift_output(workload: Workload, output: Output, blocks: dict[Block, int]) -
     return Quotient(centered, rows, (source.lower, source.upper))
 
 
-def _dispersion(
-    workload: Workload, output: Output, rows: Reading, blocks: dict[Block, int]
-) -> Dispersion:
+def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Dispersion:
     """Read a variance off rows, the centered sum and that of squares less their middle, h / 2."""
     position = output.source
     source = workload.sources[position]
@@ -121,7 +113,7 @@ def _is_averaged(workload: Workload, position: int) -> bool:
     )
 
 
-def _place(blocks: dict[Block, int], block: Block) -> int:
+def _place(blocks: _Blocks, block: Block) -> int:
     """Position of a block, added if it is new."""
     return blocks.setdefault(block, len(blocks))
 
@@ -137,7 +129,7 @@ def _center_sum(workload: Workload, position: int) -> Block:
     return Block(position, 2, -(source.lower + source.upper))
 
 
-def _rows(workload: Workload, position: int, blocks: dict[Block, int]) -> Reading:
+def _rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
     """Rows of a source: all of the cell, or a query of its own in [0, 1]."""
     everyone = _everyone(workload)
     if not workload.sources[position].optional:
@@ -145,7 +137,7 @@ def _rows(workload: Workload, position: int, blocks: dict[Block, int]) -> Readin
     return everyone.times(0.5).plus(_place(blocks, Block(position, 0, 2, everyone=-1)), 0.5)
 
 
-def _value(workload: Workload, position: int, blocks: dict[Block, int]) -> Reading:
+def _value(workload: Workload, position: int, blocks: _Blocks) -> Reading:
     """Sum of a source's values, from the rows of the source if they are measured anyway."""
     source = workload.sources[position]
     if _is_averaged(workload, position) or not source.optional:
@@ -212,6 +204,5 @@ def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) ->
     >>> best_scales([1, 8], [1, 1], 1)
     (1.0, 2.0)
     """
-    return tuple(
-        (h**norm / weight) ** (1 / (norm + 2)) for h, weight in zip(reach, weights, strict=True)
-    )
+    blocks = zip(reach, weights, strict=True)
+    return tuple((h**norm / weight) ** (1 / (norm + 2)) for h, weight in blocks)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,14 +19,20 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
-from dpframe.strategies.base import Estimate, Layers, Moments, Need, Prediction, Source, Workload
-from dpframe.strategies.dispersion import WORST, dispersion, loadings_at, ratio
+from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
+from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
 
 KNOWN = -1
 """Stands for the block that a public number of rows is: nothing is measured for it."""
 
 ROUNDED = -2
 """Stands for the rounding of the first output, -3 for that of the second, and so on."""
+
+_Deviations: TypeAlias = Mapping[int, float]
+"""By block, the standard deviation of its noise."""
+
+_Measured: TypeAlias = Mapping[int, np.ndarray]
+"""By block, what was measured, noise included."""
 
 _LARGEST = 2.0**62
 
@@ -64,16 +70,16 @@ class Reading:
         """Round to whole numbers what is a multiple of 1 / step."""
         return Reading(self.weights, step)
 
-    def loadings(self, deviations: Mapping[int, float]) -> dict[int, float]:
+    def loadings(self, deviations: _Deviations) -> dict[int, float]:
         """Return what the noise of the blocks does to the reading."""
         return {k: weight * deviations[k] for k, weight in self.weights.items()}
 
-    def noise(self, deviations: Mapping[int, float], rounded: int) -> dict[int, float]:
+    def noise(self, deviations: _Deviations, rounded: int) -> dict[int, float]:
         """Return the loadings, and under a name of its own what rounding does."""
         rounding = self._rounding(deviations)
         return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
 
-    def _rounding(self, deviations: Mapping[int, float]) -> float:
+    def _rounding(self, deviations: _Deviations) -> float:
         """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
 
         The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
@@ -84,20 +90,23 @@ class Reading:
             return 0.0
         return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
 
-    def of(self, measured: Mapping[int, np.ndarray]) -> np.ndarray:
+    def of(self, measured: _Measured) -> np.ndarray:
         """Read the measured blocks."""
         if self.block is not None:
             return measured[self.block]
-        read: np.ndarray = np.zeros(1)
-        for k, weight in self.weights.items():
-            read = read + weight * measured[k]
-        return _whole(read) if self.step else read
+        read = sum((weight * measured[k] for k, weight in self.weights.items()), start=np.zeros(1))
+        if self.step:  # what is beyond integers, after a sum that wrapped, goes to the largest
+            read = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+        return read
 
+    def predict(self, deviations: _Deviations, rounded: int) -> Prediction:
+        """Return the error of the reading."""
+        noise = self.noise(deviations, rounded)
+        return Prediction(math.hypot(*noise.values()), block=self.block, loadings=noise)
 
-def _whole(read: np.ndarray) -> np.ndarray:
-    """Round to integers; what is beyond them, after a sum that wrapped, to the largest."""
-    found: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
-    return found
+    def decode(self, measured: _Measured, deviations: _Deviations, rounded: int) -> Estimate:
+        """Estimate what is read."""
+        return Estimate(self.of(measured), self.noise(deviations, rounded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +117,25 @@ class Quotient:
     rows: Reading
     bounds: tuple[int, int]
 
-    def loadings(
-        self, deviations: Mapping[int, float]
-    ) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings]:
         """Return what the noise of the blocks does to the sum and to the number of rows."""
         return self.centered.loadings(deviations), self.rows.loadings(deviations)
+
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
+        """Return the largest error there can be, that of a mean at a bound."""
+        half_width = (self.bounds[1] - self.bounds[0]) / 2
+        of_sum, of_rows = self.loadings(deviations)
+        ends = [
+            {k: of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows}}
+            for far in (-half_width, half_width)
+        ]
+        worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
+        return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
+
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
+        """Estimate the mean."""
+        centered, rows = self.centered.of(measured), self.rows.of(measured)
+        return ratio(centered, rows, self.loadings(deviations), self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,30 +158,31 @@ class Dispersion:
     width: int
     root: bool
 
-    def moments(
-        self, measured: Mapping[int, np.ndarray], deviations: Mapping[int, float]
-    ) -> Moments:
-        """Read the three off the measured blocks."""
-        of_rows, of_first, of_rest = self.loadings(deviations)
-        rows, first, rest = (part.of(measured) for part in (self.rows, self.first, self.rest))
-        return Moments(rows, first, rest, of_rows, of_first, of_rest, self.width / 2)
-
-    def loadings(
-        self, deviations: Mapping[int, float]
-    ) -> tuple[Mapping[int, float], Mapping[int, float], Mapping[int, float]]:
+    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings, Loadings]:
         """Return what the noise of the blocks does to the three."""
-        rows, first, rest = (
-            reading.loadings(deviations) for reading in (self.rows, self.first, self.rest)
-        )
+        rows, first, rest = (one.loadings(deviations) for one in (self.rows, self.first, self.rest))
         return rows, first, rest
+
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
+        """Return the largest error there can be."""
+        half = self.width / 2
+        noise = loadings_at(*WORST, self.loadings(deviations))
+        worst = np.sqrt(sum(np.square(part) for part in noise.values())).argmax()
+        unit = half if self.root else half**2
+        shape = WORST[0].shape
+        at_worst = {k: np.broadcast_to(part, shape)[worst] for k, part in noise.items()}
+        loadings = {k: float(part) * unit for k, part in at_worst.items()}
+        return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
+
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
+        """Estimate the variance, or its root."""
+        rows, first, rest = (part.of(measured) for part in (self.rows, self.first, self.rest))
+        moments = Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
+        return dispersion(moments, root=self.root)
 
 
 AnyReading: TypeAlias = Reading | Quotient | Dispersion
 """What an output can be read off."""
-
-
-EVERYONE = 0
-"""The source of all rows of a cell."""
 
 
 class Block(NamedTuple):
@@ -219,16 +243,28 @@ class LinearDesign:
     readings: tuple[AnyReading, ...]
     together: tuple[tuple[int, ...], ...] = ()
     joined: bool = False
+    common: ClassVar[frozenset[int]] = frozenset()  # the noise of every cell is its own
+    layers: ClassVar[None] = None  # a block has one integer per cell
 
     @cached_property
     def footprints(self) -> tuple[Footprint | Sparse, ...]:
         """What one row adds to the blocks of its cell."""
-        return _footprints(self.workload, self.blocks)
-
-    @property
-    def common(self) -> frozenset[int]:
-        """No block: the noise of every cell is its own."""
-        return frozenset()
+        blocks, most = self.blocks, self.workload.most
+        parts: list[Footprint | Sparse] = []
+        few = [k for k, block in enumerate(blocks) if block.value] if most else []
+        if few and most:
+            # all of one kind: queries of values 0 and 1 of which a row has at most a few
+            one = blocks[few[0]]
+            absent = one.row + one.everyone
+            parts.append(Sparse(few[0], len(few), absent, absent + one.value, most))
+        # blocks of one source move together, other sources on their own
+        together: dict[int, list[int]] = {}
+        for k in sorted({*range(len(blocks))} - {*few}):
+            together.setdefault(blocks[k].source, []).append(k)
+        for position, mine in together.items():
+            own = [blocks[k] for k in mine]
+            parts.append(_footprint(self.workload.sources[position], own, mine))
+        return tuple(parts)
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -246,22 +282,11 @@ class LinearDesign:
         """Totals to compute."""
         return frozenset(need for block in self.blocks for need, _ in block.parts)
 
-    @property
-    def layers(self) -> Layers | None:
-        """A block has one integer per cell."""
-        return None
-
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        return movement(
-            self.footprints,
-            scales,
-            law.norm,
-            self.workload.reach,
-            self.workload.neighboring,
-            groups=self.groups if law.inside == "max" else None,
-            joined=self.joined,
-        )
+        how = law.norm, self.workload.reach, self.workload.neighboring
+        groups = self.groups if law.inside == "max" else None
+        return movement(self.footprints, scales, *how, groups=groups, joined=self.joined)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -270,7 +295,7 @@ class LinearDesign:
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs, for the worst mean there can be."""
         own = self._deviations(deviations)
-        return [_predict(reading, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
+        return [reading.predict(own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
@@ -278,55 +303,12 @@ class LinearDesign:
         if self.workload.known_rows is not None:
             blocks[KNOWN] = self.workload.known_rows[0]
         own = self._deviations(deviations)
-        return [
-            _decode(reading, blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)
-        ]
+        return [reading.decode(blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
         known = self.workload.known_rows
         return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
-
-
-def _predict(reading: AnyReading, deviations: Mapping[int, float], rounded: int) -> Prediction:
-    if isinstance(reading, Reading):
-        noise = reading.noise(deviations, rounded)
-        return Prediction(math.hypot(*noise.values()), block=reading.block, loadings=noise)
-    if isinstance(reading, Dispersion):
-        return _predict_dispersion(reading, deviations)
-    half_width = (reading.bounds[1] - reading.bounds[0]) / 2
-    of_sum, of_rows = reading.loadings(deviations)
-    ends = [
-        {k: of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows}}
-        for far in (-half_width, half_width)
-    ]
-    worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
-    return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
-
-
-def _predict_dispersion(reading: Dispersion, deviations: Mapping[int, float]) -> Prediction:
-    half = reading.width / 2
-    noise = loadings_at(*WORST, reading.loadings(deviations))
-    worst = np.sqrt(sum(np.square(part) for part in noise.values())).argmax()
-    unit = half if reading.root else half**2
-    loadings = {
-        k: float(np.broadcast_to(part, WORST[0].shape)[worst]) * unit for k, part in noise.items()
-    }
-    return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
-
-
-def _decode(
-    reading: AnyReading,
-    measured: Mapping[int, np.ndarray],
-    deviations: Mapping[int, float],
-    rounded: int,
-) -> Estimate:
-    if isinstance(reading, Reading):
-        return Estimate(reading.of(measured), reading.noise(deviations, rounded))
-    if isinstance(reading, Dispersion):
-        return dispersion(reading.moments(measured, deviations), root=reading.root)
-    centered, rows = reading.centered.of(measured), reading.rows.of(measured)
-    return ratio(centered, rows, reading.loadings(deviations), reading.bounds)
 
 
 def parts_of(blocks: Sequence[Block]) -> int:
@@ -365,24 +347,6 @@ def _around(source: Source) -> list[tuple[int, int]]:
     return [(16 * source.lower, 16 * width), *inner, (16 * source.upper, 16 * width)]
 
 
-def _footprints(workload: Workload, blocks: Sequence[Block]) -> tuple[Footprint | Sparse, ...]:
-    """Say what one row adds: blocks of one source move together, other sources on their own."""
-    parts: list[Footprint | Sparse] = []
-    few = [k for k, block in enumerate(blocks) if block.value] if workload.most else []
-    if few and workload.most:
-        # all of one kind: queries of values 0 and 1 of which a row has at most a few
-        one = blocks[few[0]]
-        absent = one.row + one.everyone
-        parts.append(Sparse(few[0], len(few), absent, absent + one.value, workload.most))
-    together: dict[int, list[int]] = {}
-    for k in sorted({*range(len(blocks))} - {*few}):
-        together.setdefault(blocks[k].source, []).append(k)
-    for position, mine in together.items():
-        own = [blocks[k] for k in mine]
-        parts.append(_footprint(workload.sources[position], own, mine))
-    return tuple(parts)
-
-
 def _footprint(source: Source, blocks: Sequence[Block], places: Sequence[int]) -> Footprint:
     """Say what one row adds to blocks of one source, at these places."""
     return Footprint(tuple(places), corners(source, blocks), parts_of(blocks))
@@ -396,10 +360,8 @@ def move_alone(
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
     how = norm, workload.reach, workload.neighboring, joined
-    return tuple(
-        _block_movement(_footprint(workload.sources[block.source], [block], [0]), *how)
-        for block in blocks
-    )
+    parts = (_footprint(workload.sources[block.source], [block], [0]) for block in blocks)
+    return tuple(_block_movement(part, *how) for part in parts)
 
 
 @lru_cache  # many blocks have the same corners, in all designs that are compared

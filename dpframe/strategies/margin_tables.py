@@ -22,7 +22,7 @@ from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, place, subsets
-from dpframe.strategies.layered import LayeredDesign, measure_in_layers
+from dpframe.strategies.layered import LayeredDesign, plan_margins
 from dpframe.strategies.structure import Structure
 
 _ABOVE = 1 + 2.0**-48
@@ -31,21 +31,12 @@ _LEAST_SHARE = 1e-4  # of an even one, so that no noise is out of range
 
 def apart(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of totals that are measured on their own; `None` if no margins are wanted."""
-    if not workload.domain.margins:
-        return None
-    return measure_in_layers(
-        workload, independent.design(workload, law), _layers(workload.domain, law)
-    )
+    return plan_margins(workload, law, independent.design, lambda: _layers(workload.domain, law))
 
 
 def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of one column that is measured from both of its bounds, if that is possible."""
-    totals = pair.design(workload, law) if workload.domain.margins else None
-    return (
-        None
-        if totals is None
-        else measure_in_layers(workload, totals, _layers(workload.domain, law))
-    )
+    return plan_margins(workload, law, pair.design, lambda: _layers(workload.domain, law))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +119,7 @@ class TableLayers:
         for own in told:
             for layer, precision in own.items():
                 whole[layer] += precision
-        return [
-            {layer: precision / whole[layer] for layer, precision in own.items()} for own in told
-        ]
+        return [{layer: one / whole[layer] for layer, one in own.items()} for own in told]
 
 
 @lru_cache(64)  # every table is described from the same
@@ -167,8 +156,7 @@ def _best_shares(lattice: Lattice, weights: np.ndarray) -> np.ndarray:
         for k, table in enumerate(lattice.tables)
         for layer in subsets(table)
     ]
-    of_table, of_layer = (np.array([one[k] for one in pairs]) for k in (0, 1))
-    spread = np.array([one[2] for one in pairs])
+    of_table, of_layer, spread = (np.array(part) for part in zip(*pairs, strict=True))
     moved = np.array([math.prod(1 - 1 / n for n in lattice.shape(s)) for s in lattice.layers])
     charged = moved * np.bincount(of_layer, weights[of_table] * spread**2)
 
@@ -184,5 +172,4 @@ def _best_shares(lattice: Lattice, weights: np.ndarray) -> np.ndarray:
     start = np.log(weights) / 3
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
     raised = np.exp(found - found.max())
-    shares: np.ndarray = raised / raised.sum()
-    return shares
+    return np.asarray(raised / raised.sum())

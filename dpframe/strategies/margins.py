@@ -27,9 +27,10 @@ from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.law import Law
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Workload
+from dpframe.strategies.contrasts import product_lengths
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.lattice import Lattice, Layer, subsets
-from dpframe.strategies.layered import LayeredDesign, measure_in_layers
+from dpframe.strategies.layered import LayeredDesign, plan_margins
 from dpframe.strategies.structure import Structure
 
 _ROUNDING = 1 / 12
@@ -40,15 +41,12 @@ _MOST_AXES = 20  # and those whose patterns are compared at all
 
 def apart(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of totals that are measured on their own; `None` if no margins are wanted."""
-    if not workload.domain.margins:
-        return None
-    return measure_in_layers(workload, independent.design(workload, law), _layers(workload.domain))
+    return plan_margins(workload, law, independent.design, lambda: _layers(workload.domain))
 
 
 def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of one column that is measured from both of its bounds, if that is possible."""
-    totals = pair.design(workload, law) if workload.domain.margins else None
-    return None if totals is None else measure_in_layers(workload, totals, _layers(workload.domain))
+    return plan_margins(workload, law, pair.design, lambda: _layers(workload.domain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +67,10 @@ class ContrastLayers:
     @cached_property
     def kernel(self) -> Kernel:
         """What rows of different cells share."""
+        shapes = map(self.lattice.shape, self.lattice.layers)
         moved = (
             precision * math.prod((Fraction(n - 1, n) for n in shape), start=Fraction(1))
-            for precision, shape in zip(
-                self.precisions, map(self.lattice.shape, self.lattice.layers), strict=True
-            )
+            for precision, shape in zip(self.precisions, shapes, strict=True)
         )
         whole = sum(moved, start=Fraction(0))
         return Kernel(whole, self._least(whole))
@@ -82,8 +79,8 @@ class ContrastLayers:
     def profile(self) -> np.ndarray:
         """The noise scales `tau |r|`, rounded up."""
         parts = [
-            tau * np.sqrt(self.lattice.lengths(layer)).ravel() * _ABOVE
-            for tau, layer in zip(self._tau, self.lattice.layers, strict=True)
+            tau * np.sqrt(product_lengths(self.lattice.shape(layer))).ravel() * _ABOVE
+            for layer, tau in self._taus.items()
         ]
         return np.concatenate(parts)
 
@@ -95,19 +92,14 @@ class ContrastLayers:
         """Return the cells of every table; no scale changes how contrasts are read."""
         shapes = [self.lattice.shape_of(layer) for layer in self.lattice.layers]
         parts = np.split(measured, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        return self.lattice.restore_cells(
-            {
-                layer: part.reshape(shape)
-                for layer, part, shape in zip(self.lattice.layers, parts, shapes, strict=True)
-            }
-        )
+        own = zip(self.lattice.layers, parts, shapes, strict=True)
+        found = {layer: part.reshape(shape) for layer, part, shape in own}
+        return self.lattice.restore_cells(found)
 
     def deviations(self, scale: float) -> list[float]:
         """Return the standard deviation of the cells of every table, the largest by rounding."""
-        return [
-            math.sqrt(variance * scale**2 + _ROUNDING * rounded)
-            for variance, rounded in self._variances
-        ]
+        parts = self._variances
+        return [math.sqrt(variance * scale**2 + _ROUNDING * rounded) for variance, rounded in parts]
 
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the same."""
@@ -118,12 +110,9 @@ class ContrastLayers:
         return self.lattice.describe(table, self._taus, scale, _ROUNDING)
 
     @cached_property
-    def _tau(self) -> list[float]:
-        return [math.sqrt(1 / precision) for precision in self.precisions]
-
-    @cached_property
     def _taus(self) -> dict[Layer, float]:
-        return dict(zip(self.lattice.layers, self._tau, strict=True))
+        own = zip(self.lattice.layers, self.precisions, strict=True)
+        return {layer: math.sqrt(1 / precision) for layer, precision in own}
 
     @cached_property
     def _variances(self) -> list[tuple[float, float]]:

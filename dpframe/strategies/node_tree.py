@@ -75,9 +75,8 @@ class NodeTree:
     def profile(self) -> np.ndarray:
         """The noise scales `1 / share` of a tree, rounded up, for one tree after the other."""
         scales = [1 / self.shares[level] * ABOVE for level in self._counted_levels]
-        return np.tile(
-            np.repeat(scales, [self._nodes[k] for k in self._counted_levels]), self.groups
-        )
+        nodes = [self._nodes[level] for level in self._counted_levels]
+        return np.tile(np.repeat(scales, nodes), self.groups)
 
     def encode(self, totals: np.ndarray) -> np.ndarray:
         """Return the counts of each tree, from the root down."""

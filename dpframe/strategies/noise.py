@@ -60,9 +60,6 @@ def _over_cells(
     law: Law, group: Sequence[int], scales: Sequence[float], sizes: Sequence[int]
 ) -> dict[int, np.ndarray]:
     """Draw the noise of a group that reaches over all cells: once, all coordinates together."""
-    numbers = [sizes[k] for k in group]
-    drawn = law.draw(
-        [scales[k] for k, size in zip(group, numbers, strict=True) for _ in range(size)], 1
-    )
-    parts = np.split(np.concatenate(drawn), np.cumsum(numbers)[:-1])
+    drawn = law.draw([scales[k] for k in group for _ in range(sizes[k])], 1)
+    parts = np.split(np.concatenate(drawn), np.cumsum([sizes[k] for k in group])[:-1])
     return dict(zip(group, parts, strict=True))

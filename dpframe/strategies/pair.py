@@ -14,8 +14,8 @@ It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza,
 import math
 
 from dpframe.privacy.law import Law
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Quotient, Reading
+from dpframe.strategies.base import EVERYONE, Output, Source, Workload
+from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
@@ -35,26 +35,25 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     (position,) = about
     source = workload.sources[position]
     width = source.upper - source.lower
-    if any(output.is_dispersion for output in outputs):
+    # there is nothing to share, or a sum alone, which is measured as it is
+    alone = width == 0 or outputs == (Output("value", position),)
+    if alone or any(output.is_dispersion for output in outputs):
         return None
-    if width == 0 or outputs == (Output("value", position),):
-        return None  # nothing to share, or a sum alone, which is measured as it is
     blocks = [Block(position, 1, -source.lower), Block(position, -1, source.upper)]
     if source.optional and workload.everyone in outputs:
         blocks.append(Block(position, 0, -1, everyone=1))
     scales = (float(width), float(width), 1.0)[: len(blocks)]
-    readings = tuple(_reading(workload, output, position) for output in outputs)
+    readings = tuple(_reading(source, output) for output in outputs)
     return LinearDesign(workload, tuple(blocks), scales, readings)
 
 
-def _reading(workload: Workload, output: Output, position: int) -> Reading | Quotient:
+def _reading(source: Source, output: Output) -> Reading | Quotient:
     """Read an output off A, B and M."""
-    source = workload.sources[position]
     lower, upper = source.lower, source.upper
     width = upper - lower
     rows = Reading({0: 1 / width, 1: 1 / width})
     if output.kind == "rows":
-        missing = source.optional and output == workload.everyone
+        missing = source.optional and output.source == EVERYONE
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
     if output.kind == "mean":
         return Quotient(Reading({0: 0.5, 1: -0.5}), rows, (lower, upper))

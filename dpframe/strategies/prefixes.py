@@ -26,8 +26,8 @@ class Products(NamedTuple):
 
     def variances(self, tau: Sequence[float], rounding: float) -> np.ndarray:
         """Return the covariances, for the scales and the rounding of a table."""
-        found: np.ndarray = self.of_noise @ np.square(tau) + rounding * self.of_rounding.sum(axis=1)
-        return found
+        of_rounding = rounding * self.of_rounding.sum(axis=1)
+        return np.asarray(self.of_noise @ np.square(tau) + of_rounding)
 
 
 def prefix_products(sizes: Sequence[int], below: np.ndarray, above: np.ndarray) -> Products:
@@ -48,14 +48,11 @@ def prefix_products(sizes: Sequence[int], below: np.ndarray, above: np.ndarray) 
     """
     leaves = math.prod(sizes)
     whole = below / leaves * (above / leaves)
-    of_noise, of_rounding = [whole], [whole]
-    width = leaves
+    layers, width = [(whole, whole)], leaves
     for size in sizes:
-        own = _of_layer(size, width, below, above)
-        of_noise.append(own[0])
-        of_rounding.append(own[1])
+        layers.append(_of_layer(size, width, below, above))
         width //= size
-    return Products(np.stack(of_noise, axis=1), np.stack(of_rounding, axis=1))
+    return Products(*(np.stack(part, axis=1) for part in zip(*layers, strict=True)))
 
 
 def _of_layer(

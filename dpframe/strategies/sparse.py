@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 
 from dpframe.privacy.law import Law
-from dpframe.strategies.base import Output, Workload
-from dpframe.strategies.linear import EVERYONE, Block, LinearDesign, Reading
+from dpframe.strategies.base import EVERYONE, Output, Workload
+from dpframe.strategies.linear import Block, LinearDesign, Reading
 
 _FINEST = 1000
 
@@ -31,8 +31,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         return None
     p, q = shift.numerator, shift.denominator
     blocks = (Block(EVERYONE, 0, 1), *(Block(source, q, 0, -p) for source in asked))
-    spread = math.sqrt(radius * (radius + float(shift)))
-    of_rows = spread / math.sqrt(radius * float(shift))
+    spread, of_rows = scales_of(radius, float(shift))
     rows = Reading({0: 1.0})
     readings = [
         Reading({1 + asked.index(output.source): 1 / q, 0: p / q}, step=q)
@@ -42,6 +41,12 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     ]
     readings += [] if others else [rows]
     return LinearDesign(workload, blocks, (of_rows, *(q * spread for _ in asked)), tuple(readings))
+
+
+def scales_of(radius: float, shift: float) -> tuple[float, float]:
+    """Return the scales of the lifted queries, s, and of what they are lifted by, s / gamma."""
+    spread = math.sqrt(radius * (radius + shift))
+    return spread, spread / math.sqrt(radius * shift)
 
 
 def lift(d: int, k: int) -> tuple[float, Fraction]:

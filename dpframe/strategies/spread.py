@@ -9,19 +9,19 @@ Noise in one box over all bins has `t = 1 / 2`: then no bin moves by more than c
 bins a unit is in does not matter.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
-from dpframe.strategies.base import Estimate, Need, Output, Prediction, Workload
+from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
-from dpframe.strategies.linear import EVERYONE, ROUNDED, Reading
-from dpframe.strategies.sparse import lift
+from dpframe.strategies.linear import ROUNDED, Reading
+from dpframe.strategies.sparse import lift, scales_of
 
 _HALF = Fraction(1, 2)
 
@@ -39,8 +39,7 @@ def design(workload: Workload, law: Law) -> "SpreadDesign | None":
     radius, shift = lift(workload.cells, reach.full)
     if shift == 0:
         return None
-    spread = math.sqrt(radius * (radius + float(shift)))
-    of_units = spread / math.sqrt(radius * float(shift))
+    spread, of_units = scales_of(radius, float(shift))
     return SpreadDesign(workload, shift, (reach.rows * shift.denominator * spread, of_units))
 
 
@@ -72,6 +71,9 @@ class SpreadDesign:
     shift: Fraction
     scales: tuple[float, ...]
     joined: bool = False
+    common: ClassVar[frozenset[int]] = frozenset({1})  # the number of units: one for all bins
+    layers: ClassVar[None] = None  # a block has one integer per cell, or a single one
+    extra: ClassVar[int] = 0  # no number of rows comes for free
 
     @property
     def _lift(self) -> int:
@@ -85,23 +87,9 @@ class SpreadDesign:
         return Reading({0: 1 / q, 1: self._lift / q}, step=q)
 
     @property
-    def common(self) -> frozenset[int]:
-        """The number of units is one integer for all bins."""
-        return frozenset({1})
-
-    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Both blocks are drawn on their own, or all of them together."""
         return ((0, 1),) if self.joined else ((0,), (1,))
-
-    @property
-    def layers(self) -> None:
-        """A block has one integer per cell, or a single one."""
-
-    @property
-    def extra(self) -> int:
-        """No number of rows comes for free."""
-        return 0
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -125,10 +113,9 @@ class SpreadDesign:
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the error of a bin."""
-        noise = self._reading.noise(dict(enumerate(deviations)), ROUNDED)
-        return [Prediction(math.hypot(*noise.values()), loadings=noise)]
+        return [self._reading.predict(dict(enumerate(deviations)), ROUNDED)]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the counts of the bins."""
-        values = self._reading.of(dict(enumerate(measured)))
-        return [Estimate(values, self._reading.noise(dict(enumerate(deviations)), ROUNDED))]
+        blocks, own = dict(enumerate(measured)), dict(enumerate(deviations))
+        return [self._reading.decode(blocks, own, ROUNDED)]

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Literal
 
 import numpy as np
 
-from dpframe.strategies.contrasts import adjoint, squared_lengths
+from dpframe.strategies.contrasts import adjoint, product_lengths, squared_lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +71,13 @@ class Structure:
         weights
             One per cell of the table, row-major; for trees, of shape (trees, cells of one).
         """
-        parts, variances = self.coefficients(weights), self.variances()
-        return math.fsum(
-            float((part * part * own).sum()) for part, own in zip(parts, variances, strict=True)
-        )
+        rows = zip(self.coefficients(weights), self.variances(), strict=True)
+        return math.fsum(float((part * part * own).sum()) for part, own in rows)
 
     def variances(self) -> list[np.ndarray]:
         """Return the variances of the noise of the rows of every layer, as they are shaped."""
-        return [
-            np.square(tau) * self._lengths(layer) + self.rounding
-            for layer, tau in zip(self.layers, self.tau, strict=True)
-        ]
+        layers = zip(self.layers, self.tau, strict=True)
+        return [np.square(tau) * self._lengths(layer) + self.rounding for layer, tau in layers]
 
     def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
@@ -112,5 +107,4 @@ class Structure:
         if self.kind == "tree":
             (level,) = layer or (0,)
             return squared_lengths(self.sizes[level - 1])[1:] if level else np.ones(1)
-        own = [squared_lengths(self.sizes[k])[1:].astype(np.float64) for k in layer]
-        return reduce(np.multiply.outer, own, np.ones(()))
+        return product_lengths(self.sizes[k] for k in layer)
