@@ -21,7 +21,40 @@ from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 
 @dataclass(frozen=True, eq=False)
-class Margins(Aggregate):
+class _Margin(Aggregate):
+    """A table by some columns."""
+
+    @property
+    def what(self) -> str:
+        """What is computed; an output whose name says no more than its query stands for both."""
+        return ", ".join(
+            part.words if part.words == name else f"{name}: {part.words}"
+            for name, part in self.queries.items()
+        )
+
+    def caps(self, declared: Caps) -> Caps:
+        """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
+
+        Raises
+        ------
+        QueryError
+            If other caps are given, or declared and not replaced by `max_rows` in the call.
+        """
+        own = self.limits
+        caps = own if own.rows else declared
+        limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
+        if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
+            return Caps(rows=caps.rows)
+        given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
+        raise QueryError(
+            f"margins count a row in one cell of every table, so that a cap on groups has no "
+            f"meaning for all of them together; got {given}. Give max_rows= in the query, which "
+            "then holds alone, or declare max_rows= alone."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(_Margin):
     """Tables by some sets of columns.
 
     Parameters
@@ -44,7 +77,7 @@ class Margins(Aggregate):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"{_outputs(self)} in {len(self.tables)} margins"
+        return f"{super().what} in {len(self.tables)} margins"
 
     @cached_property
     def margins(self) -> Mapping[tuple[Hashable, ...], Query]:
@@ -67,38 +100,6 @@ class Margins(Aggregate):
             return super().axis(column, keys)
         return KeyAxis(column, _with_rest(column, keys, self.other[column]), rest=True)
 
-    def caps(self, declared: Caps) -> Caps:
-        """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
-
-        Raises
-        ------
-        QueryError
-            If other caps are given, or declared and not replaced by `max_rows` in the call.
-        """
-        return _rows_alone(self.limits, declared)
-
-
-@dataclass(frozen=True, eq=False)
-class _Margin(Aggregate):
-    """One of these tables."""
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return _outputs(self)
-
-    def caps(self, declared: Caps) -> Caps:
-        """Return what is kept of a unit, the same for all tables."""
-        return _rows_alone(self.limits, declared)
-
-
-def _outputs(query: Aggregate) -> str:
-    """Name the outputs; a name that says no more than its query stands for both."""
-    return ", ".join(
-        part.words if part.words == name else f"{name}: {part.words}"
-        for name, part in query.queries.items()
-    )
-
 
 def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
     """Put a key behind all others, of which it must be none: it would not say what it counts."""
@@ -110,19 +111,6 @@ def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
             f"leave {quote(rest)} out of the keys, so that its rows count as such, too."
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
-
-
-def _rows_alone(own: Caps, declared: Caps) -> Caps:
-    caps = own if own.rows else declared
-    limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
-    if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
-        return Caps(rows=caps.rows)
-    given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
-    raise QueryError(
-        f"margins count a row in one cell of every table, so that a cap on groups has no meaning "
-        f"for all of them together; got {given}. Give max_rows= in the query, which then holds "
-        "alone, or declare max_rows= alone."
-    )
 
 
 MarginPart: TypeAlias = Count | Rate | Sum | Mean
@@ -219,16 +207,12 @@ def margins(
     for name, query in outputs.items():
         _check_part(name, query, by)
     own_bins = _bins(by, bins)
+    given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
+    importance = _weights(by, tables, weights)
+    rest = View(_other(by, own_bins, other))
+    limits = limits_of({"max_rows": max_rows})
     return Margins(
-        by,
-        condition_of(where),
-        _keys(by, keys, own_bins),
-        View(outputs),
-        tables=tables,
-        weights=_weights(by, tables, weights),
-        bins=View(own_bins),
-        other=View(_other(by, own_bins, other)),
-        limits=limits_of({"max_rows": max_rows}),
+        *given, tables=tables, weights=importance, bins=View(own_bins), other=rest, limits=limits
     )
 
 
@@ -340,10 +324,8 @@ def _other(
     if given is None:
         return {}
     with_keys = [column for column in by if column not in bins]
-    if not isinstance(given, Mapping):
-        named = dict.fromkeys(with_keys, given)
-    else:
-        named = dict(_by_column("other", by, given))
+    named = given if isinstance(given, Mapping) else dict.fromkeys(with_keys, given)
+    named = dict(_by_column("other", by, named))
     for column, key in named.items():
         if column not in with_keys:
             raise QueryError(
