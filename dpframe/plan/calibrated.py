@@ -46,7 +46,6 @@ def scale_designs(
     """
     norm = law.norm
     balanced = _balance_scales(designs, law)
-
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
 
     def loss(factor: float) -> Fraction:

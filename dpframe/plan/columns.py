@@ -183,9 +183,8 @@ def output_of(asked: Asked, declaration: Declaration, bits: int = BITS) -> Outpu
     facts = declaration.column(label)
     if facts.bounds is None:
         raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. "
-            "Declare them (ge=... and le=... in the schema, or "
-            f"bounds={{{label!r}: (lower, upper)}})."
+            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
+            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})."
         )
     grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:

@@ -152,8 +152,8 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
     """Plan a query that spends nine times what is spent on asking."""
     amount = float(_LATER * spend.amount)
     if spend.kind == "share" and declaration.ledger is not None:
-        largest = declaration.ledger.status().largest_share
-        amount = min(amount, largest - float(spend.amount))
+        left = declaration.ledger.status().largest_share - float(spend.amount)
+        amount = min(amount, left)
         if amount <= 0:
             raise CalibrationError(
                 f"share={float(spend.amount):g} leaves no share for the query that is "
@@ -177,15 +177,15 @@ class _Plans:
         """Return the mean absolute error that the noise for a cap makes in a group."""
         query = replace(self.query, limits=replace(self.query.limits, **{self.kind: cap}))
         words = f"max_{self.kind}={cap} and ", ", or look at smaller caps with largest="
-        return _mean_error(_plan(query, self.declaration, self.amounts, *words))
+        return _mean_error(_plan_later(query, self.declaration, self.amounts, *words))
 
 
-def _plan(
-    later: Query, declaration: Declaration, amounts: dict[str, float], cap: str = "", hint: str = ""
+def _plan_later(
+    query: Query, declaration: Declaration, amounts: dict[str, float], cap: str = "", hint: str = ""
 ) -> TablePlan:
     """Plan the later query; an error says with which cap, and what else would help."""
     try:
-        return plan_release(declaration, {None: later}, Spend.of(**amounts)).tables[None]
+        return plan_release(declaration, {None: query}, Spend.of(**amounts)).tables[None]
     except CalibrationError as error:
         raise CalibrationError(
             f"with {cap}planned={quote(amounts)}, the query cannot be released: {error} "
@@ -280,15 +280,9 @@ def plan_bounds(
     amounts = amounts_of(wanted.planned, spend, declaration)
     powers = wanted.within is None
     plans = _PlansOfPairs(declaration, wanted, amounts, powers=powers)
-    facts = BoundErrors(
-        query=later.words,
-        planned=amounts,
-        ends=ends,
-        noise=np.array([[plans.noise(low, high) for high in ends] for low in ends]),
-        groups=cells_of(later, declaration).size,
-        is_mean=wanted.query == "mean",
-        powers=powers,
-    )
+    noise = np.array([[plans.noise(low, high) for high in ends] for low in ends])
+    groups, is_mean = cells_of(later, declaration).size, wanted.query == "mean"
+    facts = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     edges = [-np.inf, *ends, np.inf]
     return constructors.histogram(wanted.column, edges, where=wanted.where), facts
 
@@ -336,6 +330,6 @@ class _PlansOfPairs:
         return self.known[pair] * factor
 
     def _plan_pair(self, low: float, high: float) -> float:
-        planned = _plan(self.wanted.ask((low, high)), self.declaration, self.amounts)
+        planned = _plan_later(self.wanted.ask((low, high)), self.declaration, self.amounts)
         (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
         return mean_error(prediction.std_error) * out.step

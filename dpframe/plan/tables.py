@@ -13,11 +13,11 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, a_type
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.kinds import Query, QueryOptions, Statistic
+from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
@@ -71,10 +71,7 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
 
 def _number(what: str, value: object) -> float:
     """Read a number that is not too large; the variance must not be negative."""
-    try:
-        number = float(as_number(value))
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = as_float(value)
     if not abs(number) <= _MOST or (what != "n" and number < 0):
         raise QueryError(
             f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "

@@ -68,8 +68,7 @@ def _n_weight(value: object) -> float:
         return number
     raise QueryError(
         f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
-        f"n_weight={quote(value)}. "
-        "1 makes the number of rows as important as a column."
+        f"n_weight={quote(value)}. 1 makes the number of rows as important as a column."
     )
 
 
@@ -86,7 +85,9 @@ def _of_columns(
     tuple[Hashable, ...], Condition | None, kinds.Keys, tuple[Hashable, ...], kinds.GivenBounds
 ]:
     """Read groups, columns and their bounds."""
-    labels = reading.require_nonempty(reading.labels_of("columns", columns))
+    labels = reading.labels_of("columns", columns)
+    if not labels:
+        raise QueryError("columns must name at least one column.")
     groups = reading.groups_of(by, options)
     return (*groups, labels, reading.bounds_of(labels, options.get("bounds")))
 

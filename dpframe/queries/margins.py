@@ -11,12 +11,11 @@ from dpframe.arguments import is_label, is_one_of, is_unicode
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.aggregate import View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import Aggregate, Columns, Count, Keys, Mean, Query, Rate, Sum
-from dpframe.queries.reading import condition_of, labels_of, limits_of, materialized_keys
+from dpframe.queries.reading import as_float, condition_of, labels_of, limits_of, materialized_keys
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 
@@ -106,9 +105,8 @@ def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
     if is_one_of(rest, keys):
         raise QueryError(
             f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
-            "counted "
-            f"together with all that have none: choose another one, other={{{column!r}: ...}}, or "
-            f"leave {quote(rest)} out of the keys, so that its rows count as such, too."
+            f"counted together with all that have none: choose another one, other={{{column!r}: "
+            f"...}}, or leave {quote(rest)} out of the keys, so that its rows count as such, too."
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
 
@@ -370,10 +368,7 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
 
 
 def _weight(columns: Hashable, given: object) -> float:
-    try:
-        number = float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
+    number = as_float(given)
     if 1 / _FAR_APART <= number <= _FAR_APART:
         return number
     raise QueryError(
