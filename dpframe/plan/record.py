@@ -152,15 +152,11 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
     )
 
 
-def _options(workload: Workload) -> parts.OptionsPart:
+def _options(work: Workload) -> parts.OptionsPart:
     """Say what shapes the noise."""
-    known = workload.known_rows
-    return parts.OptionsPart(
-        max_true=workload.most,
-        n_weight=workload.rows_weight,
-        objective="worst" if workload.worst else "total",
-        n=None if known is None else parts.KnownRowsPart(noise_parts.pack(known[0]), known[1]),
-    )
+    known = work.known_rows
+    n = None if known is None else parts.KnownRowsPart(noise_parts.pack(known[0]), known[1])
+    return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
 def mechanism_of(plan: Plan, planned: TablePlan) -> noise_parts.MechanismPart:

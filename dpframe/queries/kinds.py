@@ -165,11 +165,8 @@ class Query(ABC):
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit, under the caps that are declared."""
         own = self.limits
-        return Caps(
-            own.rows or declared.rows,
-            own.groups or declared.groups,
-            own.rows_per_group or declared.rows_per_group,
-        )
+        rows, groups = own.rows or declared.rows, own.groups or declared.groups
+        return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
 
     @property
     def counts_units(self) -> bool:

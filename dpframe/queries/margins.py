@@ -105,8 +105,9 @@ def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
     if is_one_of(rest, keys):
         raise QueryError(
             f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
-            f"counted together with all that have none: choose another one, other={{{column!r}: "
-            f"...}}, or leave {quote(rest)} out of the keys, so that its rows count as such, too."
+            "counted together with all that have none: choose another one, "
+            f"other={{{column!r}: ...}}, or leave {quote(rest)} out of the keys, so that its rows "
+            "count as such, too."
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
 
