@@ -46,27 +46,19 @@ def scale_designs(
     """
     norm = law.norm
     balanced = _balance_scales(designs, law)
+    pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
 
-    def scaled(factor: float) -> list[tuple[float, ...]]:
-        return [tuple(factor * scale for scale in own) for own in balanced]
-
-    def loss(scales: Sequence[tuple[float, ...]]) -> Fraction:
+    def loss(factor: float) -> Fraction:
         moved = (
-            design.movement([Fraction(scale) for scale in own], law)
-            for (_, design), own in zip(designs, scales, strict=True)
+            design.movement([Fraction(factor * scale) for scale in own], law)
+            for design, own in pairs
         )
         return sum(moved, start=Fraction(0))
 
-    moved = Fraction(
-        math.fsum(
-            design.movement(own, law) for (_, design), own in zip(designs, balanced, strict=True)
-        )
-    )
+    moved = Fraction(math.fsum(design.movement(own, law) for design, own in pairs))
     if moved == 0:
         return balanced
-    largest = Fraction(
-        max(widest(design, own) for (_, design), own in zip(designs, balanced, strict=True))
-    )
+    largest = Fraction(max(widest(design, own) for design, own in pairs))
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
         raise CalibrationError(
             "the noise needed has a scale above the limit of 2**60 on the integers measured. "
@@ -74,7 +66,8 @@ def scale_designs(
         )
     # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)
-    return scaled(round_up(start, lambda factor: loss(scaled(factor)) <= allowed))
+    factor = round_up(start, lambda factor: loss(factor) <= allowed)
+    return [tuple(factor * scale for scale in own) for own in balanced]
 
 
 def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
@@ -125,11 +118,9 @@ def _balance_scales(
 def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -> float:
     """Relative variance of a design when its movement is 1, but for rounding."""
     wide = _WIDE / widest(design, design.scales)
-    own = [wide * scale for scale in design.scales]
-    deviations = deviations_of(law, design, own, workload.cells)
+    own = tuple(wide * scale for scale in design.scales)
     unit: float = moved ** (1 / law.norm) / wide
-    variance = relative_variance(workload, design.predict(deviations))
-    return variance * unit * unit
+    return _predict(law, workload, design, own).variance * unit * unit
 
 
 def choose_designs(
@@ -182,15 +173,12 @@ def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fracti
 def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> float:
     """Predict the relative variance of a design that may move so far; infinite if it cannot."""
     moved = Fraction(design.movement(design.scales, law)) / part
-    if (
-        moved * Fraction(widest(design, design.scales)) ** law.norm
-        > Fraction(MAX_SCALE) ** law.norm
-    ):
+    largest = Fraction(widest(design, design.scales))
+    if moved * largest**law.norm > Fraction(MAX_SCALE) ** law.norm:
         return math.inf
     factor = float(moved) ** (1 / law.norm)
-    scales = [min(factor * scale, MAX_SCALE) for scale in design.scales]
-    deviations = deviations_of(law, design, scales, workload.cells)
-    return relative_variance(workload, design.predict(deviations))
+    scales = tuple(min(factor * scale, MAX_SCALE) for scale in design.scales)
+    return _predict(law, workload, design, scales).variance
 
 
 _MOST_KEPT = 64
@@ -259,16 +247,14 @@ def _calibrate_anew(
     pairs = list(zip(workloads, designs, strict=True))
     scaled = scale_designs(pairs, how.law, allowed)
     return tuple(
-        _predict(how, work, design, scales)
+        _predict(how.law, work, design, scales)
         for (work, design), scales in zip(pairs, scaled, strict=True)
     )
 
 
-def _predict(
-    how: Mechanism, work: Workload, design: Design, scales: tuple[float, ...]
-) -> Calibrated:
+def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]) -> Calibrated:
     """Say how far off a design is with some noise."""
-    deviations = deviations_of(how.law, design, scales, work.cells)
+    deviations = deviations_of(law, design, scales, work.cells)
     predictions = tuple(design.predict(deviations))
     variance = relative_variance(work, predictions)
     return Calibrated(design, scales, deviations, predictions, variance)

@@ -10,23 +10,12 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.kinds import Asked, Statistic
 from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
-from dpframe.queries.where import (
-    All,
-    Any,
-    Arithmetic,
-    Compare,
-    Condition,
-    Membership,
-    Name,
-    Negative,
-    Node,
-    Not,
-    Value,
-)
+from dpframe.queries.where import Condition
 
 
 def present(condition: Condition) -> Condition | None:
@@ -37,15 +26,12 @@ def present(condition: Condition) -> Condition | None:
     >>> present(Condition.parse("delay > 15 or `late at` == 'A'")).text
     'delay == delay and `late at` == `late at`'
     """
-    equal = [
-        Condition(
-            f"{as_name(label)} == {as_name(label)}",
-            (label,),
-            Compare("==", Name(label), Name(label)),
-        )
-        for label in condition.columns
-    ]
-    return Condition.all_of(*equal)
+    return Condition.all_of(*map(_equals_itself, condition.columns))
+
+
+def _equals_itself(label: str) -> Condition:
+    name, value = as_name(label), conditions.Name(label)
+    return Condition(f"{name} == {name}", (label,), conditions.Compare("==", value, value))
 
 
 def met(condition: Condition) -> Condition:
@@ -65,31 +51,31 @@ def met(condition: Condition) -> Condition:
     return condition if both is None else both
 
 
-def _needed_columns(node: Node) -> frozenset[str]:
+def _needed_columns(node: conditions.Node) -> frozenset[str]:
     """Columns without which a condition does not hold."""
     match node:
-        case Name(label=label):
+        case conditions.Name(label=label):
             return frozenset({label})
-        case All(parts=parts):
+        case conditions.All(parts=parts):
             return frozenset().union(*map(_needed_columns, parts))
-        case Any(parts=(first, *others)):
+        case conditions.Any(parts=(first, *others)):
             return _needed_columns(first).intersection(*map(_needed_columns, others))
-        case Compare(left=left, right=right):
+        case conditions.Compare(left=left, right=right):
             return _behind(left) | _behind(right)
-        case Membership(operand=operand):
+        case conditions.Membership(operand=operand):
             return _behind(operand)
-        case Not() | Any():
+        case conditions.Not() | conditions.Any():
             return frozenset()
 
 
-def _behind(value: Value) -> frozenset[str]:
+def _behind(value: conditions.Value) -> frozenset[str]:
     """Columns without which a value is not a number; a power can be one without."""
     match value:
-        case Name(label=label):
+        case conditions.Name(label=label):
             return frozenset({label})
-        case Negative(operand=operand):
+        case conditions.Negative(operand=operand):
             return _behind(operand)
-        case Arithmetic(operator=sign, left=left, right=right) if sign != "**":
+        case conditions.Arithmetic(operator=sign, left=left, right=right) if sign != "**":
             return _behind(left) | _behind(right)
     return frozenset()
 
@@ -181,8 +167,8 @@ class OutputColumn:
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        whole = self.step == 1 and self.kind in ("count", "sum") and self.ticks is None
-        return whole and not self.layered
+        summed = self.kind in ("count", "sum") and not self.layered
+        return summed and self.step == 1 and self.ticks is None
 
 
 def output_of(asked: Asked, declaration: Declaration, bits: int = BITS) -> OutputColumn:
@@ -197,9 +183,8 @@ def output_of(asked: Asked, declaration: Declaration, bits: int = BITS) -> Outpu
     facts = declaration.column(label)
     if facts.bounds is None:
         raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. "
-            "Declare them (ge=... and le=... in the schema, or "
-            f"bounds={{{label!r}: (lower, upper)}})."
+            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
+            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})."
         )
     grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:

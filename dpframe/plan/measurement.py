@@ -36,11 +36,10 @@ def join(
     groups: list[list[Hashable]] = []
     for name, table in tables.items():
         like = (group for group in groups if _can_join(tables[group[0]], table))
-        group = next(like, None)
-        if group is None:
-            groups.append([name])
-        else:
-            group.append(name)
+        group = next(like, [])
+        if not group:
+            groups.append(group)
+        group.append(name)
     return {
         tuple(group): _resolve_joint([tables[name] for name in group], declaration)
         for group in groups
@@ -82,10 +81,8 @@ def _same_axis(one: Axis, other: Axis) -> bool:
     """Whether two columns are grouped alike."""
     if type(one) is not type(other) or one.column != other.column:
         return False
-    same = one.keys is other.keys or (
-        one.keys.dtype == other.keys.dtype and one.keys.equals(other.keys)
-    )
-    return bool(same)
+    mine, theirs = one.keys, other.keys
+    return bool(mine is theirs or (mine.dtype == theirs.dtype and mine.equals(theirs)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +123,10 @@ class Measurement:
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:
         """Blocks whose noise is drawn together: of several, or over all cells."""
-        first = self.design.joined
         return [
             group
             for position, group in enumerate(self.design.groups)
-            if len(group) > 1 or (first and position == 0)
+            if len(group) > 1 or (position == 0 and self.design.joined)
         ]
 
     def members(self, cells: int) -> dict[int, int]:

@@ -83,7 +83,7 @@ class Plan:
     @property
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
-        labels = [label for measured in self.measurements for label in measured.table.columns]
+        labels = (label for measured in self.measurements for label in measured.table.columns)
         return tuple(dict.fromkeys(labels))
 
     @property
@@ -260,7 +260,6 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
     least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
-        _check_borrowed(spend, delta)
         return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
     if spend.kind == "rho":
         return Allowance(2 * least, Fraction(pure_of_rho(least)))
@@ -268,18 +267,16 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:
+    """Return the delta to spend; refuse one alone that was not given for this release."""
     if spend.delta is not None:
         return spend.delta
-    return 0.0 if budget is None else below(budget.noise_delta)
-
-
-def _check_borrowed(spend: Spend, delta: float) -> None:
-    """Refuse to spend a delta alone that was not given for this release."""
-    if spend.amount == 0 and spend.delta is None and delta:
+    delta = 0.0 if budget is None else below(budget.noise_delta)
+    if spend.amount == 0 and delta:
         raise CalibrationError(
             f"epsilon must be > 0 where delta is that of the budget, delta={delta:g}, got "
             "epsilon=0. Give epsilon > 0, or give delta= in the call to spend a delta alone."
         )
+    return delta
 
 
 def _plan_with(
@@ -337,19 +334,15 @@ def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fra
 def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
     """Say why a spend allows no noise of a mechanism."""
     law = MECHANISMS[name].law
-    if not law.needs_delta:
-        reason = (
-            f"epsilon must be > 0 for {law.title} noise, got epsilon=0. "
-            "Give epsilon > 0, or delta > 0 with Gaussian noise."
-        )
-    elif allowance.epsilon:
+    if law.needs_delta and allowance.epsilon:
         reason = (
             f'mechanism="{name}" needs delta > 0, and none is given or declared. '
             'Give delta= (1e-6 for instance), or use mechanism="laplace".'
         )
     else:
+        when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
         reason = (
-            "epsilon must be > 0 where delta is 0, got epsilon=0. "
+            f"epsilon must be > 0 {when}, got epsilon=0. "
             "Give epsilon > 0, or delta > 0 with Gaussian noise."
         )
     return Refusal(reason, allowed=False)

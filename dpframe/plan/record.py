@@ -6,27 +6,9 @@ from typing import Literal, TypedDict
 
 import pandas as pd
 
+from dpframe.certificates import noise_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate
 from dpframe.certificates.changes import NOTHING, ContentPart
-from dpframe.certificates.noise_parts import (
-    ColumnPart,
-    MechanismPart,
-    NoisePart,
-    StructurePart,
-    TimesPart,
-    pack,
-)
-from dpframe.certificates.parts import (
-    BudgetPart,
-    CapsPart,
-    GroupingPart,
-    KnownRowsPart,
-    LedgerPart,
-    LossPart,
-    OptionsPart,
-    QueryPart,
-    UnitPart,
-)
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Ledger
@@ -101,6 +83,7 @@ def record_of(
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
+    design, joint = planned.measurement.design, len(plan.tables) > 1
     return Certificate(
         **before_values(declaration, planned.table.caps, entry),
         query=_query(name, planned, declaration),
@@ -109,13 +92,10 @@ def record_of(
             for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
         ),
         mechanism=mechanism_of(plan, planned),
-        common_blocks=tuple(str(block) for block in sorted(planned.measurement.design.common)),
-        covariance=_COVARIANCE if planned.measurement.design.layers is None else _STRUCTURED,
-        privacy_loss=LossPart(
-            **cost(plan, declaration),
-            rho=plan.loss.rho,
-            extra_delta=0.0,
-            joint=len(plan.tables) > 1,
+        common_blocks=tuple(str(block) for block in sorted(design.common)),
+        covariance=_COVARIANCE if design.layers is None else _STRUCTURED,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=joint
         ),
         discovery=None,
         selection=None,
@@ -129,7 +109,7 @@ class BeforeValues(TypedDict):
     library: str
     release_id: str
     released_at: str
-    privacy_unit: UnitPart
+    privacy_unit: parts.UnitPart
     neighboring: Neighboring
     ledger: None
     steps: tuple[()]
@@ -140,14 +120,14 @@ class BeforeValues(TypedDict):
 
 def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeValues:
     """Say which release it is and whose data are protected; the rest is not known yet."""
-    limits = CapsPart(caps.rows, caps.groups, caps.rows_per_group)
+    limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     unit = declaration.unit_column
     return {
         "format": FORMAT,
         "library": LIBRARY,
         "release_id": entry.release_id,
         "released_at": entry.released_at,
-        "privacy_unit": UnitPart(None if unit is None else str(unit), limits),
+        "privacy_unit": parts.UnitPart(None if unit is None else str(unit), limits),
         "neighboring": declaration.neighboring,
         "ledger": None,
         "steps": (),
@@ -157,19 +137,14 @@ def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeV
     }
 
 
-def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> QueryPart:
+def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
     """Say what was asked."""
     table = planned.table
     asked = name_of(name)
-    return QueryPart(
+    return parts.QueryPart(
         name=None if asked is None else str(asked),
         words=table.asked.words,
-        by=tuple(
-            GroupingPart(
-                str(axis.column), len(axis), _source(axis.column, table, declaration), _rest(axis)
-            )
-            for axis in table.cells.axes
-        ),
+        by=tuple(_grouping(axis, table, declaration) for axis in table.cells.axes),
         cells=table.cells.size,
         outputs=len(planned.outputs),
         where=_text(table.where),
@@ -177,24 +152,20 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> Quer
     )
 
 
-def _options(workload: Workload) -> OptionsPart:
+def _options(work: Workload) -> parts.OptionsPart:
     """Say what shapes the noise."""
-    known = workload.known_rows
-    return OptionsPart(
-        max_true=workload.most,
-        n_weight=workload.rows_weight,
-        objective="worst" if workload.worst else "total",
-        n=None if known is None else KnownRowsPart(pack(known[0]), known[1]),
-    )
+    known = work.known_rows
+    n = None if known is None else parts.KnownRowsPart(noise_parts.pack(known[0]), known[1])
+    return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
+def mechanism_of(plan: Plan, planned: TablePlan) -> noise_parts.MechanismPart:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
     measured, structure = planned.measurement, _structure(planned)
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     blocks = sorted(read.union(*together))
-    return MechanismPart(
+    return noise_parts.MechanismPart(
         plan.mechanism,
         plan.how.title,
         plan.how.law.name,
@@ -205,7 +176,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> MechanismPart:
     )
 
 
-def _structure(planned: TablePlan) -> StructurePart | None:
+def _structure(planned: TablePlan) -> noise_parts.StructurePart | None:
     """Say how the cells of a table were measured together, if they were."""
     layers = planned.measurement.design.layers
     if layers is None:
@@ -216,23 +187,27 @@ def _structure(planned: TablePlan) -> StructurePart | None:
     }
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    return StructurePart(one.kind, one.sizes, one.layers, tau, one.rounding)
+    return noise_parts.StructurePart(one.kind, one.sizes, one.layers, tau, one.rounding)
 
 
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, planned: TablePlan
-) -> NoisePart | None:
+) -> noise_parts.NoisePart | None:
     """Describe the noise of a column that is a measured block."""
     block = prediction.block
     if block is None:
         return None
     members = planned.measurement.members(planned.table.cells.size)[block]
-    return NoisePart(planned.measurement.scales[block], column.step, members)
+    return noise_parts.NoisePart(planned.measurement.scales[block], column.step, members)
 
 
-def _source(label: Hashable, table: Table, declaration: Declaration) -> str:
-    """Say where the keys of a level were given; sizes of units are named in the call."""
-    return "call" if table.sizes is not None else source_of(label, table.asked, declaration)
+def _grouping(axis: Axis, table: Table, declaration: Declaration) -> parts.GroupingPart:
+    """Describe a level: where its keys were given, and which is that of all other rows."""
+    label = axis.column
+    # sizes of units are named in the call
+    source = "call" if table.sizes is not None else source_of(label, table.asked, declaration)
+    rest = str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
+    return parts.GroupingPart(str(label), len(axis), source, rest)
 
 
 def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
@@ -242,20 +217,17 @@ def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     return "call" if made or given else declaration.column(label).source
 
 
-def _rest(axis: Axis) -> str | None:
-    """Name the key of all rows that have none of the others."""
-    return str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
-
-
 def _text(where: Condition | None) -> str | None:
     return None if where is None else where.text
 
 
-def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> ColumnPart:
+def _column(
+    column: OutputColumn, prediction: Prediction, planned: TablePlan
+) -> noise_parts.ColumnPart:
     """Describe one released column and its noise."""
     bounds = column.bounds
     ticks = column.ticks
-    return ColumnPart(
+    return noise_parts.ColumnPart(
         name=str(column.name),
         kind=column.kind,
         column=str(column.column) if column.grid is not None else None,  # a label may be None
@@ -278,27 +250,23 @@ def _bound(bound: float | Moment) -> float | str:
     return str(bound) if isinstance(bound, pd.Timestamp | pd.Timedelta) else bound
 
 
-def _times(ticks: Ticks, bounds: Bounds) -> TimesPart:
+def _times(ticks: Ticks, bounds: Bounds) -> noise_parts.TimesPart:
     """Say what the numbers of a column of times stand for; those below are microseconds."""
-    lower, upper = bounds
-    return TimesPart(
+    lower, upper = map(microseconds, bounds)
+    return noise_parts.TimesPart(
         counted="from the lower bound, in seconds" if ticks.points else "in seconds",
         origin=ticks.origin,
-        bounds=(microseconds(lower), microseconds(upper)),
+        bounds=(lower, upper),
         zone=None if ticks.zone is None else str(ticks.zone),
     )
 
 
-def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
+def ledger_of(ledger: Ledger | None, entry: Entry) -> parts.LedgerPart | None:
     """Say what a charge took of the budget, right after it."""
     if ledger is None:
         return None
     # without a look at a file: nothing may fail between charge and release
     part, used = ledger.last_status().part_and_used(entry.loss)
-    budget = ledger.budget
-    return LedgerPart(
-        id=ledger.ledger_id,
-        budget=BudgetPart(budget.epsilon, budget.delta, budget.discovery),
-        part=part,
-        used=used,
-    )
+    own = ledger.budget
+    budget = parts.BudgetPart(own.epsilon, own.delta, own.discovery)
+    return parts.LedgerPart(id=ledger.ledger_id, budget=budget, part=part, used=used)

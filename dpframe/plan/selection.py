@@ -159,15 +159,13 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
         If the query does not fit what is declared.
     """
     check_selectable(query)
-    (asked,) = query.outputs
-    column = output_of(asked, declaration)
+    column = output_of(query.outputs[0], declaration)
     groups = cells_of(query, declaration)
     caps = caps_of(query, declaration)
     reach = reach_in(declaration, query, groups, query.condition, caps)
     epsilon = _allowed_epsilon(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
-    facts = declaration.column(query.column)
-    bins = _bins(column, query, integer=facts.integer)
+    bins = _bins(column, query, integer=declaration.column(query.column).integer)
     _check_size(groups.size, len(bins.axis))
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)

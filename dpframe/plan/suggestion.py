@@ -16,17 +16,9 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries import constructors
+from dpframe.queries import constructors, sizes
 from dpframe.queries.binned import Histogram
 from dpframe.queries.kinds import By, Keys, Query
-from dpframe.queries.sizes import (
-    LARGEST,
-    UnitSizes,
-    candidate_caps,
-    linear_ends,
-    power_ends,
-    sizes_of,
-)
 from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
@@ -43,7 +35,7 @@ def plan_caps(
     cap: object = None,
     largest: object = None,
     planned: Mapping[str, Any] | None = None,
-) -> tuple[UnitSizes, CapErrors]:
+) -> tuple[sizes.UnitSizes, CapErrors]:
     """Say what to ask of units, and what is public about the error that each cap leaves.
 
     Parameters
@@ -66,17 +58,12 @@ def plan_caps(
     table = table_of(later, declaration)
     _check_outputs(table)
     kind = _kind(cap, later, declaration)
-    most = candidate_caps(kind, _largest(kind, largest, table, declaration))
+    most = sizes.candidate_caps(kind, _largest(kind, largest, table, declaration))
     amounts = amounts_of(planned, spend, declaration)
     plans = _Plans(later, kind, declaration, amounts)
-    facts = CapErrors(
-        query=later.words,
-        planned=amounts,
-        caps=most.to_numpy(),
-        noise=np.array([plans.noise(one) for one in most.tolist()]),
-        lost=_lost(kind, table),
-    )
-    return sizes_of(later, kind, most), facts
+    noise = np.array([plans.noise(one) for one in most.tolist()])
+    facts = CapErrors(later.words, amounts, most.to_numpy(), noise, _lost(kind, table))
+    return sizes.sizes_of(later, kind, most), facts
 
 
 def _check_unit(declaration: Declaration) -> None:
@@ -135,7 +122,7 @@ def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
 def _largest(kind: SizeKind, largest: object, table: Table, declaration: Declaration) -> object:
     """Return the largest candidate: no unit is in more groups than there are."""
     if kind != "groups":
-        return LARGEST if largest is None else largest
+        return sizes.LARGEST if largest is None else largest
     most = table.cells.size
     if table.query.counts_units:  # and in no more than it may have rows
         most = min(most, table.query.limits.rows or declaration.caps.rows or most)
@@ -184,47 +171,43 @@ class _Plans:
     query: Query
     kind: SizeKind
     declaration: Declaration
-    amounts: Mapping[str, float]
+    amounts: dict[str, float]
 
     def noise(self, cap: int) -> float:
         """Return the mean absolute error that the noise for a cap makes in a group."""
-        limits = replace(self.query.limits, **{self.kind: cap})
-        query = replace(self.query, limits=limits)
-        try:
-            plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))
-        except CalibrationError as error:
-            raise CalibrationError(
-                f"with max_{self.kind}={cap} and planned={quote(dict(self.amounts))}, the query "
-                "cannot "
-                f"be released: {error} Say what it may spend with planned=, or look at smaller "
-                "caps with largest=."
-            ) from None
-        return _mean_error(plan.tables[None])
+        query = replace(self.query, limits=replace(self.query.limits, **{self.kind: cap}))
+        words = f"max_{self.kind}={cap} and ", ", or look at smaller caps with largest="
+        return _mean_error(_plan_later(query, self.declaration, self.amounts, *words))
+
+
+def _plan_later(
+    query: Query, declaration: Declaration, amounts: dict[str, float], cap: str = "", hint: str = ""
+) -> TablePlan:
+    """Plan the later query; an error says with which cap, and what else would help."""
+    try:
+        return plan_release(declaration, {None: query}, Spend.of(**amounts)).tables[None]
+    except CalibrationError as error:
+        raise CalibrationError(
+            f"with {cap}planned={quote(amounts)}, the query cannot be released: {error} "
+            f"Say what it may spend with planned={hint}."
+        ) from None
 
 
 def _mean_error(planned: TablePlan) -> float:
     """Return the mean absolute error of a group; of several outputs, in rows."""
     outputs = planned.table.outputs
-    pairs = zip(outputs, planned.predictions(), strict=False)  # the number of rows may come beside
-    errors = [mean_error(found.std_error) * out.step / _size(out, outputs) for out, found in pairs]
-    return float(np.mean(errors))
+    rows = [1.0] if len(outputs) == 1 else map(_mean_size, outputs)
+    # the number of rows may come beside
+    found = zip(outputs, planned.predictions(), rows, strict=False)
+    return float(np.mean([mean_error(one.std_error) * out.step / row for out, one, row in found]))
 
 
 def _lost(kind: SizeKind, table: Table) -> float:
     """Return by how much one row beyond the cap, or one group, changes the mean group."""
-    rows = math.sqrt(_rows_in_group(table)) if kind == "groups" else 1.0
+    most = table.caps.rows_per_group or table.caps.rows or 1  # rows of a unit in a group
+    rows = math.sqrt(most) if kind == "groups" else 1.0
     alone = _mean_size(table.outputs[0]) if len(table.outputs) == 1 else 1.0
     return rows * alone / table.cells.size
-
-
-def _rows_in_group(table: Table) -> int:
-    """Return how many rows of a unit there can be in a group."""
-    return table.caps.rows_per_group or table.caps.rows or 1
-
-
-def _size(out: OutputColumn, outputs: tuple[OutputColumn, ...]) -> float:
-    """Return what errors are compared with: nothing where there is one output, else a row's."""
-    return 1.0 if len(outputs) == 1 else _mean_size(out)
 
 
 def _mean_size(out: OutputColumn) -> float:
@@ -242,10 +225,7 @@ OfValues = Literal["sum", "mean"]
 _SMALLEST = 2.0**-10
 _LARGEST = 2.0**32
 _UNIT = 2.0**32  # bounds of this size have whole numbers as their grid, of integers or not
-_MAKERS: Mapping[OfValues, Callable[..., Query]] = {
-    "sum": constructors.sum,
-    "mean": constructors.mean,
-}
+_MAKERS: dict[str, Callable[..., Query]] = {"sum": constructors.sum, "mean": constructors.mean}
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,15 +280,9 @@ def plan_bounds(
     amounts = amounts_of(wanted.planned, spend, declaration)
     powers = wanted.within is None
     plans = _PlansOfPairs(declaration, wanted, amounts, powers=powers)
-    facts = BoundErrors(
-        query=later.words,
-        planned=amounts,
-        ends=ends,
-        noise=np.array([[plans.noise(low, high) for high in ends] for low in ends]),
-        groups=cells_of(later, declaration).size,
-        is_mean=wanted.query == "mean",
-        powers=powers,
-    )
+    noise = np.array([[plans.noise(low, high) for high in ends] for low in ends])
+    groups, is_mean = cells_of(later, declaration).size, wanted.query == "mean"
+    facts = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     edges = [-np.inf, *ends, np.inf]
     return constructors.histogram(wanted.column, edges, where=wanted.where), facts
 
@@ -324,9 +298,9 @@ def _ends(wanted: BoundsWanted, declaration: Declaration) -> np.ndarray:
     if wanted.within is not None:
         if wanted.smallest is not None or wanted.largest is not None:
             raise QueryError("within= has bins of equal widths: leave out smallest= and largest=.")
-        return linear_ends(wanted.within, wanted.bins)
+        return sizes.linear_ends(wanted.within, wanted.bins)
     smallest = 1.0 if facts.integer else _SMALLEST
-    return power_ends(
+    return sizes.power_ends(
         smallest if wanted.smallest is None else wanted.smallest,
         _LARGEST if wanted.largest is None else wanted.largest,
     )
@@ -338,7 +312,7 @@ class _PlansOfPairs:
 
     declaration: Declaration
     wanted: BoundsWanted
-    amounts: Mapping[str, float]
+    amounts: dict[str, float]
     powers: bool = field(kw_only=True)
     known: dict[tuple[float, float], float] = field(default_factory=dict)
 
@@ -356,14 +330,6 @@ class _PlansOfPairs:
         return self.known[pair] * factor
 
     def _plan_pair(self, low: float, high: float) -> float:
-        query = self.wanted.ask((low, high))
-        try:
-            plan = plan_release(self.declaration, {None: query}, Spend.of(**self.amounts))
-        except CalibrationError as error:
-            raise CalibrationError(
-                f"with planned={dict(self.amounts)!r}, the query cannot be released: {error} Say "
-                "what it may spend with planned=."
-            ) from None
-        planned = plan.tables[None]
+        planned = _plan_later(self.wanted.ask((low, high)), self.declaration, self.amounts)
         (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
         return mean_error(prediction.std_error) * out.step

@@ -4,7 +4,6 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
-from typing import assert_never
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,11 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, a_type
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.kinds import Query, QueryOptions, Statistic
+from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
@@ -72,10 +71,7 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
 
 def _number(what: str, value: object) -> float:
     """Read a number that is not too large; the variance must not be negative."""
-    try:
-        number = float(as_number(value))
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = as_float(value)
     if not abs(number) <= _MOST or (what != "n" and number < 0):
         raise QueryError(
             f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
@@ -178,13 +174,7 @@ class Table:
     @property
     def columns(self) -> tuple[Hashable, ...]:
         """The private columns that are read."""
-        terms = self.terms.values()
-        conditions = [self.where, *(term.where for term in terms)]
-        labels: list[Hashable] = [axis.column for axis in self.groups.axes]
-        labels += [term.column for term in terms if term.grid is not None]
-        labels += [name for condition in conditions if condition for name in condition.columns]
-        labels += [] if self.unit is None else [self.unit]
-        return tuple(dict.fromkeys(labels))
+        return tuple(dict.fromkeys(self.task(self.terms).columns))
 
     def task(self, needs: Iterable[Need]) -> Task:
         """Ask an engine for some of the terms, in the order given."""
@@ -320,23 +310,22 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, Total]]:
 
 def _total(statistic: Statistic) -> Total:
     """Name what a strategy reads off a source for a statistic."""
-    match statistic:
-        case "count":
-            return "rows"
-        case "sum":
-            return "value"
-        case "mean" | "rate":
-            return "mean"
-        case "var":
-            return "variance"
-        case "std":
-            return "deviation"
-        case "quantile":
-            raise QueryError(
-                "quantiles are selected, not read off totals: release one query for them on its "
-                "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
-            )
-    assert_never(statistic)
+    if statistic == "quantile":
+        raise QueryError(
+            "quantiles are selected, not read off totals: release one query for them on its "
+            "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+        )
+    return _TOTALS[statistic]
+
+
+_TOTALS: dict[Statistic, Total] = {
+    "count": "rows",
+    "sum": "value",
+    "mean": "mean",
+    "rate": "mean",
+    "var": "variance",
+    "std": "deviation",
+}
 
 
 def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:

@@ -7,28 +7,8 @@ from dpframe.arguments import is_unicode
 from dpframe.calls import nearest, no_such_keyword, with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS
+from dpframe.queries import kinds, reading
 from dpframe.queries.constructors import read_options
-from dpframe.queries.kinds import (
-    Aggregate,
-    By,
-    Count,
-    Deviation,
-    Keys,
-    Mean,
-    Objective,
-    Query,
-    Rate,
-    Sum,
-    UnitCount,
-    Variance,
-)
-from dpframe.queries.reading import (
-    CapOptions,
-    condition_of,
-    labels_of,
-    limits_of,
-    materialized_keys,
-)
 
 _Key = TypeVar("_Key")
 _Value_co = TypeVar("_Value_co", covariant=True)
@@ -65,29 +45,14 @@ class View(Mapping[_Key, _Value_co]):
         return repr(self._of)
 
 
-AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
+AggregatePart: TypeAlias = (
+    kinds.Count | kinds.Rate | kinds.Sum | kinds.Mean | kinds.Variance | kinds.Deviation
+)
 """A query that can be one output of several."""
 
-NOT_OUTPUTS = (
-    "by",
-    "where",
-    "keys",
-    "max_rows",
-    "max_groups",
-    "max_rows_per_group",
-    "epsilon",
-    "delta",
-    "mu",
-    "rho",
-    "share",
-    "mechanism",
-    "denoise",
-    "graph",
-    "name",
-    "note",
-    "privacy_unit",
-    "n_weight",
-    "objective",
+NOT_OUTPUTS = tuple(
+    "by where keys max_rows max_groups max_rows_per_group epsilon delta mu rho share mechanism "
+    "denoise graph name note privacy_unit n_weight objective".split()
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
 
@@ -111,17 +76,17 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 @with_keywords
 def aggregate(
-    by: By = None,
+    by: kinds.By = None,
     *,
     where: str | None = None,
-    keys: Keys = None,
+    keys: kinds.Keys = None,
     max_rows: int | None = None,
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
     n_weight: float = 0.0,
-    objective: Objective = "total",
+    objective: kinds.Objective = "total",
     **queries: AggregatePart,
-) -> Aggregate:
+) -> kinds.Aggregate:
     """Describe several outputs by the same groups, one column each.
 
     Parameters
@@ -145,21 +110,19 @@ def aggregate(
     >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
     ['fare', 'n']
     """
-    labels = labels_of("by", by)
+    labels = reading.labels_of("by", by)
     if not queries:
         raise QueryError(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
         check_part(name, query, labels)
-    caps: CapOptions = {
-        "max_rows": max_rows,
-        "max_groups": max_groups,
-        "max_rows_per_group": max_rows_per_group,
-    }
-    given = labels, condition_of(where), materialized_keys(keys), View(queries)
+    caps = reading.CapOptions(
+        max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group
+    )
+    given = labels, reading.condition_of(where), reading.materialized_keys(keys), View(queries)
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*given, options, limits=limits_of(caps))
+    return kinds.Aggregate(*given, options, limits=reading.limits_of(caps))
 
 
 def check_part(
@@ -177,17 +140,17 @@ def check_part(
             f"{name}= cannot name an output of {called}: {_NOT_NAMES}. Choose another name; "
             "amounts and options go to release(...)."
         )
-    if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
+    if not isinstance(query, kinds.Query) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
-    if isinstance(query, UnitCount):
+    if isinstance(query, kinds.UnitCount):
         raise QueryError(
             f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
             f"dpf.{called}(...)}})."
         )
-    if name == "bounds" and not isinstance(query, Query):
+    if name == "bounds" and not isinstance(query, kinds.Query):
         raise QueryError(
             f"bounds= goes to each output of {called}: dpf.mean('column', bounds=(low, high)); or "
             "declare the bounds, for all queries."

@@ -22,7 +22,7 @@ BINS = 1024
 
 _HUGE = 1e290
 _FAR = 2**53  # whole numbers up to here are floats
-_Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment] | None
+_Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     return given if isinstance(given, Mapping) else {query.column: given}
 
 
-def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
+def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
     """Return the bins of a query; `None` where bounds are needed, and there are none.
 
     Bins of equal widths are closed on the right. Where a column of integers has no more of them
@@ -154,9 +154,8 @@ def bins_of(query: Query, bounds: _Bounds, *, integer: bool) -> BinAxis | None:
         return _clipped_axis(query.column, bins if whole else _in_floats(bins))
     if bounds is None:
         return None
-    return _clipped_axis(
-        query.column, intervals_between(query.column, bounds, bins, integer=integer)
-    )
+    between = intervals_between(query.column, bounds, bins, integer=integer)
+    return _clipped_axis(query.column, between)
 
 
 def read_off(query: Query) -> ReadOff | None:
@@ -181,10 +180,8 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
             f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
             f"value between the bounds is in one of them; got {quote(bins)}."
         )
-    if (
-        intervals.left.dtype.kind == "f"
-        and not np.isfinite([intervals.left[0], intervals.right[-1]]).all()
-    ):
+    ends = [intervals.left[0], intervals.right[-1]]
+    if intervals.left.dtype.kind == "f" and not np.isfinite(ends).all():
         raise QueryError(
             f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
             f"in the last bin; got {quote(bins)}."
@@ -197,11 +194,7 @@ def _clipped_axis(column: Hashable, bins: pd.IntervalIndex) -> BinAxis:
 
 
 def intervals_between(
-    column: Hashable,
-    bounds: tuple[float, float] | tuple[Moment, Moment],
-    number: int,
-    *,
-    integer: bool,
+    column: Hashable, bounds: _Bounds, number: int, *, integer: bool
 ) -> pd.IntervalIndex:
     """Divide what lies between two bounds; there are fewer bins where floats are fewer.
 
@@ -251,7 +244,7 @@ def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
     return index_of([lower + one for one in step])
 
 
-def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds) -> None:
+def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | None) -> None:
     """Refuse bins that end inside the bounds, or are of something else."""
     if bounds is None:
         return
@@ -270,9 +263,8 @@ def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
     """Return bins of numbers with edges that are floats."""
     if bins.left.dtype.kind not in "iu":
         return bins
-    return pd.IntervalIndex.from_arrays(
-        bins.left.astype(np.float64), bins.right.astype(np.float64), closed=bins.closed
-    )
+    left, right = bins.left.astype(np.float64), bins.right.astype(np.float64)
+    return pd.IntervalIndex.from_arrays(left, right, closed=bins.closed)
 
 
 @with_keywords
@@ -324,10 +316,7 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(0.0, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    return Ranges(
-        *binned_groups_of(column, by, options),
-        column=column,
-        bins=check_range_bins(column, bins),
-        bounds=bounds_of((column,), options["bounds"]),
-        limits=limits_of(options),
-    )
+    groups = binned_groups_of(column, by, options)
+    bins = check_range_bins(column, bins)
+    bounds, limits = bounds_of((column,), options["bounds"]), limits_of(options)
+    return Ranges(*groups, column=column, bins=bins, bounds=bounds, limits=limits)

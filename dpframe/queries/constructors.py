@@ -7,34 +7,11 @@ from typing import Annotated, TypedDict, Unpack, get_args
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.queries import kinds, reading
 from dpframe.queries.binned import Histogram
 from dpframe.queries.bins import check_bins
-from dpframe.queries.kinds import (
-    By,
-    Columns,
-    Count,
-    Deviation,
-    GivenBounds,
-    Keys,
-    KnownRows,
-    Mean,
-    Objective,
-    QueryOptions,
-    Rate,
-    Sum,
-    UnitCount,
-    Variance,
-)
-from dpframe.queries.reading import (
-    ColumnOptions,
-    CountOptions,
-    binned_groups_of,
-    bounds_of,
-    groups_of,
-    labels_of,
-    limits_of,
-    require_nonempty,
-)
+from dpframe.queries.kinds import By, Columns
+from dpframe.queries.reading import ColumnOptions, CountOptions
 from dpframe.queries.where import Condition
 
 
@@ -42,30 +19,24 @@ class AccuracyOptions(TypedDict, total=False):
     """What is to be accurate of several outputs; see `dpframe.sum`."""
 
     n_weight: Annotated[float, 0.0]
-    objective: Annotated[Objective, "total"]
+    objective: Annotated[kinds.Objective, "total"]
 
 
 class SumOptions(ColumnOptions, AccuracyOptions, total=False):
     """What to add up, and what is known; see `dpframe.sum`."""
 
     max_true: int | None
-    n: KnownRows
+    n: kinds.KnownRows
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
 
 
 def read_options(
-    max_true: object, n: KnownRows, n_weight: object, objective: object
-) -> QueryOptions:
+    max_true: object, n: kinds.KnownRows, n_weight: object, objective: object
+) -> kinds.QueryOptions:
     """Check options of a sum or an aggregate; the plan checks n, which it alone can match."""
-    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
-    _check_options(options)
-    return options
-
-
-def _check_options(options: QueryOptions) -> None:
-    """Refuse options that have no meaning together."""
+    options = kinds.QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
     others = [name for name in options.names_given if name != "max_true"]
     if options.max_true is not None and others:
         raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
@@ -73,6 +44,7 @@ def _check_options(options: QueryOptions) -> None:
         raise QueryError(
             "n= says that the number of rows is public: n_weight= has no meaning then."
         )
+    return options
 
 
 def _max_true(value: object) -> int | None:
@@ -96,13 +68,12 @@ def _n_weight(value: object) -> float:
         return number
     raise QueryError(
         f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
-        f"n_weight={quote(value)}. "
-        "1 makes the number of rows as important as a column."
+        f"n_weight={quote(value)}. 1 makes the number of rows as important as a column."
     )
 
 
-def _objective(value: object) -> Objective:
-    for name in get_args(Objective):
+def _objective(value: object) -> kinds.Objective:
+    for name in get_args(kinds.Objective):
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
     raise QueryError(f'objective must be "total" or "worst", got objective={quote(value)}.')
@@ -110,14 +81,19 @@ def _objective(value: object) -> Objective:
 
 def _of_columns(
     columns: Columns, by: By, options: ColumnOptions
-) -> tuple[tuple[Hashable, ...], Condition | None, Keys, tuple[Hashable, ...], GivenBounds]:
+) -> tuple[
+    tuple[Hashable, ...], Condition | None, kinds.Keys, tuple[Hashable, ...], kinds.GivenBounds
+]:
     """Read groups, columns and their bounds."""
-    labels = require_nonempty(labels_of("columns", columns))
-    return (*groups_of(by, options), labels, bounds_of(labels, options.get("bounds")))
+    labels = reading.labels_of("columns", columns)
+    if not labels:
+        raise QueryError("columns must name at least one column.")
+    groups = reading.groups_of(by, options)
+    return (*groups, labels, reading.bounds_of(labels, options.get("bounds")))
 
 
 @with_keywords
-def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
+def count(by: By = None, **options: Unpack[CountOptions]) -> kinds.Count:
     """Describe the number of rows per group.
 
     Parameters
@@ -143,11 +119,11 @@ def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
     """
-    return Count(*groups_of(by, options), limits=limits_of(options))
+    return kinds.Count(*reading.groups_of(by, options), limits=reading.limits_of(options))
 
 
 @with_keywords
-def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate:
+def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> kinds.Rate:
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
@@ -175,12 +151,12 @@ def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    groups = groups_of(by, options)
-    return Rate(*groups, met=Condition.parse(condition), limits=limits_of(options))
+    groups = reading.groups_of(by, options)
+    return kinds.Rate(*groups, met=Condition.parse(condition), limits=reading.limits_of(options))
 
 
 @with_keywords
-def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
+def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> kinds.Sum:
     """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
@@ -229,11 +205,11 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     known = read_options(
         options["max_true"], options["n"], options["n_weight"], options["objective"]
     )
-    return Sum(*given, known, limits=limits_of(options))
+    return kinds.Sum(*given, known, limits=reading.limits_of(options))
 
 
 @with_keywords
-def mean(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Mean:
+def mean(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> kinds.Mean:
     """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
@@ -260,11 +236,11 @@ def mean(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> M
     >>> released["fare"].round(1).tolist()
     [8.5, 20.0]
     """
-    return Mean(*_of_columns(columns, by, options), limits=limits_of(options))
+    return kinds.Mean(*_of_columns(columns, by, options), limits=reading.limits_of(options))
 
 
 @with_keywords
-def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Variance:
+def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> kinds.Variance:
     """Describe the variance of one or several columns per group.
 
     It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
@@ -293,11 +269,11 @@ def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Va
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    return Variance(*_of_columns(columns, by, options), limits=limits_of(options))
+    return kinds.Variance(*_of_columns(columns, by, options), limits=reading.limits_of(options))
 
 
 @with_keywords
-def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Deviation:
+def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> kinds.Deviation:
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
@@ -315,7 +291,7 @@ def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> De
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    return Deviation(*_of_columns(columns, by, options), limits=limits_of(options))
+    return kinds.Deviation(*_of_columns(columns, by, options), limits=reading.limits_of(options))
 
 
 @with_keywords
@@ -348,13 +324,13 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(0, 10]', 2), ('(10, 100]', 1)]
     """
-    groups = binned_groups_of(column, by, options)
+    groups = reading.binned_groups_of(column, by, options)
     bins = check_bins(column, bins)
-    return Histogram(*groups, column=column, bins=bins, limits=limits_of(options))
+    return Histogram(*groups, column=column, bins=bins, limits=reading.limits_of(options))
 
 
 @with_keywords
-def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
+def units(by: By = None, **options: Unpack[CountOptions]) -> kinds.UnitCount:
     """Describe the number of distinct privacy units per group.
 
     With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
@@ -385,11 +361,11 @@ def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     >>> released["units"].tolist()
     [1, 1]
     """
-    limits = limits_of(options)
+    limits = reading.limits_of(options)
     if limits.rows_per_group is not None:
         raise QueryError(
             "units counts a unit once in a group, however many rows it has there: "
             f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
             "max_groups= says in how many groups a unit counts."
         )
-    return UnitCount(*groups_of(by, options), limits=limits)
+    return kinds.UnitCount(*reading.groups_of(by, options), limits=limits)

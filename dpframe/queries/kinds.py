@@ -6,7 +6,7 @@ A new kind is one class here; Python refuses one that leaves out what a query mu
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import pandas as pd
 
@@ -81,8 +81,7 @@ class QueryOptions:
         words = "" if self.max_true is None else f", at most {self.max_true} true in a row"
         if self.n is None:
             return words
-        estimated = isinstance(self.n, tuple)
-        known = "an estimate of the rows" if estimated else "the rows of each group"
+        known = "an estimate of the rows" if isinstance(self.n, tuple) else "the rows of each group"
         return f"{words}, given {known}"
 
 
@@ -166,11 +165,8 @@ class Query(ABC):
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit, under the caps that are declared."""
         own = self.limits
-        return Caps(
-            own.rows or declared.rows,
-            own.groups or declared.groups,
-            own.rows_per_group or declared.rows_per_group,
-        )
+        rows, groups = own.rows or declared.rows, own.groups or declared.groups
+        return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
 
     @property
     def counts_units(self) -> bool:
@@ -209,11 +205,11 @@ class Query(ABC):
     @property
     def labels(self) -> tuple[Hashable, ...]:
         """The labels of the columns that the query names."""
-        conditions = [self.condition, *(asked.where for asked in self.outputs)]
-        conditions += [asked.condition for asked in self.outputs]
-        labels = list(self.by)
-        labels += [asked.column for asked in self.outputs if asked.of_column]
-        labels += self.binned
+        outputs = self.outputs
+        conditions = [self.condition, *(asked.where for asked in outputs)]
+        conditions += [asked.condition for asked in outputs]
+        columns = (asked.column for asked in outputs if asked.of_column)
+        labels = [*self.by, *columns, *self.binned]
         labels += [name for condition in conditions if condition for name in condition.columns]
         return tuple(dict.fromkeys(labels))
 
@@ -254,14 +250,22 @@ class Rate(Query):
 class _OfColumns(Query):
     """One statistic of several bounded columns."""
 
+    _statistic: ClassVar[Statistic]
+    _called: ClassVar[str]
+
     columns: tuple[Hashable, ...] = ()
     bounds: GivenBounds = None
 
-    def _statistics(self, statistic: Statistic) -> tuple[Asked, ...]:
-        """Ask for one statistic of every column."""
-        return tuple(
-            Asked(label, statistic, label, bounds=self._bounds(label)) for label in self.columns
-        )
+    @property
+    def outputs(self) -> tuple[Asked, ...]:
+        """One output per column."""
+        asked, bounds = self._statistic, self._bounds
+        return tuple(Asked(label, asked, label, bounds=bounds(label)) for label in self.columns)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"{self._called} of {_list_labels(self.columns)}"
 
     def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
         """Bounds of a column that were given in the call, if they were."""
@@ -276,60 +280,32 @@ class Sum(_OfColumns):
 
     options: QueryOptions = NO_OPTIONS
 
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One output per column."""
-        return self._statistics("sum")
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"sum of {_list_labels(self.columns)}"
+    _statistic = "sum"
+    _called = "sum"
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
     """Means of several columns per group, over the rows where the column is present."""
 
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One output per column."""
-        return self._statistics("mean")
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"mean of {_list_labels(self.columns)}"
+    _statistic = "mean"
+    _called = "mean"
 
 
 @dataclass(frozen=True, eq=False)
 class Variance(_OfColumns):
     """Variances of several columns per group, over the rows where the column is present."""
 
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One output per column."""
-        return self._statistics("var")
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"variance of {_list_labels(self.columns)}"
+    _statistic = "var"
+    _called = "variance"
 
 
 @dataclass(frozen=True, eq=False)
 class Deviation(_OfColumns):
     """Standard deviations of several columns per group, as `Variance`."""
 
-    @property
-    def outputs(self) -> tuple[Asked, ...]:
-        """One output per column."""
-        return self._statistics("std")
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"standard deviation of {_list_labels(self.columns)}"
+    _statistic = "std"
+    _called = "standard deviation"
 
 
 @dataclass(frozen=True, eq=False)

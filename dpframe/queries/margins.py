@@ -11,17 +11,49 @@ from dpframe.arguments import is_label, is_one_of, is_unicode
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.aggregate import View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.kinds import Aggregate, Columns, Count, Keys, Mean, Query, Rate, Sum
-from dpframe.queries.reading import condition_of, labels_of, limits_of, materialized_keys
+from dpframe.queries.reading import as_float, condition_of, labels_of, limits_of, materialized_keys
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 
 @dataclass(frozen=True, eq=False)
-class Margins(Aggregate):
+class _Margin(Aggregate):
+    """A table by some columns."""
+
+    @property
+    def what(self) -> str:
+        """What is computed; an output whose name says no more than its query stands for both."""
+        return ", ".join(
+            part.words if part.words == name else f"{name}: {part.words}"
+            for name, part in self.queries.items()
+        )
+
+    def caps(self, declared: Caps) -> Caps:
+        """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
+
+        Raises
+        ------
+        QueryError
+            If other caps are given, or declared and not replaced by `max_rows` in the call.
+        """
+        own = self.limits
+        caps = own if own.rows else declared
+        limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
+        if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
+            return Caps(rows=caps.rows)
+        given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
+        raise QueryError(
+            f"margins count a row in one cell of every table, so that a cap on groups has no "
+            f"meaning for all of them together; got {given}. Give max_rows= in the query, which "
+            "then holds alone, or declare max_rows= alone."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(_Margin):
     """Tables by some sets of columns.
 
     Parameters
@@ -44,7 +76,7 @@ class Margins(Aggregate):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"{_outputs(self)} in {len(self.tables)} margins"
+        return f"{super().what} in {len(self.tables)} margins"
 
     @cached_property
     def margins(self) -> Mapping[tuple[Hashable, ...], Query]:
@@ -67,62 +99,17 @@ class Margins(Aggregate):
             return super().axis(column, keys)
         return KeyAxis(column, _with_rest(column, keys, self.other[column]), rest=True)
 
-    def caps(self, declared: Caps) -> Caps:
-        """Keep so many rows of a unit: a row is in a cell of every table, so that all is one group.
-
-        Raises
-        ------
-        QueryError
-            If other caps are given, or declared and not replaced by `max_rows` in the call.
-        """
-        return _rows_alone(self.limits, declared)
-
-
-@dataclass(frozen=True, eq=False)
-class _Margin(Aggregate):
-    """One of these tables."""
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return _outputs(self)
-
-    def caps(self, declared: Caps) -> Caps:
-        """Return what is kept of a unit, the same for all tables."""
-        return _rows_alone(self.limits, declared)
-
-
-def _outputs(query: Aggregate) -> str:
-    """Name the outputs; a name that says no more than its query stands for both."""
-    return ", ".join(
-        part.words if part.words == name else f"{name}: {part.words}"
-        for name, part in query.queries.items()
-    )
-
 
 def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
     """Put a key behind all others, of which it must be none: it would not say what it counts."""
     if is_one_of(rest, keys):
         raise QueryError(
             f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
-            "counted "
-            f"together with all that have none: choose another one, other={{{column!r}: ...}}, or "
-            f"leave {quote(rest)} out of the keys, so that its rows count as such, too."
+            "counted together with all that have none: choose another one, "
+            f"other={{{column!r}: ...}}, or leave {quote(rest)} out of the keys, so that its rows "
+            "count as such, too."
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
-
-
-def _rows_alone(own: Caps, declared: Caps) -> Caps:
-    caps = own if own.rows else declared
-    limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
-    if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
-        return Caps(rows=caps.rows)
-    given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
-    raise QueryError(
-        f"margins count a row in one cell of every table, so that a cap on groups has no meaning "
-        f"for all of them together; got {given}. Give max_rows= in the query, which then holds "
-        "alone, or declare max_rows= alone."
-    )
 
 
 MarginPart: TypeAlias = Count | Rate | Sum | Mean
@@ -219,16 +206,12 @@ def margins(
     for name, query in outputs.items():
         _check_part(name, query, by)
     own_bins = _bins(by, bins)
+    given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
+    importance = _weights(by, tables, weights)
+    rest = View(_other(by, own_bins, other))
+    limits = limits_of({"max_rows": max_rows})
     return Margins(
-        by,
-        condition_of(where),
-        _keys(by, keys, own_bins),
-        View(outputs),
-        tables=tables,
-        weights=_weights(by, tables, weights),
-        bins=View(own_bins),
-        other=View(_other(by, own_bins, other)),
-        limits=limits_of({"max_rows": max_rows}),
+        *given, tables=tables, weights=importance, bins=View(own_bins), other=rest, limits=limits
     )
 
 
@@ -340,10 +323,8 @@ def _other(
     if given is None:
         return {}
     with_keys = [column for column in by if column not in bins]
-    if not isinstance(given, Mapping):
-        named = dict.fromkeys(with_keys, given)
-    else:
-        named = dict(_by_column("other", by, given))
+    named = given if isinstance(given, Mapping) else dict.fromkeys(with_keys, given)
+    named = dict(_by_column("other", by, named))
     for column, key in named.items():
         if column not in with_keys:
             raise QueryError(
@@ -388,10 +369,7 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
 
 
 def _weight(columns: Hashable, given: object) -> float:
-    try:
-        number = float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
+    number = as_float(given)
     if 1 / _FAR_APART <= number <= _FAR_APART:
         return number
     raise QueryError(

@@ -101,16 +101,12 @@ def query_to_measure(query: Query) -> Query:
     """
     if not isinstance(query, Quantile):
         return query
+    groups, limits = (query.by, query.where, query.keys), query.limits
+    bins = BINS if query.bins is None else query.bins
     quantiles = tuple(map(float, query.quantiles))
+    read = ReadOff(query.what, quantiles, query.level, query.simultaneous)
     return Ranges(
-        query.by,
-        query.where,
-        query.keys,
-        column=query.column,
-        bins=BINS if query.bins is None else query.bins,
-        bounds=query.bounds,
-        read=ReadOff(query.what, quantiles, query.level, query.simultaneous),
-        limits=query.limits,
+        *groups, column=query.column, bins=bins, bounds=query.bounds, read=read, limits=limits
     )
 
 

@@ -1,5 +1,6 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TypedDict
 
@@ -7,6 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
+from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
@@ -95,13 +97,6 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     return labels
 
 
-def require_nonempty(columns: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-    """Return columns, of which there must be some."""
-    if not columns:
-        raise QueryError("columns must name at least one column.")
-    return columns
-
-
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
     """Check that bounds are of the columns that are asked for."""
     named = bounds if isinstance(bounds, Mapping) else ()
@@ -111,6 +106,14 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
             f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}."
         )
     return bounds
+
+
+def as_float(given: object) -> float:
+    """Read a number; what is none, or too large, is not a number."""
+    try:
+        return float(as_number(given))
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def check_query(query: object, called: str = "") -> Query:

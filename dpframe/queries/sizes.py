@@ -14,6 +14,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.kinds import Asked, Query
+from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100
@@ -77,10 +78,7 @@ def linear_ends(within: object, bins: object) -> Ends:
 
 
 def _size(called: str, given: object) -> float:
-    try:
-        size = float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        size = math.nan
+    size = as_float(given)
     if not 2.0**-_MOST_EXPONENT <= size <= 2.0**_MOST_EXPONENT:
         raise QueryError(
             f"{called} must be a number from 2**-100 to 2**100, got {called}={quote(given)}."

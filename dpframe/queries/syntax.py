@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from keyword import iskeyword
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from dpframe.errors import QueryError
 
@@ -105,21 +105,25 @@ def _compute(tree: ast.expr) -> float:
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             number = _compute(operand)
             return -number if isinstance(sign, ast.USub) else number
-        case ast.BinOp(op=operation) if type(operation) in _OPERATIONS:
+        case ast.BinOp(op=operation) if type(operation) in OPERATIONS:
             left, right = _compute(tree.left), _compute(tree.right)
-            return _combine(_OPERATIONS[type(operation)], left, right)
+            _, function = OPERATIONS[type(operation)]
+            return _combine(function, left, right)
     return math.nan
 
 
-_OPERATIONS: dict[type[ast.operator], Callable[[float, float], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+Sign: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**"]
+
+OPERATIONS: dict[type[ast.operator], tuple[Sign, Callable[[float, float], Any]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
 }
+"""Operations of arithmetic, as they are written and done."""
 
 
 def _combine(operation: Callable[[float, float], Any], left: float, right: float) -> float:

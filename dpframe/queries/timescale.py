@@ -70,12 +70,11 @@ def ticks_of(lower: Moment, upper: Moment) -> Ticks:
     microseconds, milliseconds and seconds of which `2**32` are enough.
     """
     low, high = microseconds(lower), microseconds(upper)
-    origin, zone = 0, None
-    if isinstance(lower, pd.Timestamp):
-        origin, zone = low, lower.tzinfo
+    points = isinstance(lower, pd.Timestamp)
+    origin, zone = (low, lower.tzinfo) if points else (0, None)
     farthest = max(abs(low - origin), abs(high - origin))
     tick = next((tick for tick in _UNITS if farthest <= _MOST_TICKS * tick), 1_000_000)
-    return Ticks(tick, origin, isinstance(lower, pd.Timestamp), zone)
+    return Ticks(tick, origin, points, zone)
 
 
 def durations(numbers: np.ndarray, ticks: Ticks) -> np.ndarray:

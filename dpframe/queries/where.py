@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn, cast
 
 from dpframe.errors import QueryError
-from dpframe.queries.syntax import (
-    ALLOWED,
-    excerpt,
-    is_beyond_floats,
-    labels,
-    parse_expression,
-    unquote,
-)
+from dpframe.queries import syntax
 
 _PRESENT = (
     "Missing values equal nothing, not even themselves: 'a == a' keeps rows where a is present"
@@ -49,7 +42,7 @@ class Negative:
 class Arithmetic:
     """Two numbers combined into one."""
 
-    operator: Literal["+", "-", "*", "/", "//", "%", "**"]
+    operator: syntax.Sign
     left: "Value"
     right: "Value"
 
@@ -139,9 +132,9 @@ class Condition:
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
-        tree = parse_expression(text)
+        tree = syntax.parse_expression(text)
         root = _condition(tree)
-        return cls(ast.unparse(tree), labels(tree), root)
+        return cls(ast.unparse(tree), syntax.labels(tree), root)
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
@@ -167,24 +160,23 @@ class Condition:
             return given[0] if given else None
         texts = (f"({one.text})" if isinstance(one.root, Any) else one.text for one in given)
         columns = dict.fromkeys(label for one in given for label in one.columns)
-        return Condition(
-            " and ".join(texts), tuple(columns), _flat(All, (one.root for one in given))
-        )
+        root = _flat(All, (one.root for one in given))
+        return Condition(" and ".join(texts), tuple(columns), root)
 
 
 def _condition(tree: ast.expr) -> Node:
     """Convert what must be true or false."""
     match tree:
         case ast.BoolOp(op=operator, values=parts):
-            return _convert_joined(_JOINTS[type(operator)], parts)
+            return _flat(_JOINTS[type(operator)], map(_condition, parts))
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as operator, right=right):
-            return _convert_joined(_JOINTS[type(operator)], (left, right))
+            return _flat(_JOINTS[type(operator)], map(_condition, (left, right)))
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
             return Not(_condition(operand))
         case ast.Compare():
             return _convert_comparison(tree)
         case ast.Name(id=label):
-            return Name(unquote(label))
+            return Name(syntax.unquote(label))
         case ast.Constant(value=bool(always)):
             return All(()) if always else Any(())
     if isinstance(tree, ast.BinOp | ast.UnaryOp) or _is_constant(tree):
@@ -198,11 +190,6 @@ _JOINTS: dict[type[ast.AST], type[All] | type[Any]] = {
     ast.Or: Any,
     ast.BitOr: Any,
 }
-
-
-def _convert_joined(joint: type[All] | type[Any], parts: Iterable[ast.expr]) -> Node:
-    """Convert conditions joined by `and` or by `or`."""
-    return _flat(joint, (_condition(part) for part in parts))
 
 
 def _flat(joint: type[All] | type[Any], nodes: Iterable[Node]) -> Node:
@@ -275,16 +262,17 @@ def _value(tree: ast.expr) -> Value:
     """Convert what must be a number or a text."""
     match tree:
         case ast.Name(id=label):
-            return Name(unquote(label))
+            return Name(syntax.unquote(label))
         case ast.Constant() if _is_constant(tree):
             return _constant(tree)
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
             number = _number(operand)
             return number if isinstance(sign, ast.UAdd) else _negative(number)
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-            if is_beyond_floats(tree):
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in syntax.OPERATIONS:
+            if syntax.is_beyond_floats(tree):
                 _refuse(tree, "is beyond the range of floats")
-            return Arithmetic(_OPERATORS[type(operator)], _number(left), _number(right))
+            symbol, _ = syntax.OPERATIONS[type(operator)]
+            return Arithmetic(symbol, _number(left), _number(right))
         case (
             ast.BoolOp() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr())
         ):
@@ -294,17 +282,6 @@ def _value(tree: ast.expr) -> Value:
                 "to conditions. Put comparisons in parentheses: (a > 0) & (b > 0)",
             )
     _refuse_kind(tree)
-
-
-_OPERATORS: dict[type[ast.operator], Literal["+", "-", "*", "/", "//", "%", "**"]] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-}
 
 
 def _number(tree: ast.expr) -> Value:
@@ -371,10 +348,10 @@ def _refuse_kind(tree: ast.expr) -> NoReturn:
 def _refuse(tree: ast.expr, why: str) -> NoReturn:
     """Raise the error that quotes a part of the condition."""
     try:
-        part = excerpt(ast.unparse(tree))
+        part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    raise QueryError(f"where: {part!r} {why}. {ALLOWED}") from None
+    raise QueryError(f"where: {part!r} {why}. {syntax.ALLOWED}") from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:
