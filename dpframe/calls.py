@@ -88,7 +88,7 @@ def with_keywords(function: _Function) -> _Function:
     >>> count(epsilom=1)
     Traceback (most recent call last):
         ...
-    dpframe.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
+    dpframe.errors.CallError: count() has no keyword 'epsilom'; did you mean 'epsilon'?
     """
     return _check_calls(function, fill=True)
 
