@@ -8,7 +8,7 @@ import numpy as np
 from dpframe.arguments import visible
 from dpframe.certificates import parts, words
 from dpframe.certificates.changes import ContentPart
-from dpframe.certificates.json_records import Digest, Identifier, Limits, Part, plain, require
+from dpframe.certificates.json_records import Digest, Identifier, Limits, Record, plain, require
 from dpframe.certificates.noise_parts import BlockName, ColumnPart, MechanismPart, Packed, places_of
 from dpframe.certificates.steps import StepPart, UnstackedPart
 from dpframe.html import grid, pairs, section, title_html
@@ -23,7 +23,7 @@ Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Part):
+class Certificate(Record):
     """What was promised about a released table.
 
     It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
@@ -170,7 +170,7 @@ class Certificate(Part):
 
 
 @dataclass(frozen=True)
-class JoinedPart(Part):
+class JoinedPart(Record):
     """One of several releases in a table.
 
     Parameters
@@ -194,7 +194,7 @@ class JoinedPart(Part):
 
 
 @dataclass(frozen=True, repr=False)
-class Concatenation(Part):
+class Concatenation(Record):
     """What was promised about a table of several releases: a certificate for each of them.
 
     What they cost together is for their ledgers to say: each guarantee holds for its own part.

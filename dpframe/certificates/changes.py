@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.digest import Piece, pieces_of
-from dpframe.certificates.json_records import Limits, Part
+from dpframe.certificates.json_records import Limits, Record
 
 Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
@@ -29,7 +29,7 @@ _NAMES = {"objects": "object", "booleans": "bool"}
 
 
 @dataclass(frozen=True)
-class SeriesPart(Part):
+class SeriesPart(Record):
     """A level of the index, or a column.
 
     Parameters
@@ -51,7 +51,7 @@ class SeriesPart(Part):
 
 
 @dataclass(frozen=True)
-class ContentPart(Part):
+class ContentPart(Record):
     """What the frame holds, so that one can say what was changed.
 
     Parameters

@@ -1,6 +1,6 @@
 """From untrusted JSON to typed records and back: the one place that reads what others wrote.
 
-A record is a frozen dataclass that derives from `Part`. Its docstring describes its fields, for
+A record is a frozen dataclass that derives from `Record`. Its docstring describes its fields, for
 readers of the code and in the JSON Schema.
 """
 
@@ -193,11 +193,11 @@ def _below(level: Iterable[object]) -> Iterator[object]:
             yield from value.values()
 
 
-P = TypeVar("P", bound="Part")
+P = TypeVar("P", bound="Record")
 CoreSchema = dict[str, Any]
 
 
-class Part:
+class Record:
     """A record, or a part of one, that is written as a JSON object."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
@@ -250,7 +250,7 @@ def plain(value: Any) -> Any:
     """Write a record as plain JSON."""
     if value is None or type(value) in _PLAIN:  # most are
         return value
-    if isinstance(value, Part):
+    if isinstance(value, Record):
         return {name: plain(field) for name, field in vars(value).items()}
     if isinstance(value, Mapping):
         return {key: plain(field) for key, field in value.items()}
@@ -338,10 +338,10 @@ def _adapter_of(hint: Any) -> Any:
     return _adapters[hint]
 
 
-def schema_of_record(kind: type[Part]) -> dict[str, Any]:
+def schema_of_record(kind: type[Record]) -> dict[str, Any]:
     """Return the JSON Schema of a type of record, with the descriptions of its docstrings."""
     schema: dict[str, Any] = _adapter_of(kind).json_schema()
-    parts = {part.__name__: part for part in Part.__subclasses__()}
+    parts = {part.__name__: part for part in Record.__subclasses__()}
     for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
         about, fields = _describe_fields(parts[name])
         described.pop("title", None)
@@ -355,7 +355,7 @@ def schema_of_record(kind: type[Part]) -> dict[str, Any]:
     return schema
 
 
-def _describe_fields(kind: type[Part]) -> tuple[str, dict[str, str]]:
+def _describe_fields(kind: type[Record]) -> tuple[str, dict[str, str]]:
     """Return what a docstring says about a record, and about each of its fields."""
     about, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
     found = re.split(r"^(\S+)\n(?= {4})", parameters.partition("\n\n")[0], flags=re.MULTILINE)[1:]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Part, require
+from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Record, require
 from dpframe.errors import QueryError
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS, law_named
@@ -34,7 +34,7 @@ Base64: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Packed(Part):
+class Packed(Record):
     """One number for each row.
 
     Parameters
@@ -86,7 +86,7 @@ def packed_loadings(
 
 
 @dataclass(frozen=True)
-class StructurePart(Part):
+class StructurePart(Record):
     """How the errors of all cells go together, from which every standard error follows.
 
     Let h_j be the integer contrast (1, ..., 1, -j, 0, ...) with j ones, j = 1, 2, ..., of squared
@@ -139,7 +139,7 @@ class StructurePart(Part):
 
 
 @dataclass(frozen=True)
-class RatioPart(Part):
+class RatioPart(Record):
     """What a mean was read off, so that it can be checked for bias, and denoised.
 
     Parameters
@@ -173,7 +173,7 @@ def ratio_part(ratio: Ratio | None, step: float) -> RatioPart | None:
 
 
 @dataclass(frozen=True)
-class MomentsPart(Part):
+class MomentsPart(Record):
     """What a variance or a standard deviation was read off, so that intervals can be made.
 
     Values count as y: how far they are off the middle of the bounds, in halves of their width.
@@ -231,7 +231,7 @@ Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
 
 
 @dataclass(frozen=True)
-class TimesPart(Part):
+class TimesPart(Record):
     """How a column of durations or points in time is counted.
 
     Parameters
@@ -253,7 +253,7 @@ class TimesPart(Part):
 
 
 @dataclass(frozen=True)
-class NoisePart(Part):
+class NoisePart(Record):
     """Noise of one measured block.
 
     Parameters
@@ -273,7 +273,7 @@ class NoisePart(Part):
 
 
 @dataclass(frozen=True)
-class RoundedPart(Part):
+class RoundedPart(Record):
     """How the values of a column were rounded after the release.
 
     Parameters
@@ -294,7 +294,7 @@ def _is_in_range(bound: Bound) -> bool:
 
 
 @dataclass(frozen=True)
-class ColumnPart(Part):
+class ColumnPart(Record):
     """One released column and its noise.
 
     Parameters
@@ -435,7 +435,7 @@ def _no_errors() -> QueryError:
 
 
 @dataclass(frozen=True)
-class MechanismPart(Part):
+class MechanismPart(Record):
     """The mechanism: where the noise comes from.
 
     It is added by the trusted holder of the data (central model), to exact integers and as

@@ -8,7 +8,14 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import Identifier, Limits, NotNegative, OneOf, Part, require
+from dpframe.certificates.json_records import (
+    Identifier,
+    Limits,
+    NotNegative,
+    OneOf,
+    Record,
+    require,
+)
 from dpframe.certificates.noise_parts import AtLeastNone, AtLeastOne, Packed, Text
 from dpframe.queries.tasks import LabelKind
 
@@ -16,7 +23,7 @@ Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
-class CapsPart(Part):
+class CapsPart(Record):
     """Bounded contribution: how much one unit could fill.
 
     Rows beyond were dropped at random, a bias that no error bar shows.
@@ -37,7 +44,7 @@ class CapsPart(Part):
 
 
 @dataclass(frozen=True)
-class UnitPart(Part):
+class UnitPart(Record):
     """The unit of privacy: whose data the guarantee is about.
 
     A guarantee for rows protects a person with many rows less.
@@ -63,7 +70,7 @@ class UnitPart(Part):
 
 
 @dataclass(frozen=True)
-class GroupingPart(Part):
+class GroupingPart(Record):
     """One grouping column.
 
     Parameters
@@ -91,7 +98,7 @@ class GroupingPart(Part):
 
 
 @dataclass(frozen=True)
-class KnownRowsPart(Part):
+class KnownRowsPart(Record):
     """Numbers of rows that were given.
 
     Parameters
@@ -107,7 +114,7 @@ class KnownRowsPart(Part):
 
 
 @dataclass(frozen=True)
-class OptionsPart(Part):
+class OptionsPart(Record):
     """Options of a query that shape its noise.
 
     Parameters
@@ -130,7 +137,7 @@ class OptionsPart(Part):
 
 
 @dataclass(frozen=True)
-class QueryPart(Part):
+class QueryPart(Record):
     """What was asked.
 
     SP 800-226 asks which question was answered, and which parts of it are public: everything here
@@ -170,7 +177,7 @@ class QueryPart(Part):
 
 
 @dataclass(frozen=True)
-class DiscoveryPart(Part):
+class DiscoveryPart(Record):
     """How groups were found that were not known beforehand.
 
     Units were counted by label, a unit for a few labels at most; labels with a noisy count at the
@@ -196,7 +203,7 @@ class DiscoveryPart(Part):
 
 
 @dataclass(frozen=True)
-class SelectionPart(Part):
+class SelectionPart(Record):
     """How quantiles were selected.
 
     The bin was taken with the largest sum of its utility and geometric noise (permute-and-flip).
@@ -225,7 +232,7 @@ class SelectionPart(Part):
 
 
 @dataclass(frozen=True)
-class LossPart(Part):
+class LossPart(Record):
     """The privacy parameters: what the release costs.
 
     It is counted together with all tables released with it.
@@ -263,7 +270,7 @@ class LossPart(Part):
 
 
 @dataclass(frozen=True)
-class BudgetPart(Part):
+class BudgetPart(Record):
     """The total that was declared for everything charged to a ledger.
 
     Parameters
@@ -282,7 +289,7 @@ class BudgetPart(Part):
 
 
 @dataclass(frozen=True)
-class LedgerPart(Part):
+class LedgerPart(Record):
     """A budget and what is spent of it.
 
     Parameters

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import Digest, Limits, NotNegative, OneOf, Part, require
+from dpframe.certificates.json_records import Digest, Limits, NotNegative, OneOf, Record, require
 from dpframe.certificates.noise_parts import AtLeastNone, Decimals, Packed, Text, places_of
 from dpframe.denoise.methods import METHODS
 
@@ -16,7 +16,7 @@ _Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 
 
 @dataclass(frozen=True)
-class QuantilesStep(Part):
+class QuantilesStep(Record):
     """Quantiles were read off the numbers of rows in bins, which they replace.
 
     A value is where the number of rows below, made non-negative and increasing by least squares,
@@ -48,7 +48,7 @@ class QuantilesStep(Part):
 
 
 @dataclass(frozen=True)
-class IntervalsStep(Part):
+class IntervalsStep(Record):
     """The ends of intervals were put beside all released columns, `<column>_low` and `_high`.
 
     Parameters
@@ -73,7 +73,7 @@ class IntervalsStep(Part):
 
 
 @dataclass(frozen=True)
-class PercentStep(Part):
+class PercentStep(Record):
     """Percentages of the total of a column were put beside it, `<column>_percent`, with intervals.
 
     Parameters
@@ -104,7 +104,7 @@ Suggested: TypeAlias = int | tuple[float, float]
 
 
 @dataclass(frozen=True)
-class GraphPart(Part):
+class GraphPart(Record):
     """Which rows were taken for neighbors.
 
     Parameters
@@ -121,7 +121,7 @@ class GraphPart(Part):
 
 
 @dataclass(frozen=True)
-class DenoiseStep(Part):
+class DenoiseStep(Record):
     """A column that was denoised: computed after the release, beside the released one.
 
     Parameters
@@ -173,7 +173,7 @@ class DenoiseStep(Part):
 
 
 @dataclass(frozen=True)
-class SuggestionPart(Part):
+class SuggestionPart(Record):
     """One column that predicts errors of a later release, by candidates for its caps or bounds.
 
     Parameters
@@ -205,7 +205,7 @@ class SuggestionPart(Part):
 
 
 @dataclass(frozen=True)
-class SortStep(Part):
+class SortStep(Record):
     """Rows were sorted; those that are alike stay in order, and missing values come last.
 
     Parameters
@@ -230,7 +230,7 @@ class SortStep(Part):
 
 
 @dataclass(frozen=True)
-class HeadStep(Part):
+class HeadStep(Record):
     """The first or last rows were kept.
 
     Parameters
@@ -249,7 +249,7 @@ class HeadStep(Part):
 
 
 @dataclass(frozen=True)
-class SelectStep(Part):
+class SelectStep(Record):
     """Some rows and columns were kept.
 
     Which ones may depend on released values: intervals then hold less often than they say for what
@@ -281,7 +281,7 @@ class SelectStep(Part):
 
 
 @dataclass(frozen=True)
-class RoundStep(Part):
+class RoundStep(Record):
     """Values were rounded, halves to even.
 
     Parameters
@@ -300,7 +300,7 @@ class RoundStep(Part):
 
 
 @dataclass(frozen=True)
-class SuppressStep(Part):
+class SuppressStep(Record):
     """Cells were made missing that say too little. It protects nobody: the noise does.
 
     Parameters
@@ -331,7 +331,7 @@ class SuppressStep(Part):
 
 
 @dataclass(frozen=True)
-class RenameStep(Part):
+class RenameStep(Record):
     """Columns or levels of the index got other names.
 
     Parameters
@@ -353,7 +353,7 @@ class RenameStep(Part):
 
 
 @dataclass(frozen=True)
-class UnstackStep(Part):
+class UnstackStep(Record):
     """The keys of a level became columns.
 
     Parameters
@@ -375,7 +375,7 @@ class UnstackStep(Part):
 
 
 @dataclass(frozen=True)
-class ConcatStep(Part):
+class ConcatStep(Record):
     """Several releases were put into one table.
 
     Parameters
@@ -397,7 +397,7 @@ class ConcatStep(Part):
 
 
 @dataclass(frozen=True)
-class UnstackedPart(Part):
+class UnstackedPart(Record):
     """Where the cells of a column are that stand side by side.
 
     Parameters

@@ -65,7 +65,7 @@ class Valued:
     above: int
 
 
-class Followed:
+class RowTrace:
     """The rows of a frame on their way into the totals of a task.
 
     Parameters

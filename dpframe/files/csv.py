@@ -44,7 +44,7 @@ _KNOWN = re.compile(
 
 
 @dataclass(frozen=True)
-class PlainKind(json_records.Part):
+class PlainKind(json_records.Record):
     """A dtype whose name says how its texts are read."""
 
     dtype: str
@@ -55,7 +55,7 @@ class PlainKind(json_records.Part):
 
 
 @dataclass(frozen=True)
-class IntervalKind(json_records.Part):
+class IntervalKind(json_records.Record):
     """A dtype of intervals, by that of their ends."""
 
     dtype: Literal["interval"]
@@ -64,7 +64,7 @@ class IntervalKind(json_records.Part):
 
 
 @dataclass(frozen=True)
-class CategoryKind(json_records.Part):
+class CategoryKind(json_records.Record):
     """A dtype of categories: what they are, and their texts in order."""
 
     dtype: Literal["category"]
@@ -176,7 +176,7 @@ _BROKEN = (csv.Error, *_FAULTS)
 
 
 @dataclass(frozen=True)
-class Sidecar(json_records.Part):
+class Sidecar(json_records.Record):
     """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
     The digest covers the rest of it: that of the certificate takes kinds that files may exchange

@@ -23,7 +23,7 @@ from dpframe.columns.values import COMPLEX, contain_errors
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_queries, declaration_of
-from dpframe.engines.steps import Followed, Step
+from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError, quote
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
@@ -116,7 +116,7 @@ def not_found(kind: str, axis: Axis) -> str:
     return "in no bin" if binned else "not a declared key"
 
 
-def key_hint(found: Followed, step: Step) -> str:
+def key_hint(found: RowTrace, step: Step) -> str:
     """Say which keys are not declared, and as what they count if they do."""
     if step.kind == "missing key" or step.axis is None:
         return ""
@@ -135,7 +135,7 @@ def _instead(axis: Axis) -> str:
     return f"as {in_short(key)}"
 
 
-def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
+def _seen_instead(found: RowTrace, step: Step, axis: Axis) -> str:
     """Say which keys are not declared, or why no row can have one that is."""
     if not found.has_rows_on(axis):
         held, classes = kinds_of(_sample(found, step, axis))
@@ -148,7 +148,7 @@ def _seen_instead(found: Followed, step: Step, axis: Axis) -> str:
     return f"most often {listed}" if listed else ""
 
 
-def _sample(found: Followed, step: Step, axis: Axis) -> list[object]:
+def _sample(found: RowTrace, step: Step, axis: Axis) -> list[object]:
     """Take some values of the rows that a step leaves out, or moves."""
     rows = np.flatnonzero(step.rows)[:_SAMPLE]
     column = values.dense(found.column(axis.column))
@@ -315,11 +315,11 @@ def _look_at_rows(
     )
 
 
-def _follow_rows(rows: pd.DataFrame, table: Table) -> Followed:
-    return Followed(rows, table.task(sorted(table.terms)))
+def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:
+    return RowTrace(rows, table.task(sorted(table.terms)))
 
 
-def _by_step(found: Followed, table: Table, declaration: Declaration) -> Diagnosis:
+def _by_step(found: RowTrace, table: Table, declaration: Declaration) -> Diagnosis:
     lines = [*_lines_of_rows(found, table, declaration)]
     lines += _lines_of_values(found, table, declaration)
     return Diagnosis.of(_as_frame(lines))
@@ -338,7 +338,7 @@ def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=index)
 
 
-def _by_group(found: Followed, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
+def _by_group(found: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:
     """One row per declared group; of margins, by columns."""
     if not table.query.margins:
         return _groups(found, table.query, table.cells)
@@ -349,7 +349,7 @@ def _by_group(found: Followed, table: Table) -> Diagnosis | dict[tuple[Hashable,
     }
 
 
-def _groups(found: Followed, query: Query, cells: Cells) -> Diagnosis:
+def _groups(found: RowTrace, query: Query, cells: Cells) -> Diagnosis:
     there, counted = _there(found, query, cells), found.rows_by_cell(found.kept, cells)
     columns = {
         "rows": found.rows_by_cell(found.grouped, cells),
@@ -361,7 +361,7 @@ def _groups(found: Followed, query: Query, cells: Cells) -> Diagnosis:
     return Diagnosis.of(pd.DataFrame(columns, index=cells.index))
 
 
-def _there(found: Followed, query: Query, cells: Cells) -> np.ndarray:
+def _there(found: RowTrace, query: Query, cells: Cells) -> np.ndarray:
     """Return what a query would count in every group without caps."""
     if query.counts_units:
         return found.units_by_cell(found.grouped, cells)
@@ -374,7 +374,7 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return share
 
 
-def _lines_of_rows(found: Followed, table: Table, declaration: Declaration) -> Iterator[_Line]:
+def _lines_of_rows(found: RowTrace, table: Table, declaration: Declaration) -> Iterator[_Line]:
     """Say what becomes of the rows."""
     left = np.ones(found.rows, bool)
     yield _Line("rows", "in all", found.rows, found.rows, found.rows, found.units(left))
@@ -416,7 +416,7 @@ def _words(step: Step, table: Table, declaration: Declaration) -> str:
     return f"beyond {step.kind}={cap}"
 
 
-def _group_hint(found: Followed, table: Table) -> str:
+def _group_hint(found: RowTrace, table: Table) -> str:
     """Name the group of which caps leave out most; of margins, all rows are one."""
     cells, inner = table.cells, found.inner
     if not cells.axes or not cells.size or cells.margins or inner == cells.size:
@@ -437,7 +437,7 @@ def _group_hint(found: Followed, table: Table) -> str:
     return f"caps leave out {lost[worst]:.1%} of group {named}, the most; see groups=True"
 
 
-def _lines_of_values(found: Followed, table: Table, declaration: Declaration) -> Iterator[_Line]:
+def _lines_of_values(found: RowTrace, table: Table, declaration: Declaration) -> Iterator[_Line]:
     """Say what becomes of the values in the rows that are counted."""
     for out in {out.source: out for out in table.outputs}.values():
         yield from _lines_of_source(found, out, declaration, found.kept)
@@ -448,7 +448,7 @@ def _lines_of_values(found: Followed, table: Table, declaration: Declaration) ->
 
 
 def _lines_of_source(
-    found: Followed, out: OutputColumn, declaration: Declaration, among: np.ndarray
+    found: RowTrace, out: OutputColumn, declaration: Declaration, among: np.ndarray
 ) -> Iterator[_Line]:
     """Say what becomes of the values of an output among some rows."""
     rows = found.satisfying(out.where, among)

@@ -12,7 +12,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
-from dpframe.queries.kinds import Asked, Statistic
+from dpframe.queries.kinds import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
@@ -171,7 +171,7 @@ class OutputColumn:
         return summed and self.step == 1 and self.ticks is None
 
 
-def output_of(asked: Asked, declaration: Declaration, bits: int = BITS) -> OutputColumn:
+def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
     """Resolve a column that is asked for, on a grid so fine."""
     if not asked.of_column:
         return OutputColumn(

@@ -12,7 +12,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.queries.bins import check_bins
-from dpframe.queries.kinds import Asked, By, GivenBounds, Query
+from dpframe.queries.kinds import By, GivenBounds, OutputSpec, Query
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, index_of, microseconds
@@ -33,9 +33,9 @@ class Histogram(Query):
     bins: pd.IntervalIndex = field(kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (Asked("count", "count"),)
+        return (OutputSpec("count", "count"),)
 
     @property
     def what(self) -> str:
@@ -90,12 +90,12 @@ class Ranges(Query):
     read: ReadOff | None = field(default=None, kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column; where quantiles are read off it, previews alone show its name."""
         name = "count"
         while self.read is not None and name in self.levels:
             name = f"{name}_"
-        return (Asked(name, "count"),)
+        return (OutputSpec(name, "count"),)
 
     @property
     def what(self) -> str:

@@ -23,7 +23,7 @@ Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "qu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class OutputSpec:
     """One output column that a query asks for.
 
     Parameters
@@ -115,7 +115,7 @@ class Query(ABC):
 
     @property
     @abstractmethod
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """The output columns, in order."""
 
     @property
@@ -219,9 +219,9 @@ class Count(Query):
     """The number of rows per group."""
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (Asked("count", "count"),)
+        return (OutputSpec("count", "count"),)
 
     @property
     def what(self) -> str:
@@ -236,9 +236,9 @@ class Rate(Query):
     met: Condition = field(kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (Asked("rate", "rate", condition=self.met),)
+        return (OutputSpec("rate", "rate", condition=self.met),)
 
     @property
     def what(self) -> str:
@@ -257,10 +257,12 @@ class _OfColumns(Query):
     bounds: GivenBounds = None
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
         asked, bounds = self._statistic, self._bounds
-        return tuple(Asked(label, asked, label, bounds=bounds(label)) for label in self.columns)
+        return tuple(
+            OutputSpec(label, asked, label, bounds=bounds(label)) for label in self.columns
+        )
 
     @property
     def what(self) -> str:
@@ -313,9 +315,9 @@ class UnitCount(Query):
     """The number of distinct privacy units per group."""
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (Asked("units", "count"),)
+        return (OutputSpec("units", "count"),)
 
     @property
     def what(self) -> str:
@@ -342,7 +344,7 @@ class Aggregate(Query):
     options: QueryOptions = NO_OPTIONS
 
     @cached_property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
         return tuple(
@@ -375,7 +377,7 @@ class Joint(Query):
     parts: tuple[Query, ...] = field(kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """The columns of all queries, under the conditions of these unless all have the same."""
         shared = len(self._conditions) == 1
         return tuple(

@@ -16,7 +16,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
-from dpframe.queries.kinds import Asked, By, GivenBounds, Query
+from dpframe.queries.kinds import By, GivenBounds, OutputSpec, Query
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 
 
@@ -59,11 +59,11 @@ class Quantile(Query):
     simultaneous: bool = field(default=False, kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column, of all quantiles."""
         own = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
         bounds = {} if own is None else {self.column: own}
-        return (Asked(self.column, "quantile", self.column, bounds=bounds),)
+        return (OutputSpec(self.column, "quantile", self.column, bounds=bounds),)
 
     @property
     def what(self) -> str:

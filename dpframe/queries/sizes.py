@@ -13,7 +13,7 @@ import pandas as pd
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import Asked, Query
+from dpframe.queries.kinds import OutputSpec, Query
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
@@ -111,9 +111,9 @@ class UnitSizes(Query):
     most: pd.Index = field(kw_only=True)
 
     @property
-    def outputs(self) -> tuple[Asked, ...]:
+    def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (Asked("units", "count"),)
+        return (OutputSpec("units", "count"),)
 
     @property
     def what(self) -> str:

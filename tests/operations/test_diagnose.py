@@ -269,7 +269,7 @@ class BrokenError(RuntimeError):
 
 @pytest.mark.parametrize("error", [BrokenError("Ms. Smith"), MemoryError("Ms. Smith")])
 def test_errors_show_no_private_value(trips, error):
-    with mock.patch("dpframe.operations.diagnose.Followed", side_effect=error):
+    with mock.patch("dpframe.operations.diagnose.RowTrace", side_effect=error):
         with pytest.raises(DPFrameError, match="diagnose failed") as caught:
             trips.dp.diagnose(BY_ZONE)
     assert "Smith" not in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.queries import kinds
 from dpframe.queries.binned import Histogram
-from dpframe.queries.kinds import Asked, Query, QueryOptions
+from dpframe.queries.kinds import OutputSpec, Query, QueryOptions
 
 ROOT = Path(dpf.__file__).parent
 ALL = [
@@ -136,7 +136,9 @@ class Both(Query):
 
     @property
     def outputs(self):
-        return Asked("rows", "count"), Asked("fare", "mean", "fare", bounds={"fare": (0, 9)})
+        return OutputSpec("rows", "count"), OutputSpec(
+            "fare", "mean", "fare", bounds={"fare": (0, 9)}
+        )
 
 
 def test_a_new_kind_is_released_without_being_known_anywhere():
