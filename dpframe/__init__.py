@@ -38,11 +38,12 @@ from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.aggregate import aggregate
-from dpframe.queries.binned import ranges
-from dpframe.queries.constructors import count, histogram, mean, rate, std, sum, units, var
-from dpframe.queries.kinds import Query
+from dpframe.queries.binned import histogram, ranges
+from dpframe.queries.counts import count, rate, units
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import quantile
+from dpframe.queries.query import Query
+from dpframe.queries.sums_and_means import mean, std, sum, var
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent

@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError, DeclarationError, QueryError
-from dpframe.queries.kinds import Mean
+from dpframe.queries.sums_and_means import Mean
 
 LARGEST = 1e100
 BEYOND = np.nextafter(LARGEST, np.inf)

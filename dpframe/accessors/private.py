@@ -25,14 +25,14 @@ from dpframe.operations.preview import PreviewOptions, preview
 from dpframe.operations.release import ReleaseOptions, release
 from dpframe.privacy.amounts import Amount
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import aggregate, constructors, margins
+from dpframe.queries import aggregate, binned, counts, margins, sums_and_means
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
-from dpframe.queries.constructors import AccuracyOptions, SumOptions
-from dpframe.queries.kinds import By, Columns, Keys, Objective, Query
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
+from dpframe.queries.query import By, Columns, Keys, Objective, Query
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
+from dpframe.queries.sums_and_means import AccuracyOptions, SumOptions
 from dpframe.steps.quantiles import quantiles
 from dpframe.strategies import MechanismName
 
@@ -184,37 +184,37 @@ class PrivateAccessor:
 
     def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        return self._ask(constructors.count, options, by)
+        return self._ask(counts.count, options, by)
 
     def rate(self, condition: str, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
-        return self._ask(constructors.rate, options, condition, by)
+        return self._ask(counts.rate, options, condition, by)
 
     def sum(self, columns: Columns, by: By = None, **options: Unpack[SumCall]) -> pd.DataFrame:
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
-        return self._ask(constructors.sum, options, columns, by)
+        return self._ask(sums_and_means.sum, options, columns, by)
 
     def mean(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        return self._ask(constructors.mean, options, columns, by)
+        return self._ask(sums_and_means.mean, options, columns, by)
 
     def var(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
-        return self._ask(constructors.var, options, columns, by)
+        return self._ask(sums_and_means.var, options, columns, by)
 
     def std(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
-        return self._ask(constructors.std, options, columns, by)
+        return self._ask(sums_and_means.std, options, columns, by)
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, **options: Unpack[CountCall]
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        return self._ask(constructors.histogram, options, column, bins, by)
+        return self._ask(binned.histogram, options, column, bins, by)
 
     def units(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        return self._ask(constructors.units, options, by)
+        return self._ask(counts.units, options, by)
 
     def aggregate(
         self,

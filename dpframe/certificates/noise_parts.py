@@ -16,7 +16,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
-from dpframe.queries.kinds import Statistic
+from dpframe.queries.query import Statistic
 from dpframe.strategies import MECHANISMS, Moments
 from dpframe.strategies.base import Ratio
 from dpframe.strategies.structure import Structure

@@ -10,8 +10,8 @@ from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kin
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.provenance import is_private
-from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_measure
+from dpframe.queries.query import Query
 from dpframe.queries.reading import check_query
 from dpframe.queries.tasks import Axis, KeyAxis
 

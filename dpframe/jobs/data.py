@@ -19,7 +19,7 @@ from dpframe.errors import DPFrameError, PlanFileError, a_type
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_text import Section
 from dpframe.jobs.type_check import kind_from_plan
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"

@@ -13,12 +13,12 @@ from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.privacy.amounts import Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries import constructors
+from dpframe.queries import binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
-from dpframe.queries.kinds import Query
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import quantile
+from dpframe.queries.query import Query
 from dpframe.queries.reading import CapOptions
 
 _TABLES = ("data", "declare", "queries", "release", "ledger", "values")
@@ -30,16 +30,16 @@ _AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
-    "count": constructors.count,
-    "rate": constructors.rate,
-    "sum": constructors.sum,
-    "mean": constructors.mean,
-    "var": constructors.var,
-    "std": constructors.std,
-    "histogram": constructors.histogram,
+    "count": counts.count,
+    "rate": counts.rate,
+    "sum": sums_and_means.sum,
+    "mean": sums_and_means.mean,
+    "var": sums_and_means.var,
+    "std": sums_and_means.std,
+    "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
-    "units": constructors.units,
+    "units": counts.units,
     "aggregate": aggregate,
     "margins": margins,
 }

@@ -14,7 +14,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import a_type
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.plan_text import Section, leads_elsewhere, placeholders
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 
 _ALL = "all"
 _NOT_IN_FILES = frozenset('/\\:*?"<>|.')

@@ -16,7 +16,7 @@ from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 
 # a column, and the type of what it is compared with
 _Typed: TypeAlias = tuple[Hashable, str | None]

@@ -27,8 +27,8 @@ from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError, quote
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
-from dpframe.queries import constructors
-from dpframe.queries.kinds import Query
+from dpframe.queries import counts, sums_and_means
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
@@ -267,9 +267,9 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     labels = [label for label in declaration.columns if label in engine.columns(frame)]
     keyed = [label for label in labels if declaration.column(label).keys is not None]
     bounded = [label for label in labels if declaration.column(label).bounds is not None]
-    everything = constructors.sum(bounded) if bounded else constructors.count()
+    everything = sums_and_means.sum(bounded) if bounded else counts.count()
     whole = table_of(everything, declaration)
-    tables = {label: table_of(constructors.count([label]), declaration) for label in keyed}
+    tables = {label: table_of(counts.count([label]), declaration) for label in keyed}
     before = 1 if whole.unit is None else 2  # lines that do not differ
 
     def look(rows: pd.DataFrame) -> Diagnosis:

@@ -30,7 +30,7 @@ from dpframe.privacy.amounts import Amount, AmountOptions, Spend, round_up
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Dtypes, labels_wanted
-from dpframe.queries.kinds import Columns
+from dpframe.queries.query import Columns
 from dpframe.queries.tasks import LabelAxis
 
 _COVARIANCE = "Rows are independent, given that they were published."

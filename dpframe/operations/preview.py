@@ -23,8 +23,8 @@ from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.plan.record import cost, mechanism_of, noise_of_column
 from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import Amount, Spend, check_delta
-from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_select
+from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism, Prediction
 
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount

@@ -35,8 +35,8 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
 from dpframe.queries.binned import read_off
-from dpframe.queries.kinds import Query
 from dpframe.queries.quantiles import query_to_select
+from dpframe.queries.query import Query
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising

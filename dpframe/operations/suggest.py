@@ -18,10 +18,10 @@ from dpframe.operations.release import ReleaseOptions, SpendOptions, checked_pla
 from dpframe.plan.cells import cells_of
 from dpframe.plan.suggestion import BoundsWanted, OfValues, plan_bounds, plan_caps
 from dpframe.privacy.amounts import AmountOptions, Spend
-from dpframe.queries import constructors
+from dpframe.queries import counts
 from dpframe.queries.binned import Histogram
-from dpframe.queries.kinds import By, Query
 from dpframe.queries.quantiles import query_to_measure
+from dpframe.queries.query import By, Query
 from dpframe.queries.reading import RowOptions
 from dpframe.queries.sizes import UnitSizes
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, add_bound_errors, add_cap_errors
@@ -313,7 +313,7 @@ def _prepare_caps(frame: Frame, by: By, options: PreviewCapsOptions) -> tuple[Un
 def _query(by: By, query: Query | None) -> Query:
     """Return the query to be released later."""
     if query is None:
-        return constructors.count(by)
+        return counts.count(by)
     if by is not None:
         raise QueryError(
             "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "

@@ -13,7 +13,7 @@ from dpframe.declaration.checks import check_keys, check_nesting
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.binned import bins_of, bounds_of_bins
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
 from dpframe.strategies.domain import largest_sets
 

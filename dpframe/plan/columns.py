@@ -12,7 +12,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
-from dpframe.queries.kinds import OutputSpec, Statistic
+from dpframe.queries.query import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition

@@ -10,7 +10,7 @@ from dpframe.forks import cached_property
 from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
-from dpframe.queries.kinds import Joint
+from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells
 from dpframe.strategies import Design, Prediction
 from dpframe.strategies.noise import members_of

@@ -28,7 +28,7 @@ from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, p
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis
 from dpframe.strategies import MECHANISMS, Mechanism
 

@@ -23,7 +23,7 @@ from dpframe.privacy.amounts import below
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.queries.grid import Ticks
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition

@@ -16,9 +16,9 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries import constructors, sizes
+from dpframe.queries import binned, sizes, sums_and_means
 from dpframe.queries.binned import Histogram
-from dpframe.queries.kinds import By, Keys, Query
+from dpframe.queries.query import By, Keys, Query
 from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
@@ -225,7 +225,7 @@ OfValues = Literal["sum", "mean"]
 _SMALLEST = 2.0**-10
 _LARGEST = 2.0**32
 _UNIT = 2.0**32  # bounds of this size have whole numbers as their grid, of integers or not
-_MAKERS: dict[str, Callable[..., Query]] = {"sum": constructors.sum, "mean": constructors.mean}
+_MAKERS: dict[str, Callable[..., Query]] = {"sum": sums_and_means.sum, "mean": sums_and_means.mean}
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ def plan_bounds(
     wanted
         Which bounds are looked for.
     spend
-        How much is spent on constructors.
+        How much is spent on looking.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def plan_bounds(
     groups, is_mean = cells_of(later, declaration).size, wanted.query == "mean"
     facts = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     edges = [-np.inf, *ends, np.inf]
-    return constructors.histogram(wanted.column, edges, where=wanted.where), facts
+    return binned.histogram(wanted.column, edges, where=wanted.where), facts
 
 
 def _ends(wanted: BoundsWanted, declaration: Declaration) -> np.ndarray:

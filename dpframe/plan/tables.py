@@ -16,7 +16,7 @@ from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.reach import Reach, reach_of
 from dpframe.queries.grid import BITS, Grid
-from dpframe.queries.kinds import Query, QueryOptions, Statistic
+from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition

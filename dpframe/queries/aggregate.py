@@ -1,14 +1,20 @@
-"""Several outputs by the same groups, checked to fit together."""
+"""Queries for several outputs by the same groups, checked to fit together."""
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import nearest, no_such_keyword, with_keywords
 from dpframe.errors import QueryError
-from dpframe.privacy.neighbors import NO_CAPS
-from dpframe.queries import kinds, reading
-from dpframe.queries.constructors import read_options
+from dpframe.forks import cached_property
+from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.queries import reading
+from dpframe.queries.counts import Count, Rate, UnitCount
+from dpframe.queries.query import NO_OPTIONS, By, Keys, Objective, OutputSpec, Query, QueryOptions
+from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
+from dpframe.queries.tasks import BinAxis
+from dpframe.queries.where import Condition
 
 _Key = TypeVar("_Key")
 _Value_co = TypeVar("_Value_co", covariant=True)
@@ -45,9 +51,82 @@ class View(Mapping[_Key, _Value_co]):
         return repr(self._of)
 
 
-AggregatePart: TypeAlias = (
-    kinds.Count | kinds.Rate | kinds.Sum | kinds.Mean | kinds.Variance | kinds.Deviation
-)
+@dataclass(frozen=True, eq=False)
+class Aggregate(Query):
+    """Several outputs by the same groups, measured together."""
+
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    options: QueryOptions = NO_OPTIONS
+
+    @cached_property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column per query, under its own condition unless all have the same."""
+        shared = self._shared_condition
+        return tuple(
+            replace(asked, name=name, where=None if shared is not None else part.where)
+            for name, part in self.queries.items()
+            for asked in part.outputs
+        )
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition on all rows: a row that no output counts is left out as a whole."""
+        return Condition.all_of(self.where, self._shared_condition)
+
+    @property
+    def _shared_condition(self) -> Condition | None:
+        """The condition that all queries have."""
+        conditions = {part.where for part in self.queries.values()}
+        return conditions.pop() if len(conditions) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Query):
+    """Queries of the same groups that are measured as one, though their answers are apart."""
+
+    parts: tuple[Query, ...] = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """The columns of all queries, under the conditions of these unless all have the same."""
+        shared = len(self._conditions) == 1
+        return tuple(
+            asked if shared else replace(asked, where=Condition.all_of(part.condition, asked.where))
+            for part in self.parts
+            for asked in part.outputs
+        )
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "; ".join(part.what for part in self.parts)
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition that all queries have."""
+        (condition, *others) = self._conditions
+        return None if others else condition
+
+    @property
+    def bin_axis(self) -> BinAxis | None:
+        """The bins, which all queries have."""
+        return self.parts[0].bin_axis
+
+    def caps(self, declared: Caps) -> Caps:
+        """Return what is kept of a unit: the same for all queries."""
+        return self.parts[0].caps(declared)
+
+    @property
+    def _conditions(self) -> set[Condition | None]:
+        return {part.condition for part in self.parts}
+
+
+AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = tuple(
@@ -76,17 +155,17 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 @with_keywords
 def aggregate(
-    by: kinds.By = None,
+    by: By = None,
     *,
     where: str | None = None,
-    keys: kinds.Keys = None,
+    keys: Keys = None,
     max_rows: int | None = None,
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
     n_weight: float = 0.0,
-    objective: kinds.Objective = "total",
+    objective: Objective = "total",
     **queries: AggregatePart,
-) -> kinds.Aggregate:
+) -> Aggregate:
     """Describe several outputs by the same groups, one column each.
 
     Parameters
@@ -122,7 +201,7 @@ def aggregate(
     )
     given = labels, reading.condition_of(where), reading.materialized_keys(keys), View(queries)
     options = read_options(None, None, n_weight, objective)
-    return kinds.Aggregate(*given, options, limits=reading.limits_of(caps))
+    return Aggregate(*given, options, limits=reading.limits_of(caps))
 
 
 def check_part(
@@ -140,17 +219,17 @@ def check_part(
             f"{name}= cannot name an output of {called}: {_NOT_NAMES}. Choose another name; "
             "amounts and options go to release(...)."
         )
-    if not isinstance(query, kinds.Query) and nearest(name, NOT_OUTPUTS):
+    if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
-    if isinstance(query, kinds.UnitCount):
+    if isinstance(query, UnitCount):
         raise QueryError(
             f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
             f"dpf.{called}(...)}})."
         )
-    if name == "bounds" and not isinstance(query, kinds.Query):
+    if name == "bounds" and not isinstance(query, Query):
         raise QueryError(
             f"bounds= goes to each output of {called}: dpf.mean('column', bounds=(low, high)); or "
             "declare the bounds, for all queries."

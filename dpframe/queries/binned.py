@@ -12,8 +12,14 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.queries.bins import check_bins
-from dpframe.queries.kinds import By, GivenBounds, OutputSpec, Query
-from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
+from dpframe.queries.query import By, GivenBounds, OutputSpec, Query
+from dpframe.queries.reading import (
+    ColumnOptions,
+    CountOptions,
+    binned_groups_of,
+    bounds_of,
+    limits_of,
+)
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, index_of, microseconds
 
@@ -46,6 +52,41 @@ class Histogram(Query):
     def bin_axis(self) -> BinAxis:
         """The bins."""
         return BinAxis(self.column, self.bins)
+
+
+@with_keywords
+def histogram(
+    column: Hashable, bins: object, by: By = None, **options: Unpack[CountOptions]
+) -> Histogram:
+    """Describe the number of rows per bin of a numeric column, by group.
+
+    Parameters
+    ----------
+    column
+        Column whose values fall into the bins. Values in none of them are left out.
+    bins
+        Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
+        in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
+    by, where, keys, max_rows, max_groups, max_rows_per_group
+        As in `count`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5]})
+    >>> released = dpf.release(trips, histogram("fare", [0, 10, 100]), epsilon=1e6)
+    >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
+    [('(0, 10]', 2), ('(10, 100]', 1)]
+    """
+    groups = binned_groups_of(column, by, options)
+    bins = check_bins(column, bins)
+    return Histogram(*groups, column=column, bins=bins, limits=limits_of(options))
 
 
 @dataclass(frozen=True, slots=True)

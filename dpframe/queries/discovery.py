@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, get_args
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.constructors import units
-from dpframe.queries.kinds import Columns
+from dpframe.queries.counts import units
+from dpframe.queries.query import Columns
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
 

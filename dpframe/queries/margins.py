@@ -12,10 +12,12 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.aggregate import View, check_part
+from dpframe.queries.aggregate import Aggregate, View, check_part
 from dpframe.queries.bins import check_bins
-from dpframe.queries.kinds import Aggregate, Columns, Count, Keys, Mean, Query, Rate, Sum
+from dpframe.queries.counts import Count, Rate
+from dpframe.queries.query import Columns, Keys, Query
 from dpframe.queries.reading import as_float, condition_of, labels_of, limits_of, materialized_keys
+from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
 

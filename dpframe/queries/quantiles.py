@@ -16,7 +16,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number, exact
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
-from dpframe.queries.kinds import By, GivenBounds, OutputSpec, Query
+from dpframe.queries.query import By, GivenBounds, OutputSpec, Query
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 
 

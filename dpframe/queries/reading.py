@@ -10,7 +10,7 @@ from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import By, Columns, GivenBounds, Keys, Query
+from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
 
 

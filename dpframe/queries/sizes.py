@@ -13,7 +13,7 @@ import pandas as pd
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.kinds import OutputSpec, Query
+from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 

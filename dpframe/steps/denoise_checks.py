@@ -13,7 +13,7 @@ from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.denoise.base import check_edges
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError, is_data, quote
-from dpframe.queries.kinds import Statistic
+from dpframe.queries.query import Statistic
 
 _FORMS = (
     "a scipy sparse adjacency matrix, a networkx graph, a frame of edges whose first two columns "

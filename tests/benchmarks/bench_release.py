@@ -19,7 +19,7 @@ import dpframe as dpf
 from dpframe.plan import calibrated
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 
 ROWS, GROUPS, UNITS = 1_000, 8, 300
 MANY, OUTPUTS = 100_000, 10

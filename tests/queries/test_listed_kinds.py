@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.errors import QueryError
 from dpframe.jobs import plan_file
 from dpframe.queries.aggregate import AggregatePart
-from dpframe.queries.kinds import Query
+from dpframe.queries.query import Query
 from dpframe.queries.reading import check_query
 
 NOT_PARTS = {"histogram", "ranges", "quantile", "units", "aggregate", "margins"}

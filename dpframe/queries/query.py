@@ -1,17 +1,16 @@
-"""The kinds of queries, as frozen values. A query says what it asks for; facts come later.
+"""What every query is: a frozen value that says what it asks for; facts come later.
 
-A new kind is one class here; Python refuses one that leaves out what a query must say.
+A new kind is a class of its own; Python refuses one that leaves out what a query must say.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import pandas as pd
 
 from dpframe.errors import QueryError
-from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
@@ -198,7 +197,7 @@ class Query(ABC):
         >>> dpf.sum(["fare", "tip"], by="zone", where="fare > 0").words
         'sum of fare, tip by zone where fare > 0'
         """
-        groups = f" by {_list_labels(self.by)}" if self.by else ""
+        groups = f" by {list_labels(self.by)}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
         return self.what + groups + self.options.words + self.limits.words + condition
 
@@ -214,202 +213,6 @@ class Query(ABC):
         return tuple(dict.fromkeys(labels))
 
 
-@dataclass(frozen=True, eq=False)
-class Count(Query):
-    """The number of rows per group."""
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("count", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return "count"
-
-
-@dataclass(frozen=True, eq=False)
-class Rate(Query):
-    """The share of the rows per group that satisfy a condition."""
-
-    met: Condition = field(kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("rate", "rate", condition=self.met),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"rate of {self.met.text}"
-
-
-@dataclass(frozen=True, eq=False)
-class _OfColumns(Query):
-    """One statistic of several bounded columns."""
-
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
-
-    columns: tuple[Hashable, ...] = ()
-    bounds: GivenBounds = None
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One output per column."""
-        asked, bounds = self._statistic, self._bounds
-        return tuple(
-            OutputSpec(label, asked, label, bounds=bounds(label)) for label in self.columns
-        )
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return f"{self._called} of {_list_labels(self.columns)}"
-
-    def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
-        """Bounds of a column that were given in the call, if they were."""
-        if isinstance(self.bounds, Mapping):
-            return {label: self.bounds[label]} if label in self.bounds else {}
-        return {} if self.bounds is None else {label: self.bounds}
-
-
-@dataclass(frozen=True, eq=False)
-class Sum(_OfColumns):
-    """Sums of several columns per group."""
-
-    options: QueryOptions = NO_OPTIONS
-
-    _statistic = "sum"
-    _called = "sum"
-
-
-@dataclass(frozen=True, eq=False)
-class Mean(_OfColumns):
-    """Means of several columns per group, over the rows where the column is present."""
-
-    _statistic = "mean"
-    _called = "mean"
-
-
-@dataclass(frozen=True, eq=False)
-class Variance(_OfColumns):
-    """Variances of several columns per group, over the rows where the column is present."""
-
-    _statistic = "var"
-    _called = "variance"
-
-
-@dataclass(frozen=True, eq=False)
-class Deviation(_OfColumns):
-    """Standard deviations of several columns per group, as `Variance`."""
-
-    _statistic = "std"
-    _called = "standard deviation"
-
-
-@dataclass(frozen=True, eq=False)
-class UnitCount(Query):
-    """The number of distinct privacy units per group."""
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("units", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return "units"
-
-    @property
-    def counts_units(self) -> bool:
-        """Units are what is counted."""
-        return True
-
-    def caps(self, declared: Caps) -> Caps:
-        """Keep one row of a unit per group: it is in no more groups than it may have rows."""
-        caps = super().caps(declared)
-        limits = [cap for cap in (caps.groups, caps.rows) if cap is not None]
-        return Caps(groups=min(limits, default=None), rows_per_group=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregate(Query):
-    """Several outputs by the same groups, measured together."""
-
-    queries: Mapping[str, Query] = field(default_factory=dict)
-    options: QueryOptions = NO_OPTIONS
-
-    @cached_property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column per query, under its own condition unless all have the same."""
-        shared = self._shared_condition
-        return tuple(
-            replace(asked, name=name, where=None if shared is not None else part.where)
-            for name, part in self.queries.items()
-            for asked in part.outputs
-        )
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
-
-    @property
-    def condition(self) -> Condition | None:
-        """The condition on all rows: a row that no output counts is left out as a whole."""
-        return Condition.all_of(self.where, self._shared_condition)
-
-    @property
-    def _shared_condition(self) -> Condition | None:
-        """The condition that all queries have."""
-        conditions = {part.where for part in self.queries.values()}
-        return conditions.pop() if len(conditions) == 1 else None
-
-
-@dataclass(frozen=True, eq=False)
-class Joint(Query):
-    """Queries of the same groups that are measured as one, though their answers are apart."""
-
-    parts: tuple[Query, ...] = field(kw_only=True)
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """The columns of all queries, under the conditions of these unless all have the same."""
-        shared = len(self._conditions) == 1
-        return tuple(
-            asked if shared else replace(asked, where=Condition.all_of(part.condition, asked.where))
-            for part in self.parts
-            for asked in part.outputs
-        )
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return "; ".join(part.what for part in self.parts)
-
-    @property
-    def condition(self) -> Condition | None:
-        """The condition that all queries have."""
-        (condition, *others) = self._conditions
-        return None if others else condition
-
-    @property
-    def bin_axis(self) -> BinAxis | None:
-        """The bins, which all queries have."""
-        return self.parts[0].bin_axis
-
-    def caps(self, declared: Caps) -> Caps:
-        """Return what is kept of a unit: the same for all queries."""
-        return self.parts[0].caps(declared)
-
-    @property
-    def _conditions(self) -> set[Condition | None]:
-        return {part.condition for part in self.parts}
-
-
-def _list_labels(labels: Iterable[Hashable]) -> str:
+def list_labels(labels: Iterable[Hashable]) -> str:
+    """Write labels one after the other."""
     return ", ".join(str(label) for label in labels)

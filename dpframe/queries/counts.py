@@ -1,0 +1,175 @@
+"""Queries for numbers and shares: rows, rows that satisfy a condition, and units."""
+
+from dataclasses import dataclass, field
+from typing import Unpack
+
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries import reading
+from dpframe.queries.query import By, OutputSpec, Query
+from dpframe.queries.reading import CountOptions
+from dpframe.queries.where import Condition
+
+
+@dataclass(frozen=True, eq=False)
+class Count(Query):
+    """The number of rows per group."""
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column."""
+        return (OutputSpec("count", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "count"
+
+
+@with_keywords
+def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
+    """Describe the number of rows per group.
+
+    Parameters
+    ----------
+    by
+        Column or list of columns to group by; `None`: one group of all rows.
+    where
+        Row-wise condition, for instance `"fare > 0 and zone in ['A', 'B']"`.
+    keys
+        The groups, where they are not declared: a dict from column to list, a list for a single
+        column, or a frame whose rows are the combinations wanted.
+    max_rows, max_groups, max_rows_per_group
+        They take the place of the caps of the same
+        name that are declared with a privacy unit. Noise is made for the caps that hold.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> count(by="zone", where="fare > 0").by
+    ('zone',)
+    """
+    return Count(*reading.groups_of(by, options), limits=reading.limits_of(options))
+
+
+@dataclass(frozen=True, eq=False)
+class Rate(Query):
+    """The share of the rows per group that satisfy a condition."""
+
+    met: Condition = field(kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column."""
+        return (OutputSpec("rate", "rate", condition=self.met),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"rate of {self.met.text}"
+
+
+@with_keywords
+def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate:
+    """Describe the share of the rows per group that satisfy a condition.
+
+    With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
+    C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither. A row
+    moves one of the two by 1, so that both are measured at the price of one count.
+
+    Parameters
+    ----------
+    condition
+        What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
+    by, where, keys, max_rows, max_groups, max_rows_per_group
+        As in `count`; rows that do not satisfy `where` count in neither number.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> query = rate("fare > 8", by="zone", keys=["A", "B"])
+    >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
+    [0.5, 1.0]
+    """
+    groups = reading.groups_of(by, options)
+    return Rate(*groups, met=Condition.parse(condition), limits=reading.limits_of(options))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitCount(Query):
+    """The number of distinct privacy units per group."""
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column."""
+        return (OutputSpec("units", "count"),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "units"
+
+    @property
+    def counts_units(self) -> bool:
+        """Units are what is counted."""
+        return True
+
+    def caps(self, declared: Caps) -> Caps:
+        """Keep one row of a unit per group: it is in no more groups than it may have rows."""
+        caps = super().caps(declared)
+        limits = [cap for cap in (caps.groups, caps.rows) if cap is not None]
+        return Caps(groups=min(limits, default=None), rows_per_group=1)
+
+
+@with_keywords
+def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
+    """Describe the number of distinct privacy units per group.
+
+    With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
+    `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by
+    `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
+    `max_groups`, `max_rows` and the number of groups, as far as these are given: of more, in a
+    uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
+    most `min(2 g, number of groups)`. Without a privacy unit, every row is one.
+
+    Parameters
+    ----------
+    by, where, keys, max_rows, max_groups, max_rows_per_group
+        As in `count`; a unit is in a group if one of its rows there satisfies `where`.
+        `max_rows_per_group` is refused: it would change nothing.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"driver": [1, 1, 2], "zone": ["A", "A", "B"]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, privacy_unit="driver", max_rows=2)
+    >>> released = trips.dp.units(by="zone", epsilon=1e6)  # so much that hardly any noise is added
+    >>> released["units"].tolist()
+    [1, 1]
+    """
+    limits = reading.limits_of(options)
+    if limits.rows_per_group is not None:
+        raise QueryError(
+            "units counts a unit once in a group, however many rows it has there: "
+            f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
+            "max_groups= says in how many groups a unit counts."
+        )
+    return UnitCount(*reading.groups_of(by, options), limits=limits)

@@ -1,0 +1,305 @@
+"""Queries for sums, means, variances and standard deviations of bounded columns."""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypedDict, Unpack, get_args
+
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError, quote
+from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.queries import reading
+from dpframe.queries.query import (
+    NO_OPTIONS,
+    By,
+    Columns,
+    GivenBounds,
+    Keys,
+    KnownRows,
+    Objective,
+    OutputSpec,
+    Query,
+    QueryOptions,
+    Statistic,
+    list_labels,
+)
+from dpframe.queries.reading import ColumnOptions
+from dpframe.queries.where import Condition
+
+
+class AccuracyOptions(TypedDict, total=False):
+    """What is to be accurate of several outputs; see `dpframe.sum`."""
+
+    n_weight: Annotated[float, 0.0]
+    objective: Annotated[Objective, "total"]
+
+
+class SumOptions(ColumnOptions, AccuracyOptions, total=False):
+    """What to add up, and what is known; see `dpframe.sum`."""
+
+    max_true: int | None
+    n: KnownRows
+
+
+@dataclass(frozen=True, eq=False)
+class _OfColumns(Query):
+    """One statistic of several bounded columns."""
+
+    _statistic: ClassVar[Statistic]
+    _called: ClassVar[str]
+
+    columns: tuple[Hashable, ...] = ()
+    bounds: GivenBounds = None
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One output per column."""
+        asked, bounds = self._statistic, self._bounds
+        return tuple(
+            OutputSpec(label, asked, label, bounds=bounds(label)) for label in self.columns
+        )
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return f"{self._called} of {list_labels(self.columns)}"
+
+    def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
+        """Bounds of a column that were given in the call, if they were."""
+        if isinstance(self.bounds, Mapping):
+            return {label: self.bounds[label]} if label in self.bounds else {}
+        return {} if self.bounds is None else {label: self.bounds}
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(_OfColumns):
+    """Sums of several columns per group."""
+
+    options: QueryOptions = NO_OPTIONS
+
+    _statistic = "sum"
+    _called = "sum"
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(_OfColumns):
+    """Means of several columns per group, over the rows where the column is present."""
+
+    _statistic = "mean"
+    _called = "mean"
+
+
+@dataclass(frozen=True, eq=False)
+class Variance(_OfColumns):
+    """Variances of several columns per group, over the rows where the column is present."""
+
+    _statistic = "var"
+    _called = "variance"
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation(_OfColumns):
+    """Standard deviations of several columns per group, as `Variance`."""
+
+    _statistic = "std"
+    _called = "standard deviation"
+
+
+_MOST_WEIGHT = 1e100  # its products with squared errors stay finite
+
+
+def read_options(
+    max_true: object, n: KnownRows, n_weight: object, objective: object
+) -> QueryOptions:
+    """Check options of a sum or an aggregate; the plan checks n, which it alone can match."""
+    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
+    others = [name for name in options.names_given if name != "max_true"]
+    if options.max_true is not None and others:
+        raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
+    if options.n is not None and options.n_weight:
+        raise QueryError(
+            "n= says that the number of rows is public: n_weight= has no meaning then."
+        )
+    return options
+
+
+def _max_true(value: object) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = as_number(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(number, int) and 1 <= number < WRITTEN:
+        return number
+    raise QueryError(f"max_true must be a whole number >= 1, got max_true={quote(value)}.")
+
+
+def _n_weight(value: object) -> float:
+    try:
+        number = float(as_number(value))
+    except (TypeError, OverflowError):
+        number = math.nan
+    if 0 <= number <= _MOST_WEIGHT:
+        return number
+    raise QueryError(
+        f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
+        f"n_weight={quote(value)}. 1 makes the number of rows as important as a column."
+    )
+
+
+def _objective(value: object) -> Objective:
+    for name in get_args(Objective):
+        if isinstance(value, str) and value == name:
+            return name  # type: ignore[no-any-return]
+    raise QueryError(f'objective must be "total" or "worst", got objective={quote(value)}.')
+
+
+def _of_columns(
+    columns: Columns, by: By, options: ColumnOptions
+) -> tuple[tuple[Hashable, ...], Condition | None, Keys, tuple[Hashable, ...], GivenBounds]:
+    """Read groups, columns and their bounds."""
+    labels = reading.labels_of("columns", columns)
+    if not labels:
+        raise QueryError("columns must name at least one column.")
+    groups = reading.groups_of(by, options)
+    return (*groups, labels, reading.bounds_of(labels, options.get("bounds")))
+
+
+@with_keywords
+def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
+    """Describe the sum of one or several columns per group.
+
+    Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
+    declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to add up.
+    by, where, keys
+        As in `count`.
+    bounds
+        `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
+        declared.
+    max_true
+        How many of the columns, all boolean, are true in a row at most. Of more, a uniformly random
+        choice is kept.
+    n
+        The number of rows per group, where it is public: a number, or a series on the groups;
+        or a pair of it and its variance, where it is an estimate that was published before.
+    n_weight
+        Importance of an accurate number of rows, relative to that of a column. Correlated noise
+        releases it as column `n` in any case.
+    objective
+        "total": the sum of the columns' relative variances is as small as can be; "worst": the
+        largest of them is.
+    max_rows, max_groups, max_rows_per_group
+        As in `count`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, sum("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round().tolist()
+    [17.0, 20.0]
+    """
+    given = _of_columns(columns, by, options)
+    known = read_options(
+        options["max_true"], options["n"], options["n_weight"], options["objective"]
+    )
+    return Sum(*given, known, limits=reading.limits_of(options))
+
+
+@with_keywords
+def mean(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Mean:
+    """Describe the mean of one or several columns per group.
+
+    Rows where the column is missing are not counted, unless a replacement is declared.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns to average.
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, mean("fare", by="zone"), epsilon=1e6)  # hardly any noise
+    >>> released["fare"].round(1).tolist()
+    [8.5, 20.0]
+    """
+    return Mean(*_of_columns(columns, by, options), limits=reading.limits_of(options))
+
+
+@with_keywords
+def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Variance:
+    """Describe the variance of one or several columns per group.
+
+    It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
+    present, between 0 and a quarter of the squared width of the bounds. With pure noise, n, mean
+    and variance of one column together cost what n alone costs.
+
+    Parameters
+    ----------
+    columns
+        Column or list of columns of numbers.
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `sum`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.5]})
+    >>> dpf.declare(trips, keys={"zone": ["A", "B"]}, bounds={"fare": (0, 100)})
+    >>> released = dpf.release(trips, var("fare", by="zone"), epsilon=1e9)  # hardly any noise
+    >>> (released["fare"].round(2) + 0).tolist()
+    [1.0, 0.0]
+    """
+    return Variance(*_of_columns(columns, by, options), limits=reading.limits_of(options))
+
+
+@with_keywords
+def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Deviation:
+    """Describe the standard deviation of one or several columns per group: the root of `var`.
+
+    Parameters
+    ----------
+    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `var`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> std("fare", by="zone").words
+    'standard deviation of fare by zone'
+    """
+    return Deviation(*_of_columns(columns, by, options), limits=reading.limits_of(options))
