@@ -5,10 +5,12 @@ contains a value taken from a private frame: `quote` alone shows what was given.
 """
 
 import datetime
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,7 +55,75 @@ STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class DPFrameError(Exception):
-    """Base of all errors raised by dpframe."""
+    """Base of all errors raised by dpframe.
+
+    Parameters
+    ----------
+    message
+        The whole text: the parameter, its rule, what was given, and the way out.
+    parameter
+        The argument that it is about, as the call names it: "epsilon", "keys"; `None`: no single
+        one.
+    label
+        The column, output or level that it is about.
+    value
+        What was given there, if that is public.
+
+    Attributes
+    ----------
+    query
+        Of several queries, the name of the one that it is about.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        label: Hashable = None,
+        value: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.label = label
+        self.value = value
+        self.query: Hashable = None
+
+    @classmethod
+    def about(
+        cls, parameter: str, rule: str, value: object, way_out: str = "", *, label: Hashable = None
+    ) -> Self:
+        """Make the usual error about an argument.
+
+        Parameters
+        ----------
+        parameter, value, label
+            As for the error.
+        rule
+            What holds of the parameter: "must be > 0".
+        way_out
+            What to do, in sentences.
+
+        Examples
+        --------
+        >>> print(CalibrationError.about("mu", "must be > 0", 0))
+        mu must be > 0, got mu=0.
+        >>> print(DeclarationError.about("bounds", "must be two numbers", 3, label="fare"))
+        bounds of 'fare' must be two numbers, got bounds=3.
+        """
+        of = "" if label is None else f" of {quote(label)}"
+        text = f"{parameter}{of} {rule}, got {parameter}={quote(value)}. {way_out}".rstrip()
+        return cls(text, parameter=parameter, label=label, value=value)
+
+
+@contextmanager
+def of_query(name: Hashable) -> Iterator[None]:
+    """Let errors that are raised inside say which of several queries they are about."""
+    try:
+        yield
+    except DPFrameError as error:
+        error.query = name
+        raise
 
 
 class DPFrameWarning(UserWarning):
@@ -66,6 +136,11 @@ class CallError(DPFrameError, TypeError):
 
 class NoSuchNameError(DPFrameError, AttributeError):
     """An accessor has nothing of this name."""
+
+    def __init__(self, message: str = "", **fields: Any) -> None:
+        super().__init__(message, **fields)
+        # it holds no frame, and Python adds no advice of its own
+        AttributeError.__init__(self, message, name=None, obj=None)
 
 
 class DeclarationError(DPFrameError, ValueError):

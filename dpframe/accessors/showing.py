@@ -199,7 +199,7 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
         hint = f"Did you mean .dp.{close}?"
     else:
         hint = f"It has {', '.join(sorted(names))}."
-    return _nameless(f".dp has no {name!r}. {hint}")
+    return NoSuchNameError(f".dp has no {name!r}. {hint}")
 
 
 def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
@@ -223,22 +223,17 @@ def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
         )
     else:
         hint = "" if close is None else f" Did you mean dpf.{close}?"
-    return _nameless(f"dpframe has no {name!r}.{hint}")
+    return NoSuchNameError(f"dpframe has no {name!r}.{hint}")
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:
     """Make the error about `.dp` of a series, with what to use of its frame."""
     if ATTRIBUTE in series.attrs:
-        return _nameless(
+        return NoSuchNameError(
             "a Series has no .dp: the certificate is about the whole released frame. Keep that, "
             "and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
         )
-    return _nameless(
+    return NoSuchNameError(
         "a Series has no .dp: query its frame, and name the column, as in "
         'df.dp.mean("fare", by="zone", epsilon=...). To use only some rows, say where="fare > 0".'
     )
-
-
-def _nameless(message: str) -> NoSuchNameError:
-    """Make an error that holds no frame, and that Python adds no advice of its own to."""
-    return NoSuchNameError(message, name=None, obj=None)
