@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import Parameter, Signature
@@ -151,12 +152,23 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
                 return function(*args, **(filled | keywords))
         except DPFrameError as error:
-            if error.__suppress_context__:  # what is not shown may quote an argument
-                error.__context__ = None
-            raise
+            raise _shorten(error) from error.__cause__
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
+
+
+def _shorten(error: DPFrameError) -> DPFrameError:
+    """Leave the frames inside the package out of the traceback; where they were stays as text."""
+    frames = traceback.walk_tb(error.__traceback__)
+    error.places = (
+        *(f"{one.f_code.co_filename}:{line} in {one.f_code.co_name}" for one, line in frames),
+        *error.places,
+    )
+    error.__context__ = None  # what is not shown may quote an argument
+    if error.__cause__ is not None:
+        error.__cause__.with_traceback(None).__context__ = None
+    return error.with_traceback(None)
 
 
 def _with_options(signature: Signature, options: Sequence[Parameter]) -> Signature:

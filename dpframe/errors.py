@@ -73,6 +73,8 @@ class DPFrameError(Exception):
     ----------
     query
         Of several queries, the name of the one that it is about.
+    places
+        Where it passed through the package, as text: tracebacks of public calls leave that out.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class DPFrameError(Exception):
         self.label = label
         self.value = value
         self.query: Hashable = None
+        self.places: tuple[str, ...] = ()
 
     @classmethod
     def about(

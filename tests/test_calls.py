@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+import traceback
 from inspect import Parameter
 
 import pandas as pd
@@ -284,3 +285,35 @@ def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
     table = made.dp.with_percent()
     with pytest.raises(QueryError, match=r"drawn by column='count', percent=True"):
         table.dp.plot(column="count_percent")
+
+
+@pytest.mark.parametrize(
+    ("call", "inside"),
+    [
+        (lambda frame: frame.dp.count("zonne", epsilon=1), "engines/base.py"),
+        (lambda frame: dpf.release(frame, dpf.count("zonne"), epsilon=1), "engines/base.py"),
+        (lambda frame: frame.dp.count("zone", epsilon=-1), "privacy/amounts.py"),
+        (lambda frame: dpf.Budget(epsilon=-1), "privacy/amounts.py"),
+    ],
+    ids=["method", "function", "amount", "class"],
+)
+def test_a_traceback_ends_at_the_call_and_the_rest_stays_as_text(call, inside):
+    frame = pd.DataFrame({"zone": ["A", "B"]})
+    frame.dp.declare(keys={"zone": ["A", "B"]})
+    with pytest.raises(DPFrameError) as caught:
+        call(frame)
+    names = [summary.name for summary in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[-2:] == ["<lambda>", "checked"]
+    assert len(traceback.format_exception(caught.value)) <= 5  # three frames, above and below
+    assert any(inside in place for place in caught.value.places)
+    assert caught.value.__context__ is None
+
+
+def test_the_cause_of_an_error_is_shown_in_a_line(tmp_path):
+    path = tmp_path / "trips.ledger"
+    path.write_bytes(b"SQLite format 3\0" + b"no database" * 100)
+    with pytest.raises(DPFrameError) as caught:
+        dpf.Ledger(path)
+    cause = caught.value.__cause__
+    assert cause is not None
+    assert cause.__traceback__ is None
