@@ -14,7 +14,7 @@ from dpframe.accuracy.combine import combine
 from dpframe.accuracy.intervals import covariance, interval, std_error
 from dpframe.accuracy.quotients import percent, ratio
 from dpframe.calls import with_keywords_of_init
-from dpframe.certificates.certificate import Certificate, Concatenation
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_schema, verify
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema_of
@@ -69,7 +69,6 @@ __all__ = [
     "Budget",
     "BudgetStatus",
     "Certificate",
-    "Concatenation",
     "DPAccessor",
     "Ledger",
     "ParquetScan",

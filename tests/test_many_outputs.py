@@ -8,7 +8,7 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.noise_parts import unpack
+from dpframe.certificates.json_records import unpack
 from dpframe.certificates.parts import OptionsPart
 from dpframe.errors import QueryError
 

@@ -135,7 +135,7 @@ def looks(frame):
         made = declared(frame, unit).dp.release(QUERIES, epsilon=1, delta=1e-6)
         made |= suggestions(frame) if unit else {}
         for name, released in made.items():
-            record = released.dp.certificate.to_dict()
+            (record,) = released.dp.certificate.to_dict()["releases"]
             bars = released.dp.interval()
             shown.append(
                 (
@@ -149,7 +149,7 @@ def looks(frame):
                     bars.dtypes.astype(str).tolist(),
                     bars.isna().to_numpy().any(),
                     record["query"],
-                    [(c["noise"], c["std_error"]) for c in record["columns"]],
+                    [(c.get("noise"), c.get("std_error")) for c in record["columns"]],
                 )
             )
     return shown

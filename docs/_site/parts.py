@@ -50,9 +50,7 @@ def _help_of(words: list[str]) -> str:
 def certificate_schema() -> str:
     """Show the JSON Schema of certificates as a table for each of its parts, and as it is."""
     schema = dpf.certificate_schema()
-    several = dpf.certificate_schema(several=True)
-    parts = {"Certificate": schema, "Concatenation": several}
-    parts |= dict(sorted({**schema["$defs"], **several["$defs"]}.items()))
+    parts = {"Certificate": schema, **dict(sorted(schema["$defs"].items()))}
     parts = {name: one for name, one in parts.items() if "properties" in one}
     tables = [_part(name, one) for name, one in parts.items()]
     code = f"```json\n{json.dumps(schema, indent=1)}\n```"

@@ -13,7 +13,7 @@ from dpframe.accuracy.combine import Weights, combine
 from dpframe.accuracy.quotients import percent, ratio
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords_of_methods
-from dpframe.certificates.certificate import Certificate, Concatenation
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_of
 from dpframe.denoise.methods import DenoiserName
 from dpframe.files.csv import write_csv
@@ -58,7 +58,7 @@ class DPAccessor(PrivateAccessor):
     """
 
     @property
-    def certificate(self) -> Certificate | Concatenation:
+    def certificate(self) -> Certificate:
         """The certificate that this released frame carries; `dpframe.verify` checks it."""
         return certificate_of(self._frame)
 

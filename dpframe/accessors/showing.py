@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.calls import nearest
-from dpframe.certificates.certificate import Certificate, parts_of
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.verify import ATTRIBUTE, certificate_of
 from dpframe.declaration.facts import declaration_text, kept_declaration
 from dpframe.engines import Frame, engine_for
@@ -173,15 +173,15 @@ def _of_declared(frame: Frame) -> list[str]:
 def _of_released(frame: pd.DataFrame) -> list[str]:
     """Show what was asked; the certificate is not checked."""
     try:
-        parts = parts_of(certificate_of(frame))
+        releases = certificate_of(frame).releases
     except CertificateError:
         return ["  its certificate cannot be read"]
-    return [f"  {visible(line)}" for part in parts for line in _of_release(part)]
+    return [f"  {visible(line)}" for one in releases for line in _of_release(one)]
 
 
-def _of_release(certificate: Certificate) -> tuple[str, str]:
-    noise = f"{certificate.mechanism.title} noise, released at {certificate.released_at}"
-    return certificate.query.words, noise
+def _of_release(release: Release) -> tuple[str, str]:
+    noise = f"{release.mechanism.title} noise, released at {release.released_at}"
+    return release.query.words, noise
 
 
 def no_such_name(accessor: Any, name: str) -> NoSuchNameError:

@@ -10,9 +10,9 @@ import pandas as pd
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weights_of_blocks
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import Release, check_before
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.subsets import check_before
+from dpframe.certificates.parts import LayersPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
@@ -72,22 +72,22 @@ def combine(
     level = check_level(level)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
-            certificate, estimate, parts = _of_tables(released, weights)
+            release, estimate, parts = _of_tables(released, weights)
         else:
-            certificate, numbers, estimate = _weigh(released, weights)
-            parts = _parts(certificate, numbers)
-        combined = _estimate_frame(certificate, estimate, parts, level)
+            release, numbers, estimate = _weigh(released, weights)
+            parts = _parts(release, numbers)
+        combined = _estimate_frame(release, estimate, parts, level)
     if not np.isfinite(combined.to_numpy()).all():
         raise QueryError(
             "weights are so large that the combination, or its error, is beyond the range of "
             "floats. Divide them by a power of ten, which scales all that is returned."
         )
-    return mark_diagnosis(combined, certificate, "combine")
+    return mark_diagnosis(combined, [release], "combine")
 
 
 def _of_tables(
     released: Mapping[Any, pd.DataFrame], weights: Any
-) -> tuple[Certificate, float, dict[str, np.ndarray]]:
+) -> tuple[Release, float, dict[str, np.ndarray]]:
     """Combine the cells of tables that were measured together."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
@@ -96,7 +96,7 @@ def _of_tables(
         raise QueryError(f"weights must not name a table twice, got {quote(list(weights))}.")
     tables = zip(names, weights.values(), strict=True)
     weighed = [_weigh(released[name], own) for name, own in tables]
-    parts = errors_over_tables([(certificate, numbers) for certificate, numbers, _ in weighed])
+    parts = errors_over_tables([(release, numbers) for release, numbers, _ in weighed])
     return weighed[0][0], sum(estimate for _, _, estimate in weighed), parts
 
 
@@ -118,28 +118,28 @@ def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryErro
     )
 
 
-def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Certificate, np.ndarray, float]:
-    """Return the certificate of a table, the weights of its cells, and what they add up to."""
+def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Release, np.ndarray, float]:
+    """Return the release of a table, the weights of its cells, and what they add up to."""
     verified = verify(released)
-    certificate = check_before(verified, "combine", allowed=steps_before(verified))
-    check_not_selected(certificate.discovery, "combine")
-    released = released.iloc[:, : len(certificate.columns)]  # what was denoised has no known error
+    release = check_before(verified, "combine", allowed=steps_before(verified))
+    check_not_selected(release, "combine")
+    released = released.iloc[:, : len(release.columns)]  # what was denoised has no known error
     numbers = _align_weights(released, weights)
-    columns = zip(released.items(), certificate.columns, strict=True)
+    columns = zip(released.items(), release.columns, strict=True)
     cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
-    return certificate, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
+    return release, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
 
 
 def _estimate_frame(
-    certificate: Certificate, estimate: float, parts: Mapping[str, np.ndarray], level: float
+    release: Release, estimate: float, parts: Mapping[str, np.ndarray], level: float
 ) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row."""
     errors = {block: _norm(part) for block, part in parts.items()}
     error = _norm(np.array(list(errors.values()), np.float64))
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    width = mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest, groups)
+    noise = release.noise
+    groups, scales = noise.drawn_together(release.query.cells), noise.scale_by_block
+    width = noise.distribution.sum_half_width(errors, scales, level, largest, groups)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)
@@ -210,17 +210,17 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     return pd.Index(keys, tupleize_cols=False)
 
 
-def _parts(certificate: Certificate, weights: np.ndarray) -> dict[str, np.ndarray]:
+def _parts(release: Release, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Return what the independent noises of the blocks add to a combination, as deviations."""
-    structure = certificate.mechanism.structure
-    if structure is not None:
+    noise = release.noise
+    if isinstance(noise, LayersPart):
         return {
-            block: np.sqrt([structure.by_block[block].variance(part)])
-            for block, part in weights_of_blocks(certificate, structure, weights).items()
+            block: np.sqrt([noise.by_block[block].variance(part)])
+            for block, part in weights_of_blocks(release, noise, weights).items()
         }
-    common = set(certificate.common_blocks)
+    common = set(noise.shared_blocks)
     moved: dict[str, np.ndarray] = {}
-    for weight, column in zip(weights.T, certificate.columns, strict=True):
+    for weight, column in zip(weights.T, release.columns, strict=True):
         for block, loading in column.deviations.items():
             moved[block] = moved.get(block, np.zeros(1)) + weight * loading
     return {

@@ -11,13 +11,25 @@ from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
-from dpframe.certificates import companion_columns, noise_parts
-from dpframe.certificates.certificate import Certificate, parts_of
+from dpframe.certificates import companion_columns
+from dpframe.certificates.certificate import Certificate, Release, check_before
+from dpframe.certificates.column_parts import (
+    ColumnPart,
+    DispersionPart,
+    MomentsPart,
+    NoisePart,
+    QuantilePart,
+    QuotientPart,
+    RatePart,
+    RatioPart,
+    ReleasedColumn,
+    TotalPart,
+)
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, MomentsPart, unpack
-from dpframe.certificates.parts import DiscoveryPart
-from dpframe.certificates.subsets import ROW_BY_ROW, by_release, check_before
+from dpframe.certificates.json_records import unpack
+from dpframe.certificates.parts import NoiseRecord, ThresholdPart
+from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
@@ -29,7 +41,7 @@ from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
 
 
-def check_not_selected(found: DiscoveryPart | None, what: str) -> None:
+def check_not_selected(release: Release, what: str) -> None:
     """Refuse what takes errors for unbiased, where groups were published for their counts.
 
     Raises
@@ -37,7 +49,8 @@ def check_not_selected(found: DiscoveryPart | None, what: str) -> None:
     QueryError
         If they were.
     """
-    if found is not None:
+    found = release.mechanism
+    if isinstance(found, ThresholdPart):
         raise QueryError(
             f"{what} takes noisy counts that are right on average, and these are not: a group was "
             f"published because its count reached {found.threshold}. Release counts of the groups "
@@ -106,9 +119,9 @@ _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as l
 
 
 def rate_interval(
-    ratio: noise_parts.RatioPart,
+    ratio: RatioPart,
     rows: int,
-    mechanism: MechanismPart,
+    mechanism: NoiseRecord,
     groups: Groups,
     level: float,
     *,
@@ -160,7 +173,7 @@ def rate_interval(
     return np.minimum(low, released), np.maximum(high, released)
 
 
-def _loadings(ratio: noise_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return what the noise of the blocks does to A - N / 2 and to N."""
     return (
         {block: unpack(part) for block, part in ratio.of_centered.items()},
@@ -169,7 +182,7 @@ def _loadings(ratio: noise_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, A
 
 
 def _half_widths(
-    ratio: noise_parts.RatioPart, mechanism: MechanismPart, groups: Groups, level: float
+    ratio: RatioPart, mechanism: NoiseRecord, groups: Groups, level: float
 ) -> np.ndarray:
     """Half-widths of the noise of A - r N, at the nodes r."""
     of_centered, of_rows = _loadings(ratio)
@@ -178,12 +191,12 @@ def _half_widths(
         for block in {**of_centered, **of_rows}
     }
     law = mechanism.distribution
-    width = law.integer_sum_half_width(loadings, mechanism.scales, level, groups=groups)
+    width = law.integer_sum_half_width(loadings, mechanism.scale_by_block, level, groups=groups)
     return np.broadcast_to(width, _NODES.shape)
 
 
 def dispersion_interval(
-    moments: MomentsPart, mechanism: MechanismPart, groups: Groups, level: float, *, root: bool
+    moments: MomentsPart, mechanism: NoiseRecord, groups: Groups, level: float, *, root: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of variances, or the roots of these ends.
 
@@ -208,7 +221,7 @@ def dispersion_interval(
     parts = loadings_at(mean, mean**2 - value, of).items()
     loadings = {str(block): np.asarray(part) / count for block, part in parts}
     law = mechanism.distribution
-    width = law.integer_sum_half_width(loadings, mechanism.scales, level, groups=groups)
+    width = law.integer_sum_half_width(loadings, mechanism.scale_by_block, level, groups=groups)
     ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
     low, high = (np.sqrt(end) if root else end * moments.half_width for end in ends)
     return low * moments.half_width, high * moments.half_width
@@ -250,14 +263,14 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """
     certificate = verify(released)
     companion_columns.check_no_intervals_beside(certificate, "std_error")
-    errors = by_release(stack_table(released, certificate), certificate, _errors)
-    return mark_diagnosis(spread(errors, released, certificate), certificate, "std_error")
+    errors = certificate.by_release(stack_table(released, certificate), _errors)
+    return mark_diagnosis(spread(errors, released, certificate), certificate.releases, "std_error")
 
 
-def _errors(released: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
+def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
     """Return the standard errors of the cells of one release."""
     columns = []
-    for at, column in enumerate(certificate.columns):
+    for at, column in enumerate(release.columns):
         errors = np.where(released.iloc[:, at].isna(), np.nan, error_of(column))
         columns.append(errors if column.times is None else seconds(errors))
     return _like(released, columns, list(released.columns[: len(columns)]))
@@ -319,10 +332,22 @@ def interval(
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
     check_flag("sampling", sampling)
-    certificate = verify(released)
-    releases = parts_of(certificate)
-    columns = [column for one in releases for column in one.columns]
-    if sampling and all(column.kind != "rate" for column in columns):
+    flags = {"simultaneous": bool(simultaneous), "sampling": bool(sampling)}
+    return intervals_of(released, verify(released), level, **flags)
+
+
+def intervals_of(
+    released: pd.DataFrame,
+    certificate: Certificate,
+    level: float,
+    *,
+    simultaneous: bool = False,
+    sampling: bool = False,
+) -> pd.DataFrame:
+    """Return the intervals of a table that was verified; see `interval`."""
+    releases = certificate.releases
+    rates = [isinstance(column, RatePart) for one in releases for column in one.columns]
+    if sampling and not any(rates):
         raise QueryError(
             "sampling=True is for rates, and there are none in this release: for counts, sums and "
             "means the error of rows that were sampled is not known. Leave it out."
@@ -330,34 +355,35 @@ def interval(
     # rows and columns may have been left out since
     cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
 
-    def bars(long: pd.DataFrame, one: Certificate) -> pd.DataFrame:
-        if any(step.step == "quantiles" for step in one.steps):
-            return quantile_intervals(long, one, level, simultaneous=bool(simultaneous))
-        each = one.mechanism.distribution.level_of_each(level, cells) if simultaneous else level
-        return _bars_of(long, one, each, sampling=bool(sampling))
+    def bars(long: pd.DataFrame, one: Release) -> pd.DataFrame:
+        law = one.noise.distribution
+        if isinstance(one.columns[0], QuantilePart):
+            return quantile_intervals(long, certificate, one, level, simultaneous=simultaneous)
+        each = law.level_of_each(level, cells) if simultaneous else level
+        return _bars_of(long, one, each, sampling=sampling)
 
-    long = by_release(stack_table(released, certificate), certificate, bars)
-    return mark_diagnosis(spread(long, released, certificate, ENDS), certificate, "interval")
+    long = certificate.by_release(stack_table(released, certificate), bars)
+    return mark_diagnosis(spread(long, released, certificate, ENDS), releases, "interval")
 
 
 def _bars_of(
-    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
+    released: pd.DataFrame, release: Release, level: float, *, sampling: bool
 ) -> pd.DataFrame:
     """Return the intervals of the cells of one release."""
-    mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
+    mechanism = release.noise
+    groups = mechanism.drawn_together(release.query.cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
-    for position, column in enumerate(certificate.columns):
+    for position, column in enumerate(release.columns):
         values = released.iloc[:, position]
-        if certificate.discovery is not None:
-            least = certificate.discovery.threshold
-            ends = _ends_of_selected(values, column, mechanism, least, level)
-        elif column.ratio is not None and column.kind == "rate":
+        ends: Ends
+        if isinstance(mechanism, ThresholdPart):
+            ends = _ends_of_selected(values, column, mechanism, level)
+        elif isinstance(column, RatePart):
             sampled = {"sampling": sampling}
             ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
-        elif column.moments is not None:
-            root = column.kind == "std"
+        elif isinstance(column, DispersionPart):
+            root = column.root
             ends = dispersion_interval(column.moments, mechanism, groups, level, root=root)
         else:
             ends = _bars(values, column, mechanism, groups, level)
@@ -367,32 +393,38 @@ def _bars_of(
 
 
 def _ends_of_selected(
-    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, least: int, level: float
+    column: pd.Series, described: ReleasedColumn, found: ThresholdPart, level: float
 ) -> Ends:
     """Return the ends of the intervals of counts that were published for their size."""
-    scale = 0.0 if described.noise is None else described.noise.scale
-    law, noisy, off = mechanism.distribution, known_numbers(column), int(rounding(described))
+    (scale,), least = found.scales.values(), found.threshold
+    law, noisy, off = found.distribution, known_numbers(column), int(rounding(described))
     low, _ = selected_ends(np.maximum(noisy - off, least), law, scale, least, level)
     _, high = selected_ends(np.maximum(noisy + off, least), law, scale, least, level)
     return low, high
 
 
 def _bars(
-    column: pd.Series, described: ColumnPart, mechanism: MechanismPart, groups: Groups, level: float
+    column: pd.Series,
+    described: ReleasedColumn,
+    mechanism: NoiseRecord,
+    groups: Groups,
+    level: float,
 ) -> Ends:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        noise, loadings, whole = described.noise, described.deviations, described.integer
+        total = described if isinstance(described, TotalPart) else None
+        noise, whole = (total.noise, total.integer) if total else (None, False)
+        loadings = described.deviations
         width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
         width = width + rounding(described)
         if isinstance(width, float) and whole and width.is_integer():
             width = int(width)
         if described.times is not None:
-            span = described.times.bounds if described.is_mean else None
+            span = None if total else described.times.bounds
             return times_around(column, width, span)
         values = known_numbers(column)
         low, high = values - width, values + width
-    if described.is_mean:
+    if isinstance(described, QuotientPart):
         low, high = np.clip(low, *described.span), np.clip(high, *described.span)
     return low, high
 
@@ -402,7 +434,7 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row.
 
     Different rows are independent, except for blocks that all rows share, which the certificate
-    names as `common_blocks`; `combine` takes them into account.
+    names as `common_blocks` of the mechanism; `combine` takes them into account.
 
     It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
     noise of the measured block b gives a column, with its sign. For means it is that of the
@@ -439,8 +471,8 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
       milk    2.44  5.85  4.87
       n       4.87  4.87  9.74
     """
-    certificate = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
-    loadings = [column.deviations for column in certificate.columns]
+    release = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
+    loadings = [column.deviations for column in release.columns]
     n, width = len(released), len(loadings)
     products = np.zeros((n, width, width))
     for i, one in enumerate(loadings):
@@ -453,7 +485,7 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     columns = pd.Index(list(labels) * n, tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
     table = pd.DataFrame(products.reshape(n * width, width), index=rows, columns=labels)
-    return mark_diagnosis(table, certificate, "covariance")
+    return mark_diagnosis(table, [release], "covariance")
 
 
 def error_of(column: ColumnPart) -> np.ndarray:
@@ -466,9 +498,9 @@ def error_of(column: ColumnPart) -> np.ndarray:
 
 
 def half_width(
-    noise: noise_parts.NoisePart | None,
+    noise: NoisePart | None,
     loadings: Mapping[str, float | np.ndarray],
-    mechanism: MechanismPart,
+    mechanism: NoiseRecord,
     groups: Groups,
     level: float,
     *,
@@ -498,7 +530,7 @@ def half_width(
     rounded = len(measured) < len(loadings)
     # a whole number is one of a lattice, and the level may lie between two of its points
     half_width_of = law.integer_sum_half_width if rounded and integer else law.sum_half_width
-    width = half_width_of(measured, mechanism.scales, level, groups=groups)
+    width = half_width_of(measured, mechanism.scale_by_block, level, groups=groups)
     if not rounded:
         return float(width) if np.ndim(width) == 0 else width
     if not integer:

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.noise_parts import ColumnPart, StructurePart
-from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS
+from dpframe.certificates.certificate import Certificate, Release
+from dpframe.certificates.column_parts import ColumnPart
+from dpframe.certificates.parts import LayersPart, MarginsPart, TreePart
+from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
-
-ALL_ROWS = CELLS_AS_RELEASED - FEWER_ROWS - {"sort_values"}
-"""Steps after which every row is where it was released."""
-
 
 TOGETHER = (
     "Margins of at most two columns each are made whole numbers that add up by "
@@ -20,21 +17,21 @@ TOGETHER = (
 """What to do in place of denoising tables that were measured together."""
 
 
-def steps_before(certificate: object) -> frozenset[str]:
+def steps_before(certificate: Certificate) -> StepKinds:
     """Say after which steps rows can be combined: cells that were measured together have places."""
-    together = isinstance(certificate, Certificate) and certificate.mechanism.structure
+    together = isinstance(certificate.releases[0].mechanism, LayersPart)
     return ALL_ROWS if together else CELLS_AS_RELEASED
 
 
 def weights_of_blocks(
-    certificate: Certificate, structure: StructurePart, weights: np.ndarray
+    release: Release, structure: LayersPart, weights: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the weights of the totals of every block in a weighted sum of cells.
 
     Parameters
     ----------
-    certificate
-        That of the table.
+    release
+        What is said about the table.
     structure
         How its cells were measured.
     weights
@@ -46,20 +43,22 @@ def weights_of_blocks(
         By block, one weight per row; for a tree, by tree and bin.
     """
     found: dict[str, np.ndarray] = {}
-    for weight, column in zip(weights.T, certificate.columns, strict=True):
+    for weight, column in zip(weights.T, release.columns, strict=True):
         for block, own in loading_weights(column, structure).items():
             found[block] = found.get(block, 0.0) + weight * own
-    bins = certificate.query.by[-1].groups if structure.kind == "tree" else -1
-    return {block: part.reshape(-1, bins) if bins > 0 else part for block, part in found.items()}
+    if not isinstance(structure, TreePart):
+        return found
+    bins = release.query.by[-1].groups
+    return {block: part.reshape(-1, bins) for block, part in found.items()}
 
 
-def errors_over_tables(tables: Sequence[tuple[Certificate, np.ndarray]]) -> dict[str, np.ndarray]:
+def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return by block the deviation of a weighted sum of cells of margins, as arrays of one.
 
     Parameters
     ----------
     tables
-        Certificates, and the weights of cells by row and column.
+        What is said about each, and the weights of cells by row and column.
 
     Raises
     ------
@@ -69,15 +68,15 @@ def errors_over_tables(tables: Sequence[tuple[Certificate, np.ndarray]]) -> dict
     first, _ = tables[0]
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
-    for certificate, weights in tables:
-        structure = certificate.mechanism.structure
-        if structure is None or not of_one_query(certificate, first):
+    for release, weights in tables:
+        structure = release.mechanism
+        if not isinstance(structure, MarginsPart) or not of_one_query(release, first):
             raise QueryError(
                 "tables are combined where they are margins of one query, which were measured "
                 "together. Combine the cells of each of these by itself."
             )
-        columns = [grouping.column for grouping in certificate.query.by]
-        for block, own in weights_of_blocks(certificate, structure, weights).items():
+        columns = [grouping.column for grouping in release.query.by]
+        for block, own in weights_of_blocks(release, structure, weights).items():
             described = structure.by_block[block]
             named = [(block, tuple(columns[at] for at in layer)) for layer in structure.layers]
             for name, part in zip(named, described.coefficients(own), strict=True):
@@ -90,15 +89,14 @@ def errors_over_tables(tables: Sequence[tuple[Certificate, np.ndarray]]) -> dict
     return {block: np.sqrt([variance]) for block, variance in found.items()}
 
 
-def of_one_query(one: Certificate, other: Certificate) -> bool:
+def of_one_query(one: Release, other: Release) -> bool:
     """Whether two tables are margins of one query of a release."""
     asked = [(table.release_id, table.query.name, table.query.words) for table in (one, other)]
-    structures = [table.mechanism.structure for table in (one, other)]
-    margins = all(part is not None and part.kind == "margins" for part in structures)
+    margins = all(isinstance(table.mechanism, MarginsPart) for table in (one, other))
     return margins and asked[0] == asked[1]
 
 
-def loading_weights(column: ColumnPart, structure: StructurePart) -> dict[str, float | np.ndarray]:
+def loading_weights(column: ColumnPart, structure: LayersPart) -> dict[str, float | np.ndarray]:
     """Return how often a column counts the totals of each block."""
     return {
         block: loading / structure.by_block[block].deviation
@@ -109,7 +107,7 @@ def loading_weights(column: ColumnPart, structure: StructurePart) -> dict[str, f
 
 def errors_of_shares(
     column: ColumnPart,
-    structure: StructurePart,
+    structure: LayersPart,
     a: np.ndarray,
     b: np.ndarray,
     levels: Sequence[int] = (),
@@ -144,9 +142,9 @@ def errors_of_shares(
     return found
 
 
-def check_apart(certificate: Certificate, what: str, instead: str) -> None:
+def check_apart(release: Release, what: str, instead: str) -> None:
     """Refuse what takes the errors of cells for independent."""
-    if certificate.mechanism.structure is not None:
+    if isinstance(release.mechanism, LayersPart):
         raise QueryError(
             f"{what} takes the errors of cells for independent, and those of this release were "
             f"measured together. {instead}"

@@ -10,10 +10,11 @@ import pandas as pd
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import Certificate, Release, check_before
+from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.noise_parts import ColumnPart
-from dpframe.certificates.subsets import CELLS_AS_RELEASED, FEWER_ROWS, check_before
+from dpframe.certificates.parts import LayersPart, TreePart
+from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
@@ -54,7 +55,7 @@ class Quotients:
 
 
 def estimate_quotients(
-    released: pd.DataFrame, certificate: Certificate, quotient: Quotients, level: float
+    released: pd.DataFrame, release: Release, quotient: Quotients, level: float
 ) -> pd.DataFrame:
     """Estimate quotients, with their errors and intervals.
 
@@ -62,7 +63,7 @@ def estimate_quotients(
     ----------
     released
         The table, for its rows.
-    certificate
+    release
         Where the noise comes from.
     quotient
         What is divided by what.
@@ -75,7 +76,7 @@ def estimate_quotients(
         With `estimate`, `std_error`, `low` and `high`.
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        low, high = _interval(certificate, quotient, level)
+        low, high = _interval(release, quotient, level)
         least, bottom = quotient.least, quotient.bottom
         bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
@@ -88,9 +89,7 @@ def estimate_quotients(
     return pd.DataFrame(columns, index=released.index)
 
 
-def _interval(
-    certificate: Certificate, quotient: Quotients, level: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
@@ -98,7 +97,7 @@ def _interval(
     widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
     their border is then halved in.
     """
-    accepts = _test(certificate, quotient, level)
+    accepts = _test(release, quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
     best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
     best = np.clip(np.where(np.isnan(best), first, best), first, last)
@@ -118,18 +117,17 @@ def _interval(
 
 
 def _test(
-    certificate: Certificate, quotient: Quotients, level: float
+    release: Release, quotient: Quotients, level: float
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return the test of quotients, given as angles."""
-    mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    law = mechanism.distribution
+    groups, scales = release.noise.drawn_together(release.query.cells), release.noise.scale_by_block
+    law = release.noise.distribution
 
     def accepts(t: np.ndarray) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
         parts, largest = quotient.noise(a, b)
         off = np.abs(a * quotient.top - b * quotient.bottom)
-        return law.sum_holds(off, parts, mechanism.scales, level, largest=largest, groups=groups)
+        return law.sum_holds(off, parts, scales, level, largest=largest, groups=groups)
 
     return accepts
 
@@ -215,14 +213,25 @@ def ratio(
     0       0.5        0.0  0.5   0.5
     """
     level = check_level(level)
-    certificate = check_before(verify(released), "ratio", allowed=CELLS_AS_RELEASED)
-    above = _place(released, certificate, numerator, "numerator")
-    below = _place(released, certificate, denominator, "denominator")
+    return ratio_of(released, verify(released), numerator, denominator, level)
+
+
+def ratio_of(
+    released: pd.DataFrame,
+    certificate: Certificate,
+    numerator: Hashable,
+    denominator: Hashable,
+    level: float,
+) -> pd.DataFrame:
+    """Return quotients of a table that was verified; see `ratio`."""
+    release = check_before(certificate, "ratio", allowed=CELLS_AS_RELEASED)
+    above = _place(released, release, numerator, "numerator")
+    below = _place(released, release, denominator, "denominator")
     if above == below:
         raise QueryError(
             f"numerator and denominator must be two columns, got {quote(numerator)} for both."
         )
-    x, y = certificate.columns[above], certificate.columns[below]
+    x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 
     def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
@@ -233,11 +242,11 @@ def ratio(
 
     span = _span(x, y)
     own = [norm(one.deviations.values()) for one in (x, y)]
-    least = 1.0 if y.kind == "count" else float(np.max(own[1])) or 1.0
-    top, bottom = (_numbers(released, certificate, place) for place in (above, below))
+    least = 1.0 if isinstance(y, CountPart) else float(np.max(own[1])) or 1.0
+    top, bottom = (_numbers(released, release, place) for place in (above, below))
     quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise)
-    estimates = estimate_quotients(released, certificate, quotient, level)
-    return mark_diagnosis(estimates, certificate, "ratio")
+    estimates = estimate_quotients(released, release, quotient, level)
+    return mark_diagnosis(estimates, [release], "ratio")
 
 
 @with_keywords
@@ -290,19 +299,31 @@ def percent(
     ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
     """
     level = check_level(level)
-    certificate, place = column_of_shares(released, column, "percent")
+    return percent_of(released, verify(released), column, level, by=by)
+
+
+def percent_of(
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Hashable | None,
+    level: float,
+    *,
+    by: Hashable | Sequence[Hashable] | None = None,
+) -> pd.DataFrame:
+    """Return percentages of a table that was verified; see `percent`."""
+    release, place = column_of_shares(released, certificate, column, "percent")
     levels = levels_of(released.index, by)
     together = _rows_together(released.index, levels)
-    described = certificate.columns[place]
-    values = _numbers(released, certificate, place)
-    noise = _noise_of_shares(certificate, described, together, levels)
+    described = release.columns[place]
+    values = _numbers(released, release, place)
+    noise = _noise_of_shares(release, described, together, levels)
     errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
-    least = 1.0 if described.kind == "count" else np.where(errors > 0, errors, 1.0)
+    least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
     quotient = Quotients(values, total, least, span, unit=1.0, noise=noise)
-    estimates = 100 * estimate_quotients(released, certificate, quotient, level)
-    return mark_diagnosis(estimates, certificate, "percent")
+    estimates = 100 * estimate_quotients(released, release, quotient, level)
+    return mark_diagnosis(estimates, [release], "percent")
 
 
 def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
@@ -334,24 +355,25 @@ def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list
 
 
 def column_of_shares(
-    released: pd.DataFrame, column: Hashable | None, what: str
-) -> tuple[Certificate, int]:
+    released: pd.DataFrame, certificate: Certificate, column: Hashable | None, what: str
+) -> tuple[Release, int]:
     """Check that a release has shares of the total of a column, and find it; see `percent`.
 
     Parameters
     ----------
-    released, column
+    released, certificate
+        The table.
+    column
         As for `percent`.
     what
         What is to be done with them.
     """
     allowed = CELLS_AS_RELEASED - FEWER_ROWS
-    certificate = check_before(verify(released), what, allowed=allowed, instead=_WITHIN)
-    structure = certificate.mechanism.structure
-    if structure is not None and structure.kind == "tree":
-        check_apart(certificate, what, "For parts of a distribution, use .dp.between(...).")
-    label = _only(released, certificate, column)
-    return certificate, _place(released, certificate, label, "column")
+    release = check_before(certificate, what, allowed=allowed, instead=_WITHIN)
+    if isinstance(release.mechanism, TreePart):
+        check_apart(release, what, "For parts of a distribution, use .dp.between(...).")
+    label = _only(released, release, column)
+    return release, _place(released, release, label, "column")
 
 
 _WITHIN = " For percentages within a level, say year, use by='year' there."
@@ -373,13 +395,13 @@ def _in_all(parts: float | np.ndarray, together: np.ndarray) -> np.ndarray:
 
 
 def _noise_of_shares(
-    certificate: Certificate, column: ColumnPart, together: np.ndarray, levels: Sequence[int]
+    release: Release, column: ColumnPart, together: np.ndarray, levels: Sequence[int]
 ) -> Noise:
     """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
-    structure = certificate.mechanism.structure
-    if structure is not None:
-        return lambda a, b: (errors_of_shares(column, structure, a, b, levels), None)
-    common = set(certificate.common_blocks)
+    source = release.noise
+    if isinstance(source, LayersPart):
+        return lambda a, b: (errors_of_shares(column, source, a, b, levels), None)
+    common = set(source.shared_blocks)
     cells = {
         block: np.broadcast_to(np.abs(loading), together.shape)
         for block, loading in column.deviations.items()
@@ -410,12 +432,12 @@ def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:
     return of_rows
 
 
-def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | None) -> Hashable:
+def _only(released: pd.DataFrame, release: Release, column: Hashable | None) -> Hashable:
     """Return the column asked for, or the only one."""
     if column is not None:
         return column
-    if len(certificate.columns) > 1:
-        labels = list(released.columns[: len(certificate.columns)])
+    if len(release.columns) > 1:
+        labels = list(released.columns[: len(release.columns)])
         raise QueryError(
             f"column must be one of the columns released, {labels!r}, got column=None."
         )
@@ -423,17 +445,17 @@ def _only(released: pd.DataFrame, certificate: Certificate, column: Hashable | N
     return only
 
 
-def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, called: str) -> int:
+def _place(released: pd.DataFrame, release: Release, label: Hashable, called: str) -> int:
     """Find a released count or sum by its label."""
-    certificate.mechanism.check_noise()
-    labels = list(released.columns[: len(certificate.columns)])
+    _ = release.noise  # quantiles that were selected have none
+    labels = list(released.columns[: len(release.columns)])
     places = [place for place, known in enumerate(labels) if is_one_of(label, [known])]
     if len(places) != 1:
         raise QueryError(
             f"{called} must be the label of one of the columns released, {labels!r}, got "
             f"{called}={quote(label)}."
         )
-    if certificate.columns[places[0]].kind not in ("count", "sum"):
+    if not isinstance(release.columns[places[0]], TotalPart):
         raise QueryError(
             f"{called} must be a count or a sum, got {called}={quote(label)}, which is a quotient "
             "already. Its own interval is in .dp.interval(); for another one, release its sum and "
@@ -442,14 +464,14 @@ def _place(released: pd.DataFrame, certificate: Certificate, label: Hashable, ca
     return places[0]
 
 
-def _numbers(released: pd.DataFrame, certificate: Certificate, place: int) -> np.ndarray:
-    return in_seconds(released.iloc[:, place], certificate.columns[place].origin)
+def _numbers(released: pd.DataFrame, release: Release, place: int) -> np.ndarray:
+    return in_seconds(released.iloc[:, place], release.columns[place].origin)
 
 
 def _span(x: ColumnPart, y: ColumnPart) -> tuple[float, float]:
     """Return where a quotient lies, from public facts: what a row adds to both columns."""
     low, high = (end / 1e6 if x.times is not None else end for end in x.span)
-    if y.kind == "count" and y.where in (None, x.where):  # x is about rows that y counts
+    if isinstance(y, CountPart) and y.where in (None, x.where):  # x is about rows that y counts
         return min(low, 0.0), max(high, 0.0)
     if y.span[0] < 0:
         return -np.inf, np.inf

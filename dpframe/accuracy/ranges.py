@@ -1,15 +1,16 @@
 """Quantiles of a released distribution: the table, and what is said about it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy import distribution
-from dpframe.certificates.certificate import UNSEALED, Certificate, Certified
+from dpframe.certificates.certificate import UNSEALED, Certificate, Release
+from dpframe.certificates.column_parts import QuantilePart, TimesPart
 from dpframe.certificates.companion_columns import ENDS
-from dpframe.certificates.noise_parts import ColumnPart, TimesPart
+from dpframe.certificates.parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 from dpframe.queries.quantiles import LEVEL
@@ -55,7 +56,7 @@ class Distribution:
         return bool(self.bins.closed == "right")
 
 
-def distribution_of(frame: pd.DataFrame, certificate: Certificate, what: str) -> Distribution:
+def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distribution:
     """Take a release of ranges apart.
 
     Raises
@@ -63,14 +64,14 @@ def distribution_of(frame: pd.DataFrame, certificate: Certificate, what: str) ->
     QueryError
         If it is none.
     """
-    structure = certificate.mechanism.structure
-    if structure is None or structure.kind != "tree":
+    structure = release.mechanism
+    if not isinstance(structure, TreePart):
         raise QueryError(
             f"{what} takes numbers of rows in ranges, and this release has none: release "
             'dpf.ranges(column, by=...), as in .dp.ranges("fare", by="zone", epsilon=...).'
         )
     index = frame.index
-    number = certificate.query.by[-1].groups
+    number = release.query.by[-1].groups
     bins = pd.IntervalIndex(index[:number].get_level_values(-1))
     groups = None if index.nlevels == 1 else index[::number].droplevel(-1)
     rows = frame.iloc[:, 0].to_numpy(np.float64).reshape(-1, number)
@@ -78,22 +79,22 @@ def distribution_of(frame: pd.DataFrame, certificate: Certificate, what: str) ->
 
 
 def with_quantiles(
-    frame: pd.DataFrame, certificate: Certified, step: QuantilesStep
-) -> tuple[pd.DataFrame, Certified]:
+    frame: pd.DataFrame, certificate: Certificate, step: QuantilesStep
+) -> tuple[pd.DataFrame, Certificate]:
     """Return the table of quantiles with the ends of their intervals, and its certificate."""
-    release = cast(Certificate, certificate)
+    release = certificate.release
     found = distribution_of(frame, release, step.step)
     label = frame.index.names[-1]
     values = _values(found, step, release)
     table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, step))
     table.columns = pd.Index([label, *(f"{label}{end}" for end in ENDS)], tupleize_cols=False)
-    columns = (_describe_quantiles(found, str(label)),)
-    return table, replace(release, columns=columns, digest=UNSEALED)  # before the step is listed
+    described = replace(release, columns=(_describe_quantiles(found, str(label)),))
+    return table, replace(certificate, releases=(described,), digest=UNSEALED)
 
 
-def _values(found: Distribution, step: QuantilesStep, certificate: Certificate) -> list[Any]:
+def _values(found: Distribution, step: QuantilesStep, release: Release) -> list[Any]:
     """Return values, lower and upper ends, group by group and quantile by quantile."""
-    law = certificate.mechanism.distribution
+    law = release.noise.distribution
     below, quantiles = distribution.below_edges(found.rows), step.quantiles
     cells = len(below) * len(quantiles)
     level = law.level_of_each(step.level, cells) if step.simultaneous else step.level
@@ -139,18 +140,19 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 
-def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
+def _describe_quantiles(found: Distribution, label: str) -> QuantilePart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
     if isinstance(first, pd.Timestamp | pd.Timedelta):
-        return ColumnPart.of_quantiles(label, label, (str(first), str(last)), _times(first, last))
-    return ColumnPart.of_quantiles(label, label, (first, last))
+        return QuantilePart("quantile", label, None, None, label, _times(first, last))
+    return QuantilePart("quantile", label, None, None, label, (first, last))
 
 
 def _times(first: Moment, last: Moment) -> TimesPart:
     """Say what the times of a column are."""
     bounds = microseconds(first), microseconds(last)
+    written = str(first), str(last)
     if isinstance(first, pd.Timedelta):
-        return TimesPart("in seconds", 0, bounds, None)
+        return TimesPart(written, "in seconds", 0, bounds, None)
     zone = None if first.tzinfo is None else str(first.tzinfo)
-    return TimesPart("from the lower bound, in seconds", bounds[0], bounds, zone)
+    return TimesPart(written, "from the lower bound, in seconds", bounds[0], bounds, zone)

@@ -1,39 +1,56 @@
-"""The certificate of a released table, and that of a table of several releases, as records."""
+"""The certificate of a released table: one release, or several, and what was done afterwards."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.certificates import parts, words
-from dpframe.certificates.changes import ContentPart
-from dpframe.certificates.json_records import Digest, Identifier, Limits, Record, plain, require
-from dpframe.certificates.noise_parts import BlockName, ColumnPart, MechanismPart, Packed, places_of
-from dpframe.certificates.steps import StepPart, UnstackedPart
-from dpframe.html import grid, pairs, section, title_html
+from dpframe.certificates.column_parts import (
+    DispersionPart,
+    NoisyPart,
+    QuantilePart,
+    QuotientPart,
+    ReleasedColumn,
+    no_errors,
+)
+from dpframe.certificates.digest import ContentPart
+from dpframe.certificates.json_records import (
+    Digest,
+    Identifier,
+    Limits,
+    Packed,
+    Record,
+    places_of,
+    plain,
+    require,
+    unpack,
+)
+from dpframe.certificates.steps import FEWER_ROWS, StepPart, UnstackedPart
+from dpframe.errors import QueryError
+from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
 Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
+Steps: TypeAlias = Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
+_Rows: TypeAlias = np.ndarray | slice
+_Change: TypeAlias = Callable[[Packed], Packed]
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Record):
-    """What was promised about a released table.
-
-    It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
-    (2025), would have one ask about such a promise. Everything in it is public. Access to the data,
-    their collection and their retention are outside of it.
+class Release(Record):
+    """What was promised about one release in a table.
 
     Parameters
     ----------
-    format
-        Version of this form. A change of the meaning of a field raises it.
     library
         What made the release, with its version. Whether the algorithms are right is a question
         about this code.
@@ -52,10 +69,7 @@ class Certificate(Record):
     columns
         The released columns, in order.
     mechanism
-        The mechanism: where the noise comes from.
-    common_blocks
-        Measured blocks whose noise all rows share: utility of whatever is computed from several
-        rows.
+        The mechanism: where the noise comes from, or how values were selected.
     covariance
         How errors of several cells go together, in words.
     privacy_loss
@@ -64,12 +78,134 @@ class Certificate(Record):
     ledger
         Composition: what was spent before and with this release. Null: no budget was declared, and
         nothing adds up several releases but the reader.
-    discovery
-        How groups were found that were not known beforehand; null: all were.
-    selection
-        How quantiles were selected, to which no noise was added; null: numbers have noise.
+    rows
+        Positions of its rows in the table; null: the table has no others.
     steps
-        What this library did with the release afterwards, in order, without the data.
+        What this library did with it before it was put into one table with others.
+    """
+
+    library: Library
+    release_id: Identifier
+    released_at: Annotated[
+        str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
+    ]
+    privacy_unit: parts.UnitPart
+    neighboring: Neighboring
+    query: parts.QueryPart
+    columns: Annotated[tuple[ReleasedColumn, ...], Limits(min_length=1)]
+    mechanism: parts.MechanismRecord
+    covariance: str
+    privacy_loss: parts.LossPart
+    ledger: parts.LedgerPart | None
+    rows: Packed | None
+    steps: Steps
+
+    def __post_init__(self) -> None:
+        mechanism = self.mechanism
+        found = [grouping.source == "discovered" for grouping in self.query.by]
+        kinds = mechanism.dtypes if isinstance(mechanism, parts.ThresholdPart) else ()
+        require(sum(found) == len(kinds), "discovered groups have a dtype each")
+        require(all(found) or not any(found), "all groups are discovered, or none is")
+        quantiles = {isinstance(column, QuantilePart) for column in self.columns}
+        selects = isinstance(mechanism, parts.SelectionPart)
+        require(not selects or quantiles <= {True}, "quantiles alone are selected")
+        read = selects or isinstance(mechanism, parts.TreePart)
+        require(read or True not in quantiles, "quantiles are selected, or read off a distribution")
+        if self.rows is not None:
+            places_of(self.rows)
+
+    @property
+    def noise(self) -> parts.NoiseRecord:
+        """Where the noise comes from.
+
+        Raises
+        ------
+        QueryError
+            If there is none: values were selected.
+        """
+        if isinstance(self.mechanism, parts.SelectionPart):
+            raise no_errors()
+        return self.mechanism
+
+    @property
+    def places(self) -> _Rows:
+        """The positions of its rows."""
+        return slice(None) if self.rows is None else places_of(self.rows)
+
+    def with_rows(self, places: np.ndarray) -> "Release":
+        """Return what is said about some of its rows."""
+
+        def taken(packed: Packed) -> Packed:
+            return Packed.of(np.asarray(unpack(packed))[places])
+
+        return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
+
+    def with_rows_of(self, table: np.ndarray) -> "Release":
+        """Return what is said about its rows among some rows of the table."""
+        if self.rows is None:
+            return self.with_rows(table)
+        own = places_of(self.rows)
+        known = np.full(1 + max(own.max(initial=-1), table.max(initial=-1)), -1, np.intp)
+        known[own] = np.arange(len(own))
+        rows = np.flatnonzero(known[table] >= 0)
+        return replace(self.with_rows(known[table[rows]]), rows=Packed.of(rows))
+
+    def lines(self) -> list[str]:
+        """Show the promise in words."""
+        lines = [
+            f"  query         {self.query.words}",
+            f"  privacy unit  {', '.join(words.unit_in_lines(self.privacy_unit))}",
+            f"  neighbors     {self.neighboring}",
+            f"  mechanism     {words.about_mechanism(self.mechanism)}",
+            f"  privacy loss  {words.about_loss(self.privacy_loss)}",
+            *(f"  column        {words.about_column(column)}" for column in self.columns),
+            *(f"  {name:14}{said}" for name, said in words.mechanism_rows(self.mechanism)),
+        ]
+        if self.ledger is not None:
+            lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
+        return [*lines, *(f"  afterwards    {words.about_step(step)}" for step in self.steps)]
+
+    @property
+    def title(self) -> str:
+        """Which release it is."""
+        return f"{self.release_id} ({self.library}, {self.released_at})"
+
+    def html(self, *more: tuple[str, object]) -> list[str]:
+        """Show the promise as tables, with more in the first."""
+        rows = [
+            ("query", self.query.words),
+            ("privacy unit", words.unit_in_lines(self.privacy_unit)),
+            ("neighbors", self.neighboring),
+            ("mechanism", words.about_mechanism(self.mechanism)),
+            ("privacy loss", words.loss_lines(self.privacy_loss)),
+            ("ledger", words.ledger_lines(self.ledger)),
+            *words.mechanism_rows(self.mechanism),
+            ("released", [self.released_at, self.library, self.release_id]),
+            *more,
+        ]
+        return [pairs(rows), words.columns_table(self.columns), *words.steps_tables(self.steps)]
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Record):
+    """What was promised about a released table, of one release or of several.
+
+    It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
+    (2025), would have one ask about such a promise. Everything in it is public. Access to the data,
+    their collection and their retention are outside of it. What several releases cost together is
+    for their ledgers to say: each guarantee holds for its own rows.
+
+    `query`, `columns`, `mechanism`, `privacy_loss`, `ledger`, `privacy_unit`, `neighboring`,
+    `release_id` and `released_at` are those of `release`, the only one.
+
+    Parameters
+    ----------
+    format
+        Version of this form. A change of the meaning of a field raises it.
+    releases
+        The releases in the table, in order; most have one. All have the same kinds of columns.
+    steps
+        What this library did with the table afterwards, in order, without the data.
     unstacked
         Where the cells are, if the keys of a level became columns; null: in rows, as released.
     content
@@ -88,39 +224,85 @@ class Certificate(Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[4]
-    library: Library
-    release_id: Identifier
-    released_at: Annotated[
-        str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
-    ]
-    privacy_unit: parts.UnitPart
-    neighboring: Neighboring
-    query: parts.QueryPart
-    columns: Annotated[tuple[ColumnPart, ...], Limits(min_length=1)]
-    mechanism: MechanismPart
-    common_blocks: tuple[BlockName, ...]
-    covariance: str
-    privacy_loss: parts.LossPart
-    ledger: parts.LedgerPart | None
-    discovery: parts.DiscoveryPart | None
-    selection: parts.SelectionPart | None
-    steps: Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
+    format: Literal[5]
+    releases: Annotated[tuple[Release, ...], Limits(min_length=1)]
+    steps: Steps
     unstacked: UnstackedPart | None
     content: ContentPart
     digest: Digest
 
     def __post_init__(self) -> None:
-        found = [grouping.source == "discovered" for grouping in self.query.by]
-        kinds = () if self.discovery is None else self.discovery.dtypes
-        require(sum(found) == len(kinds), "discovered groups have a dtype each")
-        require(all(found) or not any(found), "all groups are discovered, or none is")
-        alone = self.unstacked is None or len(self.columns) == 1
-        require(alone, "cells of one column are unstacked")
-        require(self.mechanism.selects == (self.selection is not None), "selecting is described")
-        read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
-        selected = {column.kind == "quantile" for column in self.columns}
-        require(selected == {read} or not self.digest, "quantiles alone are selected or read off")
+        widths = {len(release.columns) for release in self.releases}
+        require(len(widths) == 1, "all releases have the same columns")
+        require(self.unstacked is None or widths == {1}, "cells of one column are unstacked")
+        if len(self.releases) == 1:
+            require(self.releases[0].rows is None, "one release has all rows")
+            return
+        packed = [release.rows for release in self.releases if release.rows is not None]
+        require(len(packed) == len(self.releases), "each of several releases has its rows")
+        rows = np.sort(np.concatenate([places_of(one) for one in packed]))
+        require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
+
+    @property
+    def release(self) -> Release:
+        """The only release in the table.
+
+        Raises
+        ------
+        QueryError
+            If there are several.
+        """
+        if len(self.releases) > 1:
+            raise QueryError(
+                f"this table has {len(self.releases)} releases, and each has a promise of its own: "
+                "look at those in certificate.releases."
+            )
+        return self.releases[0]
+
+    @property
+    def query(self) -> parts.QueryPart:
+        """What was asked of the only release."""
+        return self.release.query
+
+    @property
+    def columns(self) -> tuple[ReleasedColumn, ...]:
+        """The columns of the only release."""
+        return self.release.columns
+
+    @property
+    def mechanism(self) -> parts.MechanismRecord:
+        """The mechanism of the only release."""
+        return self.release.mechanism
+
+    @property
+    def privacy_loss(self) -> parts.LossPart:
+        """What the only release costs."""
+        return self.release.privacy_loss
+
+    @property
+    def ledger(self) -> parts.LedgerPart | None:
+        """What the only release took of a budget."""
+        return self.release.ledger
+
+    @property
+    def privacy_unit(self) -> parts.UnitPart:
+        """Whose data the only release protects."""
+        return self.release.privacy_unit
+
+    @property
+    def neighboring(self) -> Neighboring:
+        """The relation of neighbors of the only release."""
+        return self.release.neighboring
+
+    @property
+    def release_id(self) -> str:
+        """The identifier of the only release."""
+        return self.release.release_id
+
+    @property
+    def released_at(self) -> str:
+        """When the only release was made."""
+        return self.release.released_at
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
@@ -131,149 +313,123 @@ class Certificate(Record):
         """What a verified frame is, "released" or "post-processed" by steps that are listed."""
         return "post-processed" if self.steps else "released"
 
+    def with_rows(self, places: np.ndarray) -> "Certificate":
+        """Return the certificate of some rows, in the order of their places."""
+        return replace(self, releases=tuple(one.with_rows_of(places) for one in self.releases))
+
+    def with_columns(self, places: Sequence[int]) -> "Certificate":
+        """Return the certificate of some released columns."""
+        releases = (
+            replace(one, columns=tuple(one.columns[place] for place in places))
+            for one in self.releases
+        )
+        return replace(self, releases=tuple(releases))
+
+    def with_each(
+        self, change: Callable[[int, ReleasedColumn, _Rows], ReleasedColumn]
+    ) -> "Certificate":
+        """Return a certificate with each column changed, by its position and those of its rows."""
+        releases = (
+            replace(
+                one,
+                columns=tuple(change(at, col, one.places) for at, col in enumerate(one.columns)),
+            )
+            for one in self.releases
+        )
+        return replace(self, releases=tuple(releases))
+
+    def by_release(
+        self, table: pd.DataFrame, compute: Callable[[pd.DataFrame, Release], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Compute a table of the rows of each release, and put them together again."""
+        if len(self.releases) == 1:
+            return compute(table, self.releases[0])
+        places = [np.arange(len(table))[one.places] for one in self.releases]
+        made = [
+            compute(table.iloc[own], one) for own, one in zip(places, self.releases, strict=True)
+        ]
+        return (
+            pd.concat(made).iloc[np.argsort(np.concatenate(places))].set_axis(table.index, axis=0)
+        )
+
     def __repr__(self) -> str:
         """Show the promise in words."""
-        unit = words.unit_in_lines(self.privacy_unit)
-        found = [*words.discovery_rows(self.discovery), *words.selection_rows(self.selection)]
-        lines = [
-            f"Certificate {self.release_id} ({self.library}, {self.released_at})",
-            f"  query         {self.query.words}",
-            f"  privacy unit  {', '.join(unit)}",
-            f"  neighbors     {self.neighboring}",
-            f"  mechanism     {words.about_mechanism(self.mechanism)}",
-            f"  privacy loss  {words.about_loss(self.privacy_loss)}",
-            *(f"  column        {words.about_column(column)}" for column in self.columns),
-            *(f"  {name:14}{said}" for name, said in found),
-        ]
-        if self.ledger is not None:
-            lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
-        lines += [f"  afterwards    {words.about_step(step)}" for step in self.steps]
-        lines.append(f"  digest        {self.digest}")
+        after = [f"  afterwards    {words.about_step(step)}" for step in self.steps]
+        after.append(f"  digest        {self.digest}")
+        if len(self.releases) == 1:
+            lines = [f"Certificate {self.release.title}", *self.release.lines(), *after]
+        else:
+            lines = [f"Table of {len(self.releases)} releases", *after]
+            for one in self.releases:
+                lines += ["", f"Release {one.title}", *one.lines()]
         return "\n".join(map(visible, lines))  # a label may come from a file
 
     def _repr_html_(self) -> str:
         """Show the promise as tables in a notebook."""
-        rows = [
-            ("query", self.query.words),
-            ("privacy unit", words.unit_in_lines(self.privacy_unit)),
-            ("neighbors", self.neighboring),
-            ("mechanism", words.about_mechanism(self.mechanism)),
-            ("privacy loss", words.loss_lines(self.privacy_loss)),
-            ("ledger", words.ledger_lines(self.ledger)),
-            *words.discovery_rows(self.discovery),
-            *words.selection_rows(self.selection),
-            ("released", [self.released_at, self.library, self.release_id]),
-            ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
+        seal = ("digest", [self.digest, "a claim until dpframe.verify has checked it"])
+        done = words.steps_tables(self.steps)
+        if len(self.releases) == 1:
+            return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
+        each = [
+            part
+            for one in self.releases
+            for part in (title_html(f"Release {one.title}"), *one.html())
         ]
-        tables = [words.columns_table(self.columns), *words.steps_tables(self.steps)]
-        return section(title_html("Privacy certificate"), pairs(rows), *tables)
+        return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
 
 
-@dataclass(frozen=True)
-class JoinedPart(Record):
-    """One of several releases in a table.
+def check_before(
+    certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]], instead: str = ""
+) -> Release:
+    """Return the release of a table, and refuse what has no meaning after some steps.
 
     Parameters
     ----------
     certificate
-        What was promised about it; its digest is that of the release, or of the table made from it.
-    rows
-        Positions of its rows.
+        That of the table.
+    what
+        The call.
+    allowed
+        Steps after which it has a meaning; never that which put several releases together.
+    instead
+        What to do where rows were chosen.
+
+    Raises
+    ------
+    QueryError
+        If another step was taken.
     """
-
-    certificate: Certificate
-    rows: Packed
-
-    @property
-    def places(self) -> np.ndarray:
-        """The positions of its rows, as numbers."""
-        return places_of(self.rows)
-
-    def __post_init__(self) -> None:
-        places_of(self.rows)
+    taken = [step for step in certificate.steps if type(step) not in allowed]
+    if not taken:
+        return certificate.release
+    hint = instead if type(taken[0]) in FEWER_ROWS else ""
+    raise QueryError(
+        f"{what} takes the table as it was before {taken[0].step}: call it on that one.{hint}"
+    )
 
 
-@dataclass(frozen=True, repr=False)
-class Concatenation(Record):
-    """What was promised about a table of several releases: a certificate for each of them.
-
-    What they cost together is for their ledgers to say: each guarantee holds for its own part.
-
-    Parameters
-    ----------
-    format
-        Version of this form. A change of the meaning of a field raises it.
-    library
-        What put the releases together, with its version.
-    parts
-        The releases, in order.
-    steps
-        What this library did with the table, the concatenation first, without the data.
-    unstacked
-        Where the cells are, if the keys of a level became columns; null: in rows.
-    content
-        What the frame holds, so that one can say what was changed.
-    digest
-        Checksum over table and certificates, to find mistakes. It is not a signature.
-    """
-
-    format: Literal[4]
-    library: Library
-    parts: Annotated[tuple[JoinedPart, ...], Limits(min_length=1)]
-    steps: Annotated[tuple[StepPart, ...], Limits(min_length=1, max_length=MOST_STEPS)]
-    unstacked: UnstackedPart | None
-    content: ContentPart
-    digest: Digest
-
-    def __post_init__(self) -> None:
-        widths = {len(part.certificate.columns) for part in self.parts}
-        require(len(widths) == 1, "all parts have the same columns")
-        rows = np.sort(np.concatenate([part.places for part in self.parts]))
-        require(bool((rows == np.arange(len(rows))).all()), "each row is of one part")
-        require(self.unstacked is None or widths == {1}, "cells of one column are unstacked")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain JSON."""
-        return dict(plain(self))
-
-    @property
-    def state(self) -> str:
-        """What a verified frame is, "post-processed"."""
-        return "post-processed"
-
-    def __repr__(self) -> str:
-        """Show the promises in words."""
-        lines = [
-            f"Table of {len(self.parts)} releases ({self.library})",
-            *(f"  afterwards    {words.about_step(step)}" for step in self.steps),
-            f"  digest        {self.digest}",
-        ]
-        own = "\n".join(map(visible, lines))
-        return "\n\n".join([own, *(repr(part.certificate) for part in self.parts)])
-
-    def _repr_html_(self) -> str:
-        """Show the promises as tables in a notebook."""
-        rows = [
-            ("releases", [part.certificate.release_id for part in self.parts]),
-            ("put together by", self.library),
-            ("digest", [self.digest, "a claim until dpframe.verify has checked it"]),
-        ]
-        steps = grid(["done"], [[words.about_step(step)] for step in self.steps])
-        each = [part.certificate._repr_html_() for part in self.parts]
-        return section(title_html("Table of several releases"), pairs(rows), steps, *each)
+def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> ReleasedColumn:
+    """Leave out what is said about some cells of a column."""
+    return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
 
 
-Certified: TypeAlias = Certificate | Concatenation
-"""What a frame that was released, or made of releases, carries."""
+def _change_rows(column: ReleasedColumn, change: _Change) -> ReleasedColumn:
+    """Change all that is said about a column row by row."""
 
+    def one(part: float | Packed) -> float | Packed:
+        return change(part) if isinstance(part, Packed) else part
 
-def first_of(certificate: Certified) -> Certificate:
-    """Return the certificate of a release, the first of several: all have the same columns."""
-    return parts_of(certificate)[0]
+    def each(parts: Mapping[str, float | Packed]) -> dict[str, float | Packed]:
+        return {block: one(part) for block, part in parts.items()}
 
-
-def parts_of(certificate: Certified) -> list[Certificate]:
-    """Return the certificates of the releases of a table, one or several."""
-    if isinstance(certificate, Certificate):
-        return [certificate]
-    return [part.certificate for part in certificate.parts]
+    if isinstance(column, NoisyPart):
+        column = replace(column, loadings=each(column.loadings))
+    if isinstance(column, QuotientPart):
+        of = column.ratio
+        moved = each(of.of_centered), each(of.of_rows)
+        column = replace(column, ratio=type(of)(one(of.centered), one(of.rows), *moved))
+    if isinstance(column, DispersionPart):
+        old = column.moments
+        rows, first, rest = map(change, (old.rows, old.first, old.rest))
+        column = replace(column, moments=replace(old, rows=rows, first=first, rest=rest))
+    return column

@@ -1,17 +1,13 @@
-"""What a frame held when its certificate was made, in short, to say later what was changed."""
+"""What was changed in a frame since its certificate was made, in words."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dpframe.certificates.digest import Piece, pieces_of
-from dpframe.certificates.json_records import Limits, Record
-
-Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
+from dpframe.certificates.digest import ContentPart, SeriesPart, content_of
 
 _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
 _EDIT = ".dp.round and .dp.suppress"
@@ -26,62 +22,6 @@ _KEYS = (
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _MOST, _ALIKE = 5, 3
 _NAMES = {"objects": "object", "booleans": "bool"}
-
-
-@dataclass(frozen=True)
-class SeriesPart(Record):
-    """A level of the index, or a column.
-
-    Parameters
-    ----------
-    label
-        Its name or label.
-    kind
-        What its values are.
-    values
-        The beginning of a SHA-256 over the values.
-    unordered
-        A checksum over the values that does not depend on their order.
-    """
-
-    label: str
-    kind: str
-    values: Short
-    unordered: Short
-
-
-@dataclass(frozen=True)
-class ContentPart(Record):
-    """What the frame holds, so that one can say what was changed.
-
-    Parameters
-    ----------
-    rows
-        Number of rows.
-    levels
-        The levels of the index, in order.
-    columns
-        The columns, in order, with those that were computed afterwards.
-    """
-
-    rows: Annotated[int, Limits(ge=0)]
-    levels: tuple[SeriesPart, ...]
-    columns: tuple[SeriesPart, ...]
-
-
-NOTHING = ContentPart(0, (), ())
-"""In place of the content, until there is one."""
-
-
-def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> ContentPart:
-    """Describe what a frame holds, from its pieces if they are there already."""
-    held = pieces_of(frame) if pieces is None else pieces
-    parts = tuple(
-        SeriesPart(str(label), *piece.fingerprint)
-        for label, piece in zip([*frame.index.names, *frame.columns], held, strict=True)
-    )
-    depth = frame.index.nlevels
-    return ContentPart(len(frame), parts[:depth], parts[depth:])
 
 
 class Change(NamedTuple):

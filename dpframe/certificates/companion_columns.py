@@ -4,7 +4,9 @@ from collections.abc import Hashable
 
 import pandas as pd
 
-from dpframe.certificates.certificate import Certificate, Certified, first_of, parts_of
+from dpframe.certificates.certificate import Certificate, Release
+from dpframe.certificates.column_parts import QuantilePart
+from dpframe.certificates.parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 
@@ -14,7 +16,7 @@ PERCENT = "_percent"
 SUFFIXES = (DENOISED, *ENDS, PERCENT, *(f"{PERCENT}{end}" for end in ENDS))
 
 
-def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
+def followers(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
     """Return the columns that were computed from a released one: what follows its label, by place.
 
     Of two released columns, one belongs to that with the longer label: `a_percent_low` to
@@ -23,7 +25,7 @@ def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[i
     if certificate.unstacked is not None:
         return {}
     labels = list(frame.columns)
-    size = len(first_of(certificate).columns)
+    size = len(certificate.releases[0].columns)
     mine = {f"{labels[place]}{suffix}": suffix for suffix in SUFFIXES}
     longer = {
         f"{other}{suffix}"
@@ -38,12 +40,12 @@ def followers(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[i
     }
 
 
-def ends_of(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
+def ends_of(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
     """Return the ends of the intervals of a column, released or computed, that stand beside it."""
     if certificate.unstacked is not None:
         return {}
     labels = list(frame.columns)
-    size = len(first_of(certificate).columns)
+    size = len(certificate.releases[0].columns)
     mine = {f"{labels[place]}{end}": end for end in ENDS}
     return {
         at: mine[label]
@@ -53,7 +55,12 @@ def ends_of(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int
 
 
 def quantile_intervals(
-    frame: pd.DataFrame, certificate: Certificate, level: float, *, simultaneous: bool
+    frame: pd.DataFrame,
+    certificate: Certificate,
+    release: Release,
+    level: float,
+    *,
+    simultaneous: bool,
 ) -> pd.DataFrame:
     """Return the ends of the intervals of quantiles, which stand beside them since they were read.
 
@@ -62,7 +69,8 @@ def quantile_intervals(
     QueryError
         If they are of another level, or were left out.
     """
-    (step,) = (one for one in certificate.steps if isinstance(one, QuantilesStep))
+    taken = (*release.steps, *certificate.steps)
+    (step,) = (one for one in taken if isinstance(one, QuantilesStep))
     if level != step.level or (simultaneous and not step.simultaneous):
         at_once = ", simultaneous=True" if simultaneous else ""
         raise QueryError(
@@ -79,7 +87,7 @@ def quantile_intervals(
     return pd.DataFrame(ends.set_axis([f"{frame.columns[0]}{end}" for end in ENDS], axis=1))
 
 
-def check_no_intervals_beside(certificate: Certified, what: str) -> None:
+def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
     """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
 
     Raises
@@ -87,9 +95,9 @@ def check_no_intervals_beside(certificate: Certified, what: str) -> None:
     QueryError
         If they were.
     """
-    for part in parts_of(certificate):
-        if any(isinstance(step, QuantilesStep) for step in part.steps):
-            low, high = (f"{part.columns[0].name}{end}" for end in ENDS)
+    for release in certificate.releases:
+        if isinstance(release.columns[0], QuantilePart) and isinstance(release.mechanism, TreePart):
+            low, high = (f"{release.columns[0].name}{end}" for end in ENDS)
             raise QueryError(
                 f"{what} is not for quantiles that were read off a distribution: they have no "
                 f"standard error, and their intervals are beside them, {low!r} to {high!r}."

@@ -1,12 +1,12 @@
 """Frames of exact, private numbers: marked, so that nothing here takes one for a release."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.certificates.certificate import Certified, parts_of
+from dpframe.certificates.certificate import Release
 from dpframe.provenance import DIAGNOSED
 
 _ATTRIBUTE = "dpframe_computed"
@@ -18,10 +18,10 @@ _ELSE = "The release itself has one, and can be published beside it."
 _MOST = 3
 
 
-def mark_diagnosis(frame: pd.DataFrame, certificate: Certified, call: str) -> pd.DataFrame:
+def mark_diagnosis(frame: pd.DataFrame, releases: Iterable[Release], call: str) -> pd.DataFrame:
     """Note on a frame which call computed it, and of which releases."""
-    releases = dict.fromkeys(part.release_id for part in parts_of(certificate))
-    frame.attrs = {_ATTRIBUTE: {"by": call, "releases": list(releases)}}
+    named = dict.fromkeys(one.release_id for one in releases)
+    frame.attrs = {_ATTRIBUTE: {"by": call, "releases": list(named)}}
     return frame
 
 

@@ -9,14 +9,16 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_unicode
+from dpframe.certificates.json_records import Limits, Record
 from dpframe.columns.lookup import Remembered
-from dpframe.forks import cached_property
+
+Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
 _SHORT = 16
 _EXACT = 2.0**53  # up to here, floats tell all integers apart
@@ -32,10 +34,14 @@ class _Values(NamedTuple):
 class Piece(_Values):
     """What kind the values of a column are of, and all of them."""
 
-    @cached_property
+    @property
     def fingerprint(self) -> tuple[str, str, str]:
-        """See `fingerprint`."""
-        return fingerprint(self.kind, self.data)
+        """See `fingerprint`; computed once, without a lock that a fork may catch."""
+        known = vars(self)
+        if "short" not in known:
+            known["short"] = fingerprint(self.kind, self.data)
+        short: tuple[str, str, str] = known["short"]
+        return short
 
 
 _LEVELS: Remembered[pd.Index, list[Piece]] = Remembered(4)
@@ -150,9 +156,11 @@ def _words(data: bytes | np.ndarray) -> np.ndarray:
         return parts if parts.ndim == 1 else parts[:, 0] ^ _stir(parts[:, 1])
     rows = [value if type(value) is str else repr(value) for value in json.loads(data)]
     items = np.array(rows, object)
-    if not is_unicode("".join(rows)):  # pandas encodes no lone surrogates; bytes count as texts
+    try:
+        words: np.ndarray = pd.util.hash_array(items, categorize=False)
+    except UnicodeEncodeError:  # pandas encodes no lone surrogates; bytes count as texts
         items = np.array([row.encode("utf-8", "surrogatepass") for row in rows], object)
-    words: np.ndarray = pd.util.hash_array(items, categorize=False)
+        words = pd.util.hash_array(items, categorize=False)
     return words
 
 
@@ -294,3 +302,59 @@ def _kind(value: object) -> str:
     if isinstance(value, pd.Timedelta):
         return "timedelta"
     return type(value).__name__
+
+
+@dataclass(frozen=True)
+class SeriesPart(Record):
+    """A level of the index, or a column.
+
+    Parameters
+    ----------
+    label
+        Its name or label.
+    kind
+        What its values are.
+    values
+        The beginning of a SHA-256 over the values.
+    unordered
+        A checksum over the values that does not depend on their order.
+    """
+
+    label: str
+    kind: str
+    values: Short
+    unordered: Short
+
+
+@dataclass(frozen=True)
+class ContentPart(Record):
+    """What the frame holds, so that one can say what was changed.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    levels
+        The levels of the index, in order.
+    columns
+        The columns, in order, with those that were computed afterwards.
+    """
+
+    rows: Annotated[int, Limits(ge=0)]
+    levels: tuple[SeriesPart, ...]
+    columns: tuple[SeriesPart, ...]
+
+
+NOTHING = ContentPart(0, (), ())
+"""In place of the content, until there is one."""
+
+
+def content_of(frame: pd.DataFrame, pieces: Sequence[Piece] | None = None) -> ContentPart:
+    """Describe what a frame holds, from its pieces if they are there already."""
+    held = pieces_of(frame) if pieces is None else pieces
+    parts = tuple(
+        SeriesPart(str(label), *piece.fingerprint)
+        for label, piece in zip([*frame.index.names, *frame.columns], held, strict=True)
+    )
+    depth = frame.index.nlevels
+    return ContentPart(len(frame), parts[:depth], parts[depth:])

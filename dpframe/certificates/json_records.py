@@ -4,6 +4,7 @@ A record is a frozen dataclass that derives from `Record`. Its docstring describ
 readers of the code and in the JSON Schema.
 """
 
+import base64
 import dataclasses
 import json
 import math
@@ -14,6 +15,8 @@ from inspect import cleandoc
 from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin
+
+import numpy as np
 
 from dpframe.errors import UnreadableCertificateError
 
@@ -232,10 +235,18 @@ class OneOf:
 
 
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
+AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
+AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
+Text: TypeAlias = Annotated[str, Limits(min_length=1)]
+BlockName: TypeAlias = Annotated[str, Limits(pattern="^-?[0-9]+$")]
+Base64: TypeAlias = Annotated[
+    str, Limits(pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
+]
 Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
 
 
+_TAGS = ("step", "kind")  # fields that say which of several records it is
 _LONGEST_PLACE = 100  # names of fields may come from a file
 _PLAIN = frozenset({str, int, float, bool})
 
@@ -295,8 +306,10 @@ def _validate(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
         return _adapter_of(hint).validate_json(text)
     except ValidationError as error:
         first = _first(error.errors(include_url=False, include_context=False, include_input=False))
-        inside = [one + start if isinstance(one, int) else one for one in first["loc"][:1]]
-        raise _FaultError([*place, *inside, *first["loc"][1:]], first["msg"]) from None
+        kinds = {kind.__name__ for kind in _records(Record)}
+        found_at = [one for one in first["loc"] if one not in kinds]
+        inside = [one + start if isinstance(one, int) else one for one in found_at[:1]]
+        raise _FaultError([*place, *inside, *found_at[1:]], first["msg"]) from None
 
 
 class _FaultError(ValueError):
@@ -316,11 +329,11 @@ def _fault(error: Exception) -> str:
 
 
 def _first(errors: Sequence[Any]) -> Any:
-    """Return the first error, but not of a kind of step that it is not."""
+    """Return the first error, but not of a kind of step, column or mechanism that it is not."""
     others = [
         found["loc"][:-1]
         for found in errors
-        if found["type"] == "literal_error" and found["loc"][-1:] == ("step",)
+        if found["type"] == "literal_error" and found["loc"][-1] in _TAGS
     ]
     own = [found for found in errors if not any(found["loc"][: len(at)] == at for at in others)]
     return (own or errors)[0]
@@ -341,7 +354,7 @@ def _adapter_of(hint: Any) -> Any:
 def schema_of_record(kind: type[Record]) -> dict[str, Any]:
     """Return the JSON Schema of a type of record, with the descriptions of its docstrings."""
     schema: dict[str, Any] = _adapter_of(kind).json_schema()
-    parts = {part.__name__: part for part in Record.__subclasses__()}
+    parts = {part.__name__: part for part in _records(Record)}
     for name, described in {**schema.get("$defs", {}), kind.__name__: schema}.items():
         about, fields = _describe_fields(parts[name])
         described.pop("title", None)
@@ -355,13 +368,68 @@ def schema_of_record(kind: type[Record]) -> dict[str, Any]:
     return schema
 
 
+def _records(kind: type[Record]) -> Iterator[type[Record]]:
+    for part in kind.__subclasses__():
+        yield part
+        yield from _records(part)
+
+
 def _describe_fields(kind: type[Record]) -> tuple[str, dict[str, str]]:
     """Return what a docstring says about a record, and about each of its fields."""
     about, _, parameters = cleandoc(kind.__doc__ or "").partition("\nParameters\n----------\n")
     found = re.split(r"^(\S+)\n(?= {4})", parameters.partition("\n\n")[0], flags=re.MULTILINE)[1:]
-    fields = dict(zip(found[::2], map(_join_lines, found[1::2]), strict=True))
-    return _join_lines(about), fields
+    own = dict(zip(found[::2], map(_join_lines, found[1::2]), strict=True))
+    bases = (_describe_fields(base)[1] for base in kind.__bases__ if base is not Record)
+    return _join_lines(about), {name: text for one in (*bases, own) for name, text in one.items()}
 
 
 def _join_lines(text: str) -> str:
     return " ".join(text.split())
+
+
+_MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed(Record):
+    """One number for each row.
+
+    Parameters
+    ----------
+    float64
+        The numbers in base64: 64-bit floats, little-endian.
+    """
+
+    float64: Base64
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Packed":
+        """Write an array."""
+        return cls(base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii"))
+
+
+def pack(values: np.ndarray | float) -> float | Packed:
+    """Write a number as it is, and an array as text that `attrs` carries at no cost."""
+    return float(values) if np.ndim(values) == 0 else Packed.of(np.asarray(values))
+
+
+def unpack(packed: float | Packed) -> float | np.ndarray:
+    """Read a number, or an array written by `pack`."""
+    if isinstance(packed, Packed):
+        return np.frombuffer(base64.b64decode(packed.float64), "<f8")
+    return packed
+
+
+def places_of(packed: Packed) -> np.ndarray:
+    """Read positions: whole numbers from 0, no two the same.
+
+    Raises
+    ------
+    ValueError
+        If they are something else; they may come from a file.
+    """
+    numbers = np.asarray(unpack(packed))
+    whole = bool((numbers == np.floor(numbers)).all()) and len(np.unique(numbers)) == len(numbers)
+    if not whole or numbers.min(initial=0) < 0 or numbers.max(initial=0) > _MOST_PLACES:
+        raise ValueError("positions are whole numbers from 0, each once")
+    return numbers.astype(np.intp)

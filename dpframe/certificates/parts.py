@@ -1,23 +1,33 @@
-"""The parts of a certificate about the promise: whose data, what was asked, and what it cost.
+"""The parts of a certificate about a release: whose data, what was asked, what it cost, the noise.
 
 The docstrings say which question about a guarantee a field answers; they are the descriptions of
 the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefkovitz and Howarth
-2025).
+2025). Mechanisms are of several kinds, each with the fields that it fills.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates.json_records import (
+    AtLeastNone,
+    AtLeastOne,
+    BlockName,
     Identifier,
     Limits,
     NotNegative,
     OneOf,
+    Packed,
     Record,
+    Text,
     require,
 )
-from dpframe.certificates.noise_parts import AtLeastNone, AtLeastOne, Packed, Text
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS, law_named
+from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
+from dpframe.strategies import MECHANISMS
+from dpframe.strategies.structure import Structure
 
 Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
 
@@ -177,61 +187,6 @@ class QueryPart(Record):
 
 
 @dataclass(frozen=True)
-class DiscoveryPart(Record):
-    """How groups were found that were not known beforehand.
-
-    Units were counted by label, a unit for a few labels at most; labels with a noisy count at the
-    threshold or above are published. Others may be in the data as well.
-
-    Parameters
-    ----------
-    threshold
-        The least noisy number of units that is published.
-    max_labels
-        For how many labels one unit counted at most.
-    dtypes
-        What the labels of each column are, in the order of the levels of the index. Values of other
-        kinds are left out.
-    max_length
-        Texts with more characters are left out.
-    """
-
-    threshold: AtLeastOne
-    max_labels: AtLeastOne
-    dtypes: tuple[LabelKind, ...]
-    max_length: AtLeastOne
-
-
-@dataclass(frozen=True)
-class SelectionPart(Record):
-    """How quantiles were selected.
-
-    The bin was taken with the largest sum of its utility and geometric noise (permute-and-flip).
-    The utility is minus the number of rows between the bin and the quantile.
-
-    Parameters
-    ----------
-    quantiles
-        The quantiles, in the order of their rows.
-    bins
-        How many bins lie between the bounds, of equal width.
-    rounds
-        How many selections came one after the other, each for the same part of epsilon: later
-        quantiles were selected on one side of earlier ones.
-    scales
-        Scale of the noise by quantile, in rows.
-    """
-
-    quantiles: Annotated[tuple[Annotated[float, Limits(gt=0, lt=1)], ...], Limits(min_length=1)]
-    bins: AtLeastOne
-    rounds: AtLeastOne
-    scales: tuple[NotNegative, ...]
-
-    def __post_init__(self) -> None:
-        require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
-
-
-@dataclass(frozen=True)
 class LossPart(Record):
     """The privacy parameters: what the release costs.
 
@@ -308,3 +263,266 @@ class LedgerPart(Record):
     budget: BudgetPart
     part: NotNegative
     used: NotNegative
+
+
+@dataclass(frozen=True)
+class MechanismPart(Record):
+    """The mechanism: where the noise comes from.
+
+    It works on exact integers, in the hands of the trusted holder of the data (central model).
+
+    Parameters
+    ----------
+    kind
+        What kind of mechanism it is.
+    name
+        Name of the mechanism.
+    title
+        The mechanism in words.
+    """
+
+    kind: str
+    name: str
+    title: Text
+
+
+@dataclass(frozen=True)
+class NoisyMechanismPart(MechanismPart):
+    """Noise is added to exact integers as integers.
+
+    It is drawn exactly, so that no low bits of floating-point numbers tell the truth.
+
+    Parameters
+    ----------
+    law
+        Law of the noise on every measured integer: a Gaussian, rounded, the discrete Laplace law,
+        or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
+    """
+
+    name: Annotated[str, OneOf(MECHANISMS)]
+    law: Annotated[str, OneOf(LAWS)]
+
+    def __post_init__(self) -> None:
+        require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")
+
+    @property
+    def distribution(self) -> Law:
+        """The law of the noise, by which intervals are made."""
+        return law_named(self.law)
+
+    @property
+    def scale_by_block(self) -> Mapping[str, float]:
+        """The scales of blocks that have one."""
+        return {}
+
+    @property
+    def shared_blocks(self) -> tuple[str, ...]:
+        """Measured blocks whose noise all rows share."""
+        return ()
+
+    def drawn_together(self, rows: int) -> list[tuple[str, ...]]:
+        """Return the blocks that are drawn together, each as often as it has coordinates there."""
+        return []
+
+
+@dataclass(frozen=True)
+class BlockNoisePart(NoisyMechanismPart):
+    """Noise on rows that were measured one by one.
+
+    Parameters
+    ----------
+    scales
+        Scale of the noise of each measured block that the table reads, or that is drawn together
+        with one, by its number, on its integers. 0: the relation of neighbors makes it public.
+    groups
+        Blocks whose noise is drawn together in a row: it is uncorrelated, but not independent.
+    joined
+        Whether it is drawn together over all rows, in place of each.
+    common_blocks
+        Measured blocks whose noise all rows share: utility of whatever is computed from several
+        rows.
+    """
+
+    kind: Literal["noise"]
+    scales: Mapping[BlockName, NotNegative]
+    groups: tuple[tuple[BlockName, ...], ...]
+    joined: bool
+    common_blocks: tuple[BlockName, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        grouped = [block for group in self.groups for block in group]
+        require(len(set(grouped)) == len(grouped), "a block is in one group")
+        require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
+        require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
+
+    @property
+    def scale_by_block(self) -> Mapping[str, float]:
+        """The scales of blocks that have one."""
+        return self.scales
+
+    @property
+    def shared_blocks(self) -> tuple[str, ...]:
+        """Measured blocks whose noise all rows share."""
+        return self.common_blocks
+
+    def drawn_together(self, rows: int) -> list[tuple[str, ...]]:
+        """Return the blocks that are drawn together, each as often as it has coordinates there."""
+        if not self.joined:
+            return list(self.groups)
+        return [
+            tuple(
+                block for block in group for _ in range(1 if block in self.common_blocks else rows)
+            )
+            for group in self.groups
+        ]
+
+
+@dataclass(frozen=True)
+class ThresholdPart(NoisyMechanismPart):
+    """Groups were found that were not known beforehand.
+
+    Units were counted by label, a unit for a few labels at most; labels with a noisy count at the
+    threshold or above are published. Others may be in the data as well.
+
+    Parameters
+    ----------
+    scales
+        Scale of the noise on the count of a label, as block 0.
+    threshold
+        The least noisy number of units that is published.
+    max_labels
+        For how many labels one unit counted at most.
+    dtypes
+        What the labels of each column are, in the order of the levels of the index. Values of other
+        kinds are left out.
+    max_length
+        Texts with more characters are left out.
+    """
+
+    kind: Literal["threshold"]
+    scales: Mapping[BlockName, NotNegative]
+    threshold: AtLeastOne
+    max_labels: AtLeastOne
+    dtypes: tuple[LabelKind, ...]
+    max_length: AtLeastOne
+
+    @property
+    def scale_by_block(self) -> Mapping[str, float]:
+        """The scale of the counts."""
+        return self.scales
+
+
+@dataclass(frozen=True)
+class LayersPart(NoisyMechanismPart):
+    """Noise on what was measured over many cells at once, so that errors of cells go together.
+
+    Let h_j be the integer contrast (1, ..., 1, -j, 0, ...) with j ones, j = 1, 2, ..., of squared
+    length j (j + 1). What was measured is the sum over all cells, and contrasts; each has noise of
+    its own, of variance tau^2 |h|^2 + rounding, with |h|^2 the product of the squared lengths of
+    its contrasts. A cell is the sum of what was measured, each times its coefficient for that cell
+    over its squared length. The noise of a weighted sum of cells then has as variance the sum of
+    the squared weights of what was measured, times these variances.
+
+    Parameters
+    ----------
+    sizes
+        For margins, the number of groups of each column of the index; for a tree, the number of
+        children of a node, from the root down. Leaves beyond the last bin are empty.
+    layers
+        For margins, the columns of the index along which there are contrasts, by position: the
+        tables released together share the layers of the columns that they share. For a tree, the
+        level of the nodes, 1 for the children of the root; none for the sum over all bins.
+    tau
+        By measured block, the scale of the noise of each layer.
+    rounding
+        Variance that rounding the noise to integers adds.
+    """
+
+    kind: Literal["margins", "tree"]
+    sizes: tuple[AtLeastOne, ...]
+    layers: Annotated[tuple[tuple[AtLeastNone, ...], ...], Limits(min_length=1)]
+    tau: Annotated[Mapping[BlockName, tuple[NotNegative, ...]], Limits(min_length=1)]
+    rounding: NotNegative
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lengths = {len(scales) for scales in self.tau.values()}
+        require(lengths == {len(self.layers)}, "every layer has one scale per block")
+        require(len(set(self.layers)) == len(self.layers), "a layer is named once")
+        places = [place for layer in self.layers for place in layer]
+        require(all(place < self._axes for place in places), "layers are along axes that there are")
+
+    @property
+    def _axes(self) -> int:
+        return len(self.sizes)
+
+    @property  # records say what their attributes are: nothing is kept beside
+    def by_block(self) -> Mapping[str, Structure]:
+        """What is known of the noise of each block."""
+        return {
+            block: Structure(self.kind, self.sizes, self.layers, scales, self.rounding)
+            for block, scales in self.tau.items()
+        }
+
+
+@dataclass(frozen=True)
+class MarginsPart(LayersPart):
+    """Noise on one of several tables that agree.
+
+    A layer has the contrasts along some columns of the index, of sums over all others.
+    """
+
+    kind: Literal["margins"]
+
+
+@dataclass(frozen=True)
+class TreePart(LayersPart):
+    """Noise on the nodes of a tree whose leaves are bins, one tree for each group.
+
+    A layer has the contrasts of the children of the nodes of a level.
+    """
+
+    kind: Literal["tree"]
+
+    @property
+    def _axes(self) -> int:
+        return len(self.sizes) + 1
+
+
+@dataclass(frozen=True)
+class SelectionPart(MechanismPart):
+    """Quantiles were selected; no noise was added to them.
+
+    The bin was taken with the largest sum of its utility and geometric noise (permute-and-flip).
+    The utility is minus the number of rows between the bin and the quantile.
+
+    Parameters
+    ----------
+    law
+        Law of the noise on the utilities.
+    quantiles
+        The quantiles, in the order of their rows.
+    bins
+        How many bins lie between the bounds, of equal width.
+    rounds
+        How many selections came one after the other, each for the same part of epsilon: later
+        quantiles were selected on one side of earlier ones.
+    scales
+        Scale of the noise by quantile, in rows.
+    """
+
+    kind: Literal["selection"]
+    name: Annotated[str, OneOf([SELECT])]
+    law: Annotated[str, OneOf([GEOMETRIC])]
+    quantiles: Annotated[tuple[Annotated[float, Limits(gt=0, lt=1)], ...], Limits(min_length=1)]
+    bins: AtLeastOne
+    rounds: AtLeastOne
+    scales: tuple[NotNegative, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
+
+
+NoiseRecord: TypeAlias = BlockNoisePart | ThresholdPart | MarginsPart | TreePart
+MechanismRecord: TypeAlias = NoiseRecord | SelectionPart

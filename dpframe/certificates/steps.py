@@ -8,8 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import Digest, Limits, NotNegative, OneOf, Record, require
-from dpframe.certificates.noise_parts import AtLeastNone, Decimals, Packed, Text, places_of
+from dpframe.certificates.column_parts import Decimals
+from dpframe.certificates.json_records import (
+    AtLeastNone,
+    Digest,
+    Limits,
+    NotNegative,
+    OneOf,
+    Packed,
+    Record,
+    Text,
+    places_of,
+    require,
+)
 from dpframe.denoise.methods import METHODS
 
 _Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
@@ -423,3 +434,26 @@ class UnstackedPart(Record):
 _EditStep: TypeAlias = SortStep | HeadStep | SelectStep | RoundStep | SuppressStep | RenameStep
 _TableStep: TypeAlias = UnstackStep | ConcatStep | IntervalsStep | PercentStep | QuantilesStep
 StepPart: TypeAlias = DenoiseStep | SuggestionPart | _EditStep | _TableStep
+
+StepKinds: TypeAlias = frozenset[type[StepPart]]
+
+COMPUTED: StepKinds = frozenset({DenoiseStep, SuggestionPart})
+"""Steps that name the digest of the release, however many of them there are."""
+
+_ADDED: StepKinds = COMPUTED | {IntervalsStep, PercentStep}
+"""Steps that put columns beside those released."""
+
+ADDED_OR_RENAMED: StepKinds = _ADDED | {RenameStep}
+"""Steps after which all cells are where they were."""
+
+FEWER_ROWS: StepKinds = frozenset({HeadStep, SelectStep})
+"""Steps after which rows may be missing."""
+
+CELLS_AS_RELEASED: StepKinds = _ADDED | FEWER_ROWS | {SortStep, RenameStep}
+"""Steps after which every cell there is holds what was released."""
+
+ROW_BY_ROW: StepKinds = CELLS_AS_RELEASED | {RoundStep, SuppressStep}
+"""Steps after which the columns are those that were released, or some of them."""
+
+ALL_ROWS: StepKinds = CELLS_AS_RELEASED - FEWER_ROWS - {SortStep}
+"""Steps after which every row is where it was released."""

@@ -8,16 +8,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import take
 
-from dpframe.certificates.certificate import Certified
-from dpframe.certificates.noise_parts import places_of
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.json_records import places_of
 from dpframe.certificates.steps import UnstackedPart
-from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError, UnreadableCertificateError
-
-
-def is_wide(certificate: Certified) -> bool:
-    """Whether the cells of one column stand side by side."""
-    return certificate.unstacked is not None
 
 
 def labels_of(keys: pd.Index) -> pd.Index:
@@ -89,7 +83,7 @@ def places_in(frame: pd.DataFrame, part: UnstackedPart) -> np.ndarray:
     return places
 
 
-def stack_table(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
+def stack_table(frame: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
     """Return the long table of a wide one, or one that is long already, without certificate."""
     frame = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
     part = certificate.unstacked
@@ -106,26 +100,15 @@ def stack_table(frame: pd.DataFrame, certificate: Certified) -> pd.DataFrame:
     return pd.DataFrame({0: values.array}, index=index).set_axis(labels, axis=1)
 
 
-def in_rows(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the long table of a wide one, certified as the wide one is.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    """
-    certificate = verify(released)
-    if certificate.unstacked is None:
-        return released
-    long = stack_table(released, certificate)
-    attach(long, replace(certificate, unstacked=None))
-    return long
+def in_rows(released: pd.DataFrame, certificate: Certificate) -> tuple[pd.DataFrame, Certificate]:
+    """Return the long table of a wide one that was verified, and what is said about it."""
+    return stack_table(released, certificate), replace(certificate, unstacked=None)
 
 
 def spread(
     long: pd.DataFrame,
     frame: pd.DataFrame,
-    certificate: Certified,
+    certificate: Certificate,
     suffixes: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Lay out columns that belong to the cells of a wide table as it is; others stay as they are.

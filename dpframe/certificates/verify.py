@@ -8,24 +8,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import pandas as pd
 
 from dpframe.arguments import no_ledger
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import (
-    FORMAT,
-    UNSEALED,
-    Certificate,
-    Certified,
-    Concatenation,
-    parts_of,
-)
-from dpframe.certificates.changes import Change, changes, content_of
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.changes import Change, changes
 from dpframe.certificates.diagnosis import about_computed
-from dpframe.certificates.digest import Piece, digest, pieces_of
+from dpframe.certificates.digest import Piece, content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
+from dpframe.certificates.steps import COMPUTED
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -33,33 +27,33 @@ from dpframe.ledger.log import Entry
 from dpframe.provenance import is_marked, is_private
 
 
-def check_recorded(certificate: Certificate, ledger: Ledger) -> None:
-    """Check that a ledger was charged for the release of a certificate.
+def check_recorded(release: Release, ledger: Ledger) -> None:
+    """Check that a ledger was charged for a release.
 
     Raises
     ------
     CertificateError
-        If the certificate names another ledger, its release is not in this one, or the entry says
+        If its certificate names another ledger, it is not in this one, or the entry says
         something else: another time, query, mechanism or cost.
     DeclarationError
         If it is not a ledger.
     """
     if not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
-    named = certificate.ledger
+    named = release.ledger
     if named is None or named.id != ledger.ledger_id:
         charged = "no ledger" if named is None else f"ledger {named.id}"
         raise CertificateError(
             f"this release was charged to {charged}, not to ledger {ledger.ledger_id}."
         )
-    release_id = certificate.release_id
+    release_id = release.release_id
     entry = next((one for one in ledger.entries if one.release_id == release_id), None)
     if entry is None:
         raise CertificateError(
             f"ledger {ledger.ledger_id} was never charged for release {release_id}: it is an older "
             "copy, or the certificate was not given for this release."
         )
-    differing = [name for name, (said, kept) in _claims(certificate, entry).items() if said != kept]
+    differing = [name for name, (said, kept) in _claims(release, entry).items() if said != kept]
     if differing:
         raise CertificateError(
             f"ledger {ledger.ledger_id} has release {release_id} with another "
@@ -67,15 +61,15 @@ def check_recorded(certificate: Certificate, ledger: Ledger) -> None:
         )
 
 
-def _claims(certificate: Certificate, entry: Entry) -> dict[str, tuple[object, object]]:
+def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
-    words, loss = certificate.query.words, certificate.privacy_loss
+    words, loss = release.query.words, release.privacy_loss
     gaussian = entry.loss.mu_squared > 0
     said, kept = (loss.mu, entry.loss.mu) if gaussian else (loss.epsilon, entry.loss.epsilon)
     return {
-        "time": (certificate.released_at, entry.released_at),
+        "time": (release.released_at, entry.released_at),
         "query": (f"; {words}; " in f"; {entry.what}; ", True),  # one of those released together
-        "mechanism": (certificate.mechanism.name, entry.mechanism),
+        "mechanism": (release.mechanism.name, entry.mechanism),
         "cost": (
             (loss.rho, said, loss.extra_delta),
             (entry.loss.rho, float(kept), float(entry.loss.delta)),
@@ -95,21 +89,14 @@ _PRIVATE = (
 )
 _OWN = "What else is computed from it belongs in a frame of its own."
 
-C = TypeVar("C", bound=Certified)
-
 
 @with_keywords
-def certificate_schema(*, several: bool = False) -> dict[str, Any]:
+def certificate_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 
     Each field says which question about a guarantee it answers; the questions are those of NIST SP
     800-226 (Near, Darais, Lefkovitz and Howarth 2025). What holds between fields, such as that
-    means have bounds, is said in words; `verify` checks it.
-
-    Parameters
-    ----------
-    several
-        Whether that of a table of several releases is asked for, made by `dpframe.concat`.
+    rows of releases make up the table, is said in words; `verify` checks it.
 
     Returns
     -------
@@ -119,26 +106,26 @@ def certificate_schema(*, several: bool = False) -> dict[str, Any]:
     Examples
     --------
     >>> schema = certificate_schema()
-    >>> schema["properties"]["neighboring"]["enum"]
+    >>> schema["$defs"]["Release"]["properties"]["neighboring"]["enum"]
     ['add_remove', 'replace']
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:dpframe:{'concatenation' if several else 'certificate'}:{FORMAT}",
+        "$id": f"urn:dpframe:certificate:{FORMAT}",
         "title": "dpframe certificate",
-        **schema_of_record(Concatenation if several else Certificate),
+        **schema_of_record(Certificate),
     }
 
 
-def attach(frame: pd.DataFrame, certificate: C) -> C:
+def attach(frame: pd.DataFrame, certificate: Certificate) -> Certificate:
     """Put a certificate on a released frame, with the digest of both, and return it so sealed."""
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
     sealed, record = _seal(frame.copy(deep=False), certificate, frame.index)
     frame.attrs[ATTRIBUTE] = record
-    return cast(C, sealed)
+    return sealed
 
 
-def certificate_of(frame: pd.DataFrame) -> Certified:
+def certificate_of(frame: pd.DataFrame) -> Certificate:
     """Return the certificate that a frame carries, without checking its digest.
 
     Raises
@@ -148,6 +135,8 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
     UnreadableCertificateError
         If it carries one that this version cannot read.
     """
+    if isinstance(frame, pd.DataFrame) and frame.attrs.keys() == {ATTRIBUTE}:
+        return read_certificate(frame.attrs[ATTRIBUTE])
     if not isinstance(frame, pd.DataFrame):
         path = isinstance(frame, str | PathLike)
         hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
@@ -172,7 +161,7 @@ def certificate_of(frame: pd.DataFrame) -> Certified:
     return read_certificate(frame.attrs[ATTRIBUTE])
 
 
-def read_certificate(found: object) -> Certified:
+def read_certificate(found: object) -> Certificate:
     """Read a certificate from plain JSON, which anybody may have written.
 
     Raises
@@ -187,13 +176,11 @@ def read_certificate(found: object) -> Certified:
             f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
             "the version of dpframe that made it."
         )
-    if isinstance(found, Mapping) and "parts" in found:
-        return read(Concatenation, found, "this certificate")
     return read(Certificate, found, "this certificate")
 
 
 @with_keywords
-def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
+def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is what was released or made from it here, and return its certificate.
 
     The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate
@@ -214,9 +201,9 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
 
     Returns
     -------
-    Certificate or Concatenation
-        Its `state` is "released" or "post-processed". A table of several releases has a
-        certificate for each of them.
+    Certificate
+        Its `state` is "released" or "post-processed". A table of several releases says of each
+        what was promised.
 
     Raises
     ------
@@ -248,25 +235,24 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certified:
         what = _alteration(frame, certificate)
         raise CertificateError(f"this frame is not what its certificate was given for: {what}")
     if ledger is not None:
-        for one in parts_of(certificate):
-            check_recorded(one, ledger)
+        for release in certificate.releases:
+            check_recorded(release, ledger)
     return certificate
 
 
-def _is_sound(frame: pd.DataFrame, certificate: Certified) -> bool:
+def _is_sound(frame: pd.DataFrame, certificate: Certificate) -> bool:
     """Whether a frame has the digest of its certificate, and denoising started from the release."""
     if frame.attrs.keys() != {ATTRIBUTE} or _digest(frame, certificate) != certificate.digest:
         return False
-    if isinstance(certificate, Concatenation) or not certificate.steps:
-        return True
-    if not {step.step for step in certificate.steps} <= {"denoise", "suggest"}:
+    steps = certificate.steps
+    if not steps or not {*map(type, steps)} <= COMPUTED:
         return True
     released = frame.iloc[:, : len(certificate.columns)]
     origin = _seal(released, replace(certificate, steps=()))[0].digest
-    return {step.of for step in certificate.steps} == {origin}
+    return {step.of for step in steps} == {origin}
 
 
-def _alteration(frame: pd.DataFrame, certificate: Certified) -> str:
+def _alteration(frame: pd.DataFrame, certificate: Certificate) -> str:
     """Say what was changed, and which calls would have kept the certificate."""
     try:
         found = changes(frame, certificate.content)
@@ -287,8 +273,8 @@ def _alteration(frame: pd.DataFrame, certificate: Certified) -> str:
 
 
 def _seal(
-    frame: pd.DataFrame, certificate: Certified, keys: pd.Index | None = None
-) -> tuple[Certified, dict[str, Any]]:
+    frame: pd.DataFrame, certificate: Certificate, keys: pd.Index | None = None
+) -> tuple[Certificate, dict[str, Any]]:
     """Return a certificate with content and digest of a frame, and as JSON; see `pieces_of`."""
     pieces = pieces_of(frame, keys)
     filled = replace(certificate, content=content_of(frame, pieces), digest=UNSEALED)
@@ -297,7 +283,7 @@ def _seal(
     return replace(filled, digest=record["digest"]), record
 
 
-def _digest(frame: pd.DataFrame, certificate: Certified) -> str:
+def _digest(frame: pd.DataFrame, certificate: Certificate) -> str:
     """Return the digest of a frame and its certificate, whatever digest that names."""
     return _digest_of(frame, replace(certificate, digest=UNSEALED).to_dict(), pieces_of(frame))
 

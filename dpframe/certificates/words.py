@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpframe.certificates import parts, steps
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
+from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, TotalPart
 from dpframe.html import bounds_text, grid, unit_lines
 
 SOURCES = {
@@ -34,7 +34,7 @@ def _beside(loss: parts.LossPart) -> str:
     return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
 
 
-def about_discovery(found: parts.DiscoveryPart) -> str:
+def _about_threshold(found: parts.ThresholdPart) -> str:
     """Say how groups were found."""
     labels = "label" if found.max_labels == 1 else "labels"
     return (
@@ -43,26 +43,28 @@ def about_discovery(found: parts.DiscoveryPart) -> str:
     )
 
 
-def about_mechanism(mechanism: MechanismPart) -> str:
+def about_mechanism(mechanism: parts.MechanismRecord) -> str:
     """Say what was done to exact numbers."""
-    noise = "" if mechanism.selects else " noise"
+    noise = "" if isinstance(mechanism, parts.SelectionPart) else " noise"
     return f"{mechanism.title}{noise} on exact integers"
 
 
-def about_selection(selected: parts.SelectionPart) -> str:
+def _about_selection(selected: parts.SelectionPart) -> str:
     """Say how quantiles were selected."""
     rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
     return f"among {selected.bins:,} bins in {rounds}, without error bars"
 
 
-def selection_rows(selected: parts.SelectionPart | None) -> list[tuple[str, str]]:
-    """Say how quantiles were selected in a row of a table, if any were."""
-    return [] if selected is None else [("selected", about_selection(selected))]
+def groups_lines(mechanism: parts.MechanismRecord) -> list[str]:
+    """Say how groups were found, if they were."""
+    return [_about_threshold(mechanism)] if isinstance(mechanism, parts.ThresholdPart) else []
 
 
-def discovery_rows(found: parts.DiscoveryPart | None) -> list[tuple[str, str]]:
-    """Say how groups were found in a row of a table, if any were."""
-    return [] if found is None else [("groups", about_discovery(found))]
+def mechanism_rows(mechanism: parts.MechanismRecord) -> list[tuple[str, str]]:
+    """Say how groups were found, or quantiles selected, in a row of a table."""
+    if isinstance(mechanism, parts.SelectionPart):
+        return [("selected", _about_selection(mechanism))]
+    return [("groups", line) for line in groups_lines(mechanism)]
 
 
 def loss_lines(loss: parts.LossPart) -> list[str]:
@@ -96,31 +98,31 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
     ]
 
 
-def about_column(column: ColumnPart) -> str:
+def about_column(column: ReleasedColumn) -> str:
     """Say what a released column is, and its error."""
-    bounds = "" if column.bounds is None else f", bounds {list(column.bounds)}"
+    bounds = "" if column.declared is None else f", bounds {list(column.declared)}"
     unit = "" if column.times is None else " s"
     return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
 
 
-def _error(column: ColumnPart, unit: str = "") -> str:
+def _error(column: ReleasedColumn, unit: str = "") -> str:
     """Say how large the standard error of a column is."""
-    if column.kind == "quantile":
+    if isinstance(column, QuantilePart):
         return "not known"
-    return "one for each row" if column.std_error is None else f"{column.std_error:.6g}{unit}"
+    error = column.std_error if isinstance(column, TotalPart) else None
+    return "one for each row" if error is None else f"{error:.6g}{unit}"
 
 
-def about_kind(column: ColumnPart) -> str:
+def about_kind(column: ReleasedColumn) -> str:
     """Say what a released column is."""
-    about = column.column if column.condition is None else column.condition
-    return column.kind if about is None else f"{column.kind} of {about}"
+    return column.kind if column.about is None else f"{column.kind} of {column.about}"
 
 
-def columns_table(columns: Iterable[ColumnPart]) -> str:
+def columns_table(columns: Iterable[ReleasedColumn]) -> str:
     """Show the released columns."""
     header = ["column", "what", "where", "bounds", "standard error"]
     rows = [
-        [one.name, about_kind(one), one.where or "", bounds_text(one.bounds), _error(one)]
+        [one.name, about_kind(one), one.where or "", bounds_text(one.declared), _error(one)]
         for one in columns
     ]
     return grid(header, rows)

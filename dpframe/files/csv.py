@@ -24,7 +24,7 @@ import pandas as pd
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
-from dpframe.certificates.certificate import UNSEALED, Certified
+from dpframe.certificates.certificate import UNSEALED, Certificate
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, quote
 
@@ -188,7 +188,7 @@ class Sidecar(json_records.Record):
     columns: tuple[Label, ...]
     heading: Label
     kinds: tuple[LevelKind, ...]
-    certificate: Certified
+    certificate: Certificate
     digest: json_records.Digest
 
     def seal(self) -> "Sidecar":
@@ -374,7 +374,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _shape_of(released: pd.DataFrame, certificate: Certified) -> Sidecar:
+def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
     levels = tuple(map(_plain_label, released.index.names))
     columns = tuple(map(_plain_label, released.columns))

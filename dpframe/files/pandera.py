@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate, first_of
-from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.column_parts import ColumnPart, DispersionPart, QuotientPart
 from dpframe.certificates.verify import verify
 
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
@@ -56,8 +55,8 @@ def schema_of(released: pd.DataFrame) -> Any:
     certificate = verify(released)
     import pandera.pandas as pa  # slow to import, and not always needed
 
-    single = isinstance(certificate, Certificate) and certificate.unstacked is None
-    own = first_of(certificate).columns if single else ()
+    alike = len(certificate.releases) == 1 and certificate.unstacked is None
+    own = certificate.columns if alike else ()
     described = [*own, *[None] * (released.shape[1] - len(own))]
     return pa.DataFrameSchema(
         {
@@ -73,7 +72,7 @@ def schema_of(released: pd.DataFrame) -> Any:
         ordered=True,
         coerce=False,
         unique_column_names=True,
-        title=first_of(certificate).query.words,
+        title=certificate.releases[0].query.words,
     )
 
 
@@ -82,11 +81,11 @@ def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> An
     checks = []
     if described is not None and described.rounded is not None:
         described = None  # rounding may go beyond a bound
-    if described is not None and described.moments is not None:
+    if isinstance(described, DispersionPart):
         half = described.moments.half_width
-        checks.append(pandera.Check.in_range(0, half if described.kind == "std" else half**2))
-    if described is not None and described.is_mean:
-        checks.append(pandera.Check.in_range(*(described.bounds or described.span)))
+        checks.append(pandera.Check.in_range(0, half if described.root else half**2))
+    if isinstance(described, QuotientPart):
+        checks.append(pandera.Check.in_range(*(described.declared or described.span)))
     return pandera.Column(values.dtype, checks, nullable=bool(values.isna().any()))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframe.certificates.certificate import first_of
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
@@ -97,7 +96,7 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     facts = {
         "name": job.options["name"],
-        "release_id": first_of(next(iter(certificates.values()))).release_id,
+        "release_id": next(iter(certificates.values())).releases[0].release_id,
         "digests": {name: one.digest for name, one in certificates.items()},
         "files": list(map(str, done.written)),
         "ledger": state_of(done.ledger),

@@ -15,8 +15,8 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.certificates import parts
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart, NoisePart
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import CountPart, NoisePart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -25,7 +25,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
 from dpframe.operations.charging import RecordOptions, charge_and_make, check_recorded, entry_of
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
-from dpframe.plan.record import Cost, before_values, cost
+from dpframe.plan.record import Cost, before_values, certificate_for, cost
 from dpframe.privacy.amounts import Amount, AmountOptions, Spend, round_up
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.threshold import LabelThreshold
@@ -52,12 +52,11 @@ def cost_of_discovery(plan: DiscoveryPlan, declaration: Declaration) -> Cost:
     return {**noise, "delta": min(delta, math.nextafter(1, 0))}
 
 
-def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Certificate:
-    """Write the certificate of labels to be found, all but their number, ledger and digest."""
+def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Release:
+    """Write what is promised about labels to be found, all but their number and ledger."""
     threshold = plan.threshold
     axes, how = plan.wanted.axes, plan.how
-    noise = plan.mechanism, how.title, how.law.name, {_BLOCK: threshold.scale}
-    return Certificate(
+    return Release(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
             name=None,
@@ -71,8 +70,17 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
         columns=(_column(plan),),
-        mechanism=MechanismPart(*noise, (), joined=False, structure=None),
-        common_blocks=(),
+        mechanism=parts.ThresholdPart(
+            "threshold",
+            plan.mechanism,
+            how.title,
+            how.law.name,
+            scales={_BLOCK: threshold.scale},
+            threshold=threshold.least,
+            max_labels=threshold.labels,
+            dtypes=tuple(axis.kind for axis in axes),
+            max_length=axes[0].longest,
+        ),
         covariance=_COVARIANCE,
         privacy_loss=parts.LossPart(
             **cost_of_discovery(plan, declaration),
@@ -80,24 +88,21 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             extra_delta=float(plan.loss.delta),
             joint=False,
         ),
-        discovery=parts.DiscoveryPart(
-            threshold.least, threshold.labels, tuple(axis.kind for axis in axes), axes[0].longest
-        ),
-        selection=None,
     )
 
 
-def _column(plan: DiscoveryPlan) -> ColumnPart:
+def _column(plan: DiscoveryPlan) -> CountPart:
     """Describe the noisy numbers of units."""
     deviation = plan.threshold.law.standard_deviation(plan.threshold.scale)
-    return ColumnPart(
-        name="units",
+    return CountPart(
         kind="count",
+        name="units",
+        where=None,
+        rounded=None,
         integer=True,
         noise=NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
         loadings={_BLOCK: deviation},
-        **dict.fromkeys(_NOT_IN_COUNTS),
     )
 
 
@@ -281,7 +286,7 @@ def _publish_labels(found: LabelCounts, threshold: LabelThreshold) -> LabelCount
 
 
 def _certify_labels(
-    published: LabelCounts, axes: Sequence[LabelAxis], record: Certificate
+    published: LabelCounts, axes: Sequence[LabelAxis], record: Release
 ) -> pd.DataFrame:
     """Certify what is published: in the order of the labels, never in that of the data."""
     order = _in_order(published.labels)
@@ -294,7 +299,8 @@ def _certify_labels(
         replace(grouping, groups=level.nunique())
         for grouping, level in zip(record.query.by, levels, strict=True)
     )
-    attach(released, replace(record, query=replace(record.query, by=by, cells=len(released))))
+    query = replace(record.query, by=by, cells=len(released))
+    attach(released, certificate_for(replace(record, query=query)))
     return released
 
 

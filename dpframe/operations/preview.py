@@ -394,8 +394,7 @@ def _output(
     step, mechanism = column.unit, mechanism_of(plan, planned)
     noise = noise_of_column(column, prediction, planned)
     loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
-    common = {str(block) for block in planned.measurement.design.common}
-    groups = mechanism.drawn_together(planned.table.cells.size, common)
+    groups = mechanism.drawn_together(planned.table.cells.size)
     error = prediction.std_error * step
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"

@@ -14,8 +14,7 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.distribution import least_squares
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.noise_parts import moments_part, packed_loadings, ratio_part
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
@@ -28,7 +27,7 @@ from dpframe.operations.select import check_denoising_of_quantiles, release_quan
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import Measurement, TablePlan
 from dpframe.plan.plan import Plan, plan_release
-from dpframe.plan.record import record_of
+from dpframe.plan.record import Describe, certificate_for, record_of
 from dpframe.plan.tables import TableName
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.law import Law
@@ -341,7 +340,7 @@ def _certify_table(
     estimates: Sequence[Estimate],
     planned: TablePlan,
     index: pd.Index,
-    record: Certificate,
+    record: tuple[Release, Sequence[Describe]],
     *,
     ledger: LedgerPart | None,
     how: Denoising | None,
@@ -349,18 +348,13 @@ def _certify_table(
     """Certify and denoise one table."""
     outputs = planned.outputs
     columns = dict(enumerate(map(_in_units, estimates, outputs)))
-    described = tuple(
-        replace(
-            part,
-            loadings=packed_loadings(estimate.loadings, column.unit),
-            ratio=ratio_part(estimate.ratio, column.step),
-            moments=moments_part(estimate.moments, column.step),
-        )
-        for part, estimate, column in zip(record.columns, estimates, outputs, strict=True)
-    )
+    release, describe = record
+    described = tuple(say(estimate) for say, estimate in zip(describe, estimates, strict=True))
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
-    certificate = attach(released, replace(record, columns=described, ledger=ledger))
+    certificate = attach(
+        released, certificate_for(replace(release, columns=described, ledger=ledger))
+    )
     read = read_off(planned.table.query)
     if read is not None:
         return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates import parts
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.noise_parts import ColumnPart, MechanismPart
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import QuantilePart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
@@ -19,7 +19,7 @@ from dpframe.engines.declared import check_queries, check_readable
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.ledger.log import Entry
 from dpframe.operations.charging import RecordOptions, charge_and_make, entry_of
-from dpframe.plan.record import before_values, cost, source_of
+from dpframe.plan.record import before_values, certificate_for, cost, source_of
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.selection import GEOMETRIC, SELECT, select
@@ -32,11 +32,11 @@ _COVARIANCE = (
 )
 
 
-def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Certificate:
-    """Write the certificate of quantiles to be selected, all but ledger and digest."""
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Release:
+    """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
-    bounds = column.bounds or (0, 1)
-    return Certificate(
+    lower, upper = column.bounds or (0, 1)
+    return Release(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
             name=None,
@@ -47,17 +47,16 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
             where=None if query.where is None else query.where.text,
             options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
         ),
-        columns=(ColumnPart.of_quantiles(str(column.name), str(column.column), bounds),),
-        mechanism=MechanismPart(
-            SELECT, "permute-and-flip selection", GEOMETRIC, {}, (), joined=False, structure=None
+        columns=(
+            QuantilePart(
+                "quantile", str(column.name), None, None, str(column.column), (lower, upper)
+            ),
         ),
-        common_blocks=(),
+        mechanism=_selection(plan),
         covariance=_COVARIANCE,
         privacy_loss=parts.LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
         ),
-        discovery=None,
-        selection=_selection(plan),
     )
 
 
@@ -73,6 +72,10 @@ def _selection(plan: SelectionPlan) -> parts.SelectionPart:
     chosen = plan.selection
     rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
     return parts.SelectionPart(
+        kind="selection",
+        name=SELECT,
+        title="permute-and-flip selection",
+        law=GEOMETRIC,
         quantiles=tuple(map(float, plan.query.quantiles)),
         bins=len(plan.bins.axis),
         rounds=chosen.levels,
@@ -149,11 +152,11 @@ def _plan_for_frame(
 
 
 def _certify_quantiles(
-    plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Certificate
+    plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Release
 ) -> pd.DataFrame:
     """Certify the values of the bins that were selected."""
     values = plan.bins.values[chosen].ravel()
     released = pd.DataFrame({0: values}, index=index)
     released.columns = pd.Index([plan.column.name], tupleize_cols=False)
-    attach(released, record)
+    attach(released, certificate_for(record))
     return released

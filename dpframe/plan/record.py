@@ -1,14 +1,15 @@
 """The certificate of a planned release, before its values are known."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, TypedDict
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypedDict
 
-import pandas as pd
-
-from dpframe.certificates import noise_parts, parts
-from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate
-from dpframe.certificates.changes import NOTHING, ContentPart
+from dpframe.certificates import column_parts, parts
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.column_parts import packed_loadings
+from dpframe.certificates.digest import NOTHING
+from dpframe.certificates.json_records import pack
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.ledger import Ledger
@@ -23,11 +24,12 @@ from dpframe.privacy.amounts import below
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.queries.grid import Ticks
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, Statistic
 from dpframe.queries.tasks import Axis, KeyAxis
-from dpframe.queries.timescale import Moment, microseconds
+from dpframe.queries.timescale import microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies import Prediction, Workload
+from dpframe.strategies.base import Estimate, Layers
 
 try:  # once, at import: nothing may fail between charge and release
     VERSION = version("dpframe")
@@ -45,6 +47,10 @@ _STRUCTURED = (
     "too: the structure of the mechanism says how. In a cell, two columns have as covariance the "
     "sum over measured blocks of the products of their loadings."
 )
+
+
+Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
+"""From what was estimated to what is said about a column."""
 
 
 class Cost(TypedDict):
@@ -76,46 +82,38 @@ def cost(plan: Plan | DiscoveryPlan | SelectionPlan, declaration: Declaration) -
 
 def record_of(
     name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
-) -> Certificate:
-    """Write the certificate of one table, all but ledger, loadings, ratios and digest.
+) -> tuple[Release, tuple[Describe, ...]]:
+    """Write what is promised about one table, all but ledger and columns, and how to say these.
 
     It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
     design, joint = planned.measurement.design, len(plan.tables) > 1
-    return Certificate(
+    release = Release(
         **before_values(declaration, planned.table.caps, entry),
         query=_query(name, planned, declaration),
-        columns=tuple(
-            _column(column, prediction, planned)
-            for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
-        ),
+        columns=(),
         mechanism=mechanism_of(plan, planned),
-        common_blocks=tuple(str(block) for block in sorted(design.common)),
         covariance=_COVARIANCE if design.layers is None else _STRUCTURED,
         privacy_loss=parts.LossPart(
             **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=joint
         ),
-        discovery=None,
-        selection=None,
     )
+    return release, _columns(planned)
 
 
 class BeforeValues(TypedDict):
-    """What certificates of all kinds say alike before there are values."""
+    """What all releases say alike before there are values."""
 
-    format: Literal[4]
     library: str
     release_id: str
     released_at: str
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     ledger: None
+    rows: None
     steps: tuple[()]
-    unstacked: None
-    content: ContentPart
-    digest: str
 
 
 def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeValues:
@@ -123,18 +121,20 @@ def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeV
     limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     unit = declaration.unit_column
     return {
-        "format": FORMAT,
         "library": LIBRARY,
         "release_id": entry.release_id,
         "released_at": entry.released_at,
         "privacy_unit": parts.UnitPart(None if unit is None else str(unit), limits),
         "neighboring": declaration.neighboring,
         "ledger": None,
+        "rows": None,
         "steps": (),
-        "unstacked": None,
-        "content": NOTHING,
-        "digest": UNSEALED,
     }
+
+
+def certificate_for(release: Release) -> Certificate:
+    """Return the certificate of a table of one release, to be sealed."""
+    return Certificate(FORMAT, (release,), (), None, NOTHING, UNSEALED)
 
 
 def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
@@ -155,50 +155,54 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
 def _options(work: Workload) -> parts.OptionsPart:
     """Say what shapes the noise."""
     known = work.known_rows
-    n = None if known is None else parts.KnownRowsPart(noise_parts.pack(known[0]), known[1])
+    n = None if known is None else parts.KnownRowsPart(pack(known[0]), known[1])
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, planned: TablePlan) -> noise_parts.MechanismPart:
+def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    measured, structure = planned.measurement, _structure(planned)
+    measured = planned.measurement
+    named = plan.mechanism, plan.how.title, plan.how.law.name
+    if measured.design.layers is not None:
+        return _layers(named, planned, measured.design.layers)
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     blocks = sorted(read.union(*together))
-    return noise_parts.MechanismPart(
-        plan.mechanism,
-        plan.how.title,
-        plan.how.law.name,
-        scales={} if structure else {str(block): measured.scales[block] for block in blocks},
+    return parts.BlockNoisePart(
+        "noise",
+        *named,
+        scales={str(block): measured.scales[block] for block in blocks},
         groups=tuple(tuple(map(str, group)) for group in together),
         joined=measured.design.joined and measured.design.groups[0] in together,
-        structure=structure,
+        common_blocks=tuple(str(block) for block in sorted(measured.design.common)),
     )
 
 
-def _structure(planned: TablePlan) -> noise_parts.StructurePart | None:
-    """Say how the cells of a table were measured together, if they were."""
-    layers = planned.measurement.design.layers
-    if layers is None:
-        return None
+def _layers(
+    named: tuple[str, str, str], planned: TablePlan, layers: Layers
+) -> parts.MarginsPart | parts.TreePart:
+    """Say how the cells of a table were measured together."""
+    measured = planned.measurement
     blocks = {
         str(block): layers.describe(planned.place, scale)
-        for block, scale in enumerate(planned.measurement.scales)
+        for block, scale in enumerate(measured.scales)
     }
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    return noise_parts.StructurePart(one.kind, one.sizes, one.layers, tau, one.rounding)
+    made: Mapping[str, Callable[..., parts.MarginsPart | parts.TreePart]]
+    made = {"margins": parts.MarginsPart, "tree": parts.TreePart}
+    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
 
 
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, planned: TablePlan
-) -> noise_parts.NoisePart | None:
+) -> column_parts.NoisePart | None:
     """Describe the noise of a column that is a measured block."""
     block = prediction.block
     if block is None:
         return None
     members = planned.measurement.members(planned.table.cells.size)[block]
-    return noise_parts.NoisePart(planned.measurement.scales[block], column.step, members)
+    return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
 
 
 def _grouping(axis: Axis, table: Table, declaration: Declaration) -> parts.GroupingPart:
@@ -221,42 +225,66 @@ def _text(where: Condition | None) -> str | None:
     return None if where is None else where.text
 
 
-def _column(
-    column: OutputColumn, prediction: Prediction, planned: TablePlan
-) -> noise_parts.ColumnPart:
+def _columns(planned: TablePlan) -> tuple[Describe, ...]:
+    """Describe the released columns, as soon as their values are estimated."""
+    pairs = zip(planned.outputs, planned.predictions(), strict=True)
+    return tuple(_column(column, prediction, planned) for column, prediction in pairs)
+
+
+def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
     """Describe one released column and its noise."""
-    bounds = column.bounds
-    ticks = column.ticks
-    return noise_parts.ColumnPart(
-        name=str(column.name),
-        kind=column.kind,
-        column=str(column.column) if column.grid is not None else None,  # a label may be None
-        where=_text(column.where),
-        condition=_text(column.condition),
-        bounds=None if bounds is None else (_bound(bounds[0]), _bound(bounds[1])),
-        times=None if ticks is None or bounds is None else _times(ticks, bounds),
-        integer=column.integer,
-        noise=noise_of_column(column, prediction, planned),
-        std_error=None if prediction.per_row else prediction.std_error * column.step,
-        loadings={},
-        ratio=None,
-        moments=None,
-        rounded=None,
-    )
+    shared: dict[str, Any] = {
+        "kind": column.kind,
+        "name": str(column.name),
+        "where": _text(column.where),
+        "rounded": None,
+    }
+    if column.grid is not None and column.bounds is not None:  # a label may be None
+        shared["column"] = str(column.column)
+        shared["bounds"] = _bounds(column.ticks, column.bounds)
+    if column.kind in ("count", "sum"):
+        shared["integer"] = column.integer
+        shared["noise"] = noise_of_column(column, prediction, planned)
+        shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
+    if column.kind == "rate":
+        shared["condition"] = _text(column.condition)
+    part = _PARTS[column.kind]
+
+    def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
+        own: dict[str, Any] = {"loadings": packed_loadings(estimate.loadings, column.unit)}
+        if estimate.ratio is not None:
+            own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
+        if estimate.moments is not None:
+            own["moments"] = column_parts.moments_part(estimate.moments, column.step)
+        return part(**shared, **own)
+
+    return describe
 
 
-def _bound(bound: float | Moment) -> float | str:
-    """Write a bound as JSON."""
-    return str(bound) if isinstance(bound, pd.Timestamp | pd.Timedelta) else bound
+_PARTS: Mapping[Statistic, Callable[..., column_parts.ReleasedColumn]] = MappingProxyType(
+    {
+        "count": column_parts.CountPart,
+        "sum": column_parts.SumPart,
+        "mean": column_parts.MeanPart,
+        "rate": column_parts.RatePart,
+        "var": column_parts.DispersionPart,
+        "std": column_parts.DispersionPart,
+    }
+)
 
 
-def _times(ticks: Ticks, bounds: Bounds) -> noise_parts.TimesPart:
-    """Say what the numbers of a column of times stand for; those below are microseconds."""
-    lower, upper = map(microseconds, bounds)
-    return noise_parts.TimesPart(
+def _bounds(
+    ticks: Ticks | None, bounds: Bounds
+) -> column_parts.WrittenBounds | column_parts.TimesPart:
+    """Write bounds; of times, say what the numbers of a column stand for."""
+    lower, upper = bounds
+    if ticks is None:
+        return lower, upper
+    return column_parts.TimesPart(
+        written=(str(lower), str(upper)),
         counted="from the lower bound, in seconds" if ticks.points else "in seconds",
         origin=ticks.origin,
-        bounds=(lower, upper),
+        bounds=(microseconds(lower), microseconds(upper)),
         zone=None if ticks.zone is None else str(ticks.zone),
     )
 

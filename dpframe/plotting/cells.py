@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
-from dpframe.accuracy.intervals import interval
-from dpframe.accuracy.quotients import percent, ratio
+from dpframe.accuracy.intervals import intervals_of
+from dpframe.accuracy.quotients import percent_of, ratio_of
 from dpframe.accuracy.ranges import Distribution, distribution_of
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
-from dpframe.certificates.certificate import Certificate, Certified, first_of, parts_of
+from dpframe.certificates.certificate import Certificate, check_before
+from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
-from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
-from dpframe.certificates.verify import certificate_of, verify
+from dpframe.certificates.parts import ThresholdPart, TreePart
+from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import QueryError, UnknownColumnError, quote
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text
 from dpframe.privacy.accuracy import check_level
@@ -50,29 +51,30 @@ class Drawn:
     caption: str
 
 
-def locate(released: pd.DataFrame, column: Hashable) -> tuple[int, int | None]:
+def locate(
+    released: pd.DataFrame, certificate: Certificate, column: Hashable
+) -> tuple[int, int | None]:
     """Return the positions of a released column, by default the first, and of its denoised values.
 
     Raises
     ------
-    CertificateError
-        If the frame is not what was released.
     UnknownColumnError
         If there is no such released column.
     """
-    size = len(first_of(verify(released)).columns)
+    size = len(certificate.releases[0].columns)
     raw, derived = list(released.columns[:size]), list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
         rule = f"column must be one of the released columns {raw}, got {quote(column)}."
-        raise UnknownColumnError(f"{rule}{_instead(released, column, raw)}")
+        raise UnknownColumnError(f"{rule}{_instead(released, certificate, column, raw)}")
     place = 0 if column is None else raw.index(column)
     partner = f"{raw[place]}_denoised"
     return place, size + derived.index(partner) if partner in derived else None
 
 
-def _instead(released: pd.DataFrame, column: Hashable, raw: list[Hashable]) -> str:
+def _instead(
+    released: pd.DataFrame, certificate: Certificate, column: Hashable, raw: list[Hashable]
+) -> str:
     """Say how to draw percentages that are in the table, or which column may be meant."""
-    certificate = verify(released)
     for place, label in enumerate(raw):
         for later, suffix in followers(released, certificate, place).items():
             if suffix == PERCENT and is_one_of(column, [released.columns[later]]):
@@ -80,46 +82,53 @@ def _instead(released: pd.DataFrame, column: Hashable, raw: list[Hashable]) -> s
     return did_you_mean(column, raw)
 
 
-def gather(released: pd.DataFrame, columns: list[Hashable], level: float) -> list[Drawn]:
+def gather(
+    released: pd.DataFrame, certificate: Certificate, columns: list[Hashable], level: float
+) -> list[Drawn]:
     """Gather released columns, with their intervals and denoised values."""
-    places = [locate(released, column) for column in columns]
-    bars, certificate = interval(released, level), certificate_of(released)
+    places = [locate(released, certificate, column) for column in columns]
+    bars = intervals_of(released, certificate, check_level(level))
     return [_of_column(released, bars, certificate, *place) for place in places]
 
 
 def _of_column(
-    released: pd.DataFrame, bars: pd.DataFrame, record: Certified, place: int, partner: int | None
+    released: pd.DataFrame,
+    bars: pd.DataFrame,
+    certificate: Certificate,
+    place: int,
+    partner: int | None,
 ) -> Drawn:
     found = [released.iloc[:, place], bars.iloc[:, 2 * place], bars.iloc[:, 2 * place + 1]]
     parts = dict(zip(_ENDS, found, strict=True))
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
-    origin = first_of(record).columns[place].origin
+    origin = certificate.releases[0].columns[place].origin
     numbers = {name: in_seconds(part, origin) for name, part in parts.items()}
     scale = _scale(released.iloc[:, place], numbers)
     if origin is not None:
         numbers = {name: seconds_along(one, origin, scale) for name, one in numbers.items()}
     label = released.columns[place]
-    name, caption = scale.with_unit(text(label)), caption_of(record, [place])
+    name, caption = scale.with_unit(text(label)), caption_of(certificate, [place])
     return Drawn(label, name, _drawable(numbers, released.index), scale, caption)
 
 
 def gather_ratio(
-    released: pd.DataFrame, column: Hashable, per: Hashable, level: float
+    released: pd.DataFrame, certificate: Certificate, column: Hashable, per: Hashable, level: float
 ) -> list[Drawn]:
     """Gather the quotients of two released columns."""
-    label = released.columns[locate(released, column)[0]]
-    table = ratio(released, label, per, level)
-    certificate = certificate_of(released)
-    both = [locate(released, one)[0] for one in (label, per)]
+    label = released.columns[locate(released, certificate, column)[0]]
+    table = ratio_of(released, certificate, label, per, check_level(level))
+    both = [locate(released, certificate, one)[0] for one in (label, per)]
     return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
 
 
-def gather_percent(released: pd.DataFrame, column: Hashable | None, level: float) -> list[Drawn]:
+def gather_percent(
+    released: pd.DataFrame, certificate: Certificate, column: Hashable | None, level: float
+) -> list[Drawn]:
     """Gather percentages of the total of a released column."""
-    table = percent(released, column, level)
-    place = locate(released, column)[0]
-    label, certificate = released.columns[place], certificate_of(released)
+    table = percent_of(released, certificate, column, check_level(level))
+    place = locate(released, certificate, column)[0]
+    label = released.columns[place]
     caption = caption_of(certificate, [place])
     return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
 
@@ -183,39 +192,37 @@ def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
     return table
 
 
-def caption_of(certificate: Certified, places: list[int]) -> str:
+def caption_of(certificate: Certificate, places: list[int]) -> str:
     """Say what intervals are about, and what they leave out."""
-    releases = parts_of(certificate)
+    releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
     left_out = ["sampling"]
-    if any(column.bounds is not None for column in columns):
+    if any(isinstance(column, ValuePart) for column in columns):
         left_out.append("clipping")
     if any(one.privacy_unit.column is not None for one in releases):
         left_out.append("rows beyond caps")
-    found = any(one.discovery is not None for one in releases)
+    found = any(isinstance(one.mechanism, ThresholdPart) for one in releases)
     about = "noise of groups that were found" if found else "noise only"
     listed = ", ".join(left_out[:-1]) + " or " * (len(left_out) > 1) + left_out[-1]
     return f"{about}, not {listed}"
 
 
-def is_distribution(released: pd.DataFrame) -> bool:
-    """Whether a frame holds numbers of rows in ranges, as they were released."""
-    certificate = certificate_of(released)
-    if not isinstance(certificate, Certificate) or certificate.unstacked is not None:
+def is_distribution(certificate: Certificate) -> bool:
+    """Whether a table holds numbers of rows in ranges, as they were released."""
+    if len(certificate.releases) > 1 or certificate.unstacked is not None:
         return False
-    structure = certificate.mechanism.structure
-    untouched = {step.step for step in certificate.steps} <= ADDED_OR_RENAMED
-    return structure is not None and structure.kind == "tree" and untouched
+    untouched = {*map(type, certificate.steps)} <= ADDED_OR_RENAMED
+    return isinstance(certificate.mechanism, TreePart) and untouched
 
 
-def gather_distribution(released: pd.DataFrame, level: float) -> Drawn:
+def gather_distribution(released: pd.DataFrame, certificate: Certificate, level: float) -> Drawn:
     """Gather the numbers of rows below the edges, made increasing, with intervals of each."""
     level = check_level(level)
-    certificate = check_before(verify(released), "kind='distribution'", allowed=ADDED_OR_RENAMED)
-    found = distribution_of(released, certificate, "kind='distribution'")
+    release = check_before(certificate, "kind='distribution'", allowed=ADDED_OR_RENAMED)
+    found = distribution_of(released, release, "kind='distribution'")
     below, rising = below_edges(found.rows), risen(below_edges(found.rows))
     errors = deviations(found.known, len(found.bins), [0.0])
-    width = certificate.mechanism.distribution.quantile(level) * errors + ENDS_OF_ROUNDING
+    width = release.noise.distribution.quantile(level) * errors + ENDS_OF_ROUNDING
     numbers = {
         "value": rising,
         "low": np.minimum(below - width, rising),

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import first_of
-from dpframe.certificates.subsets import ROW_BY_ROW, check_before
-from dpframe.certificates.verify import certificate_of, verify
+from dpframe.certificates.certificate import Certificate, check_before
+from dpframe.certificates.column_parts import TotalPart
+from dpframe.certificates.steps import ROW_BY_ROW
+from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, listed_axes, pyplot
@@ -82,19 +83,20 @@ def plot_map(
     >>> axes.collections[0].get_offsets().tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    check_before(verify(released), "plot_map", allowed=ROW_BY_ROW)
-    raw, places = _positions(released, column, denoised)
+    certificate = verify(released)
+    release = check_before(certificate, "plot_map", allowed=ROW_BY_ROW)
+    raw, places = _positions(released, certificate, column, denoised)
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
-    (drawn,) = gather(released, [released.columns[raw]], _LEVEL)
+    (drawn,) = gather(released, certificate, [released.columns[raw]], _LEVEL)
     parts = ["value" if place == raw else "denoised" for place in places]
     values = [drawn.parts[part].to_numpy() for part in parts]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
     panels = _panels(ax, len(places), spots * [1, stretch])
     known = np.concatenate(values)
     known = known[~np.isnan(known)]
-    total = first_of(certificate_of(released)).columns[raw].is_total
+    total = isinstance(release.columns[raw], TotalPart)
     norm = _norm(drawn, known, linear=not total)
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)
@@ -108,10 +110,10 @@ def plot_map(
 
 
 def _positions(
-    released: pd.DataFrame, column: Hashable, denoised: bool | None
+    released: pd.DataFrame, certificate: Certificate, column: Hashable, denoised: bool | None
 ) -> tuple[int, list[int]]:
     """Return the positions of the released column, and of the columns to draw."""
-    raw, partner = locate(released, column)
+    raw, partner = locate(released, certificate, column)
     if partner is None and denoised:
         name = f"'{released.columns[raw]}_denoised'"
         why = f"denoised=True draws the column {name}, and there is none"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.calls import did_you_mean, with_keywords
-from dpframe.certificates.certificate import first_of
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
@@ -200,19 +200,19 @@ def plot(
         check_flag(name, flag)
     check_figsize(figsize)
     alone = column is None and per is None and not percent
+    certificate = verify(released)
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
-        verify(released)
         return draw_errors(released, lambda: _axes(ax, figsize), title)
     if kind == "denoised" and (per is not None or percent or not subplots):
         why = "kind='denoised' draws released columns, each in a panel"
         raise QueryError(f"{why}; leave out per=, percent= and subplots=.")
     if panels is not None:
         check_flag("panels", panels)
-    whole = alone and subplots and cells.is_distribution(released) and _has_panels(released.index)
-    if kind == "distribution" or (kind == "auto" and whole):
-        drawn, kind = [cells.gather_distribution(released, level)], "line"
+    whole = alone and subplots and cells.is_distribution(certificate)
+    if kind == "distribution" or (kind == "auto" and whole and _has_panels(released.index)):
+        drawn, kind = [cells.gather_distribution(released, certificate, level)], "line"
     else:
-        drawn = _gather(in_rows(released), column, level, per, percent=percent)
+        drawn = _gather(*in_rows(released, certificate), column, level, per, percent=percent)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
         drawn = [cells.together(drawn)]
@@ -244,10 +244,16 @@ def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
 
 
 def _gather(
-    released: pd.DataFrame, column: Any, level: float, per: Hashable | None, *, percent: bool
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Any,
+    level: float,
+    per: Hashable | None,
+    *,
+    percent: bool,
 ) -> list[cells.Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
-    size = len(first_of(verify(released)).columns)
+    size = len(certificate.releases[0].columns)
     if per is None and not percent:
         several = column if isinstance(column, list) else [column]
         if column is None:
@@ -255,14 +261,14 @@ def _gather(
         if not 0 < len(several) <= _MOST_PANELS:
             rule = f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}"
             raise QueryError(f"{rule}; choose some with column=[...].")
-        return cells.gather(released, several, level)
+        return cells.gather(released, certificate, several, level)
     if per is not None and percent:
         raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
     if isinstance(column, list):
         raise QueryError(f"per= and percent=True draw one column, got column={quote(column)}.")
     if percent:
-        return cells.gather_percent(released, column, level)
-    return cells.gather_ratio(released, column, per, level)
+        return cells.gather_percent(released, certificate, column, level)
+    return cells.gather_ratio(released, certificate, column, per, level)
 
 
 def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:

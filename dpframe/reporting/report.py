@@ -17,7 +17,9 @@ import pandas as pd
 from dpframe.arguments import check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates import words
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import ValuePart
+from dpframe.certificates.parts import SelectionPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, a_type, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
@@ -183,10 +185,10 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
     """Say who is protected, once for tables that protect the same: who, and against what."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
-        certificate = table.certificate
-        column = certificate.privacy_unit.column
+        release = table.release
+        column = release.privacy_unit.column
         who = "one row" if column is None else f"all rows with one value of '{column}' together"
-        found.setdefault((who, certificate.neighboring), []).append(table.name)
+        found.setdefault((who, release.neighboring), []).append(table.name)
     several = len(found) > 1
     return [
         (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_AGAINST[relation]])
@@ -216,10 +218,10 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
     """Say what each release means, and the whole ledger."""
     releases: dict[str, list[TableView]] = {}
     for table in tables:
-        releases.setdefault(table.certificate.release_id, []).append(table)
+        releases.setdefault(table.release.release_id, []).append(table)
     rows = []
     for of_release in releases.values():
-        first = of_release[0].certificate
+        first = of_release[0].release
         names = ", ".join(dict.fromkeys(table.name for table in of_release))
         rows.append(_row(names, words.loss_lines(first.privacy_loss), _guarantee(first)))
     if status is not None:
@@ -230,8 +232,8 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
     return rows
 
 
-def _guarantee(certificate: Certificate) -> Guarantee:
-    loss = certificate.privacy_loss
+def _guarantee(release: Release) -> Guarantee:
+    loss = release.privacy_loss
     known = Guarantee(mu=loss.mu, extra_delta=loss.extra_delta)
     if loss.epsilon is None or loss.delta is None:
         return known
@@ -259,7 +261,7 @@ def _down(probability: float) -> str:
 def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, object]:
     """Return what is shown of a ledger: amounts, a chart of what was used, and its entries."""
     releases = status.releases
-    ours = {table.certificate.release_id for table in tables}
+    ours = {table.release.release_id for table in tables}
     parts = releases["part"].to_list()
     entries = [
         {
@@ -299,7 +301,7 @@ def _steps(used: Sequence[float]) -> str:
 
 def _how(tables: Sequence[TableView]) -> str:
     """Say what was done to exact numbers."""
-    selects = {table.certificate.mechanism.selects for table in tables}
+    selects = {isinstance(table.release.mechanism, SelectionPart) for table in tables}
     noise = ["Noise was added to exact totals before anybody saw them."] * (False in selects)
     chosen = ["Quantiles were selected at random, those near the exact ones being the likelier."]
     return " ".join([*noise, *chosen * (True in selects)])
@@ -307,11 +309,11 @@ def _how(tables: Sequence[TableView]) -> str:
 
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
-    certificates = [table.certificate for table in tables]
-    units = {one.privacy_unit.column for one in certificates}
-    sources = {grouping.source for one in certificates for grouping in one.query.by}
-    bounded = any(part.bounds is not None for one in certificates for part in one.columns)
-    selects = {one.mechanism.selects for one in certificates}
+    releases = [table.release for table in tables]
+    units = {one.privacy_unit.column for one in releases}
+    sources = {grouping.source for one in releases for grouping in one.query.by}
+    bounded = any(isinstance(part, ValuePart) for one in releases for part in one.columns)
+    selects = {isinstance(one.mechanism, SelectionPart) for one in releases}
     about_units = [
         "Each row stands for another person, and nobody has more than one."
         if column is None

@@ -6,32 +6,39 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dpframe.accuracy.intervals import interval
-from dpframe.accuracy.quotients import percent
+from dpframe.accuracy.intervals import intervals_of
+from dpframe.accuracy.quotients import percent_of
 from dpframe.certificates import words
-from dpframe.certificates.certificate import Certificate, Certified, Concatenation, parts_of
+from dpframe.certificates.certificate import Certificate, Release
+from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
-from dpframe.certificates.parts import GroupingPart
-from dpframe.certificates.steps import IntervalsStep, PercentStep, QuantilesStep, RenameStep
+from dpframe.certificates.parts import GroupingPart, SelectionPart, TreePart
+from dpframe.certificates.steps import (
+    IntervalsStep,
+    PercentStep,
+    QuantilesStep,
+    RenameStep,
+    StepPart,
+)
 from dpframe.certificates.unstacked import in_rows
-from dpframe.certificates.verify import attach, certificate_of, verify
+from dpframe.certificates.verify import certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
 
 
-def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
+def facts_of(release: Release, steps: Sequence[StepPart]) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
-    query, caps = certificate.query, certificate.privacy_unit.caps
-    named, inner = _split(certificate)
+    query, caps = release.query, release.privacy_unit.caps
+    named, inner = _split(release)
     groups = [
         f"{grouping.column}: {grouping.groups:,} groups, {words.SOURCES[grouping.source]}"
         f"{_about_rest(grouping.rest)}"
         for grouping in named
     ]
     if inner is not None:
-        groups.append(_about_inner(certificate, inner))
+        groups.append(_about_inner(release, inner))
     limits = [
         (caps.max_rows, "row", " in all"),
         (caps.max_groups, "group", ""),
@@ -42,19 +49,19 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
         for most, what, where in limits
         if most is not None
     ]
-    unit = certificate.privacy_unit.column
+    unit = release.privacy_unit.column
     cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
     clipped = [
-        f"{part.column}: what lies outside of {bounds_text(part.bounds)} counts as the nearer end"
-        for part in certificate.columns
-        if part.bounds is not None
+        f"{part.about}: what lies outside of {bounds_text(part.declared)} counts as the nearer end"
+        for part in release.columns
+        if part.declared is not None
     ]
     left_out = [
         f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
     ]
     if inner is not None:
-        selects = certificate.mechanism.selects
-        binned = certificate.columns[0].column if selects else inner.column
+        selects = isinstance(release.mechanism, SelectionPart)
+        binned = release.columns[0].about if selects else inner.column
         left_out.append(f"{binned} is missing")
     if unit is not None:
         left_out.append(f"{unit} is missing")
@@ -64,25 +71,24 @@ def facts_of(certificate: Certificate) -> list[tuple[str, list[str]]]:
         ("rows looked at", [] if query.where is None else [f"those with {query.where}"]),
         ("rows of one unit", [] if unit is None else [cut]),
         ("clipped values", list(dict.fromkeys(clipped))),
-        ("groups found", [found for _, found in words.discovery_rows(certificate.discovery)]),
+        ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", left_out),
-        ("computed afterwards", [words.about_step(step) for step in certificate.steps]),
+        ("computed afterwards", [words.about_step(step) for step in steps]),
     ]
     return [(name, lines) for name, lines in facts if lines]
 
 
-def _split(certificate: Certificate) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
+def _split(release: Release) -> tuple[tuple[GroupingPart, ...], GroupingPart | None]:
     """Tell groups from what is inside of each: bins of ranges, or quantiles that were selected."""
-    by, structure = certificate.query.by, certificate.mechanism.structure
-    in_bins = structure is not None and structure.kind == "tree"
-    if certificate.mechanism.selects or in_bins:
+    by = release.query.by
+    if isinstance(release.mechanism, SelectionPart | TreePart):
         return by[:-1], by[-1]
     return by, None
 
 
-def _about_inner(certificate: Certificate, inner: GroupingPart) -> str:
+def _about_inner(release: Release, inner: GroupingPart) -> str:
     """Say what is inside of each group."""
-    if certificate.mechanism.selects:
+    if isinstance(release.mechanism, SelectionPart):
         return f"{inner.column}: {inner.groups:,} in each group, as asked for"
     return f"{inner.column}: {inner.groups:,} bins; what lies beyond is in the first and the last"
 
@@ -225,8 +231,8 @@ class TableView:
     ----------
     name
         What it is called on the page.
-    certificate
-        The certificate of its release.
+    release
+        What was promised about it.
     carried
         The certificate it carries: of several releases, if it is a part of such a table.
     stamp
@@ -244,8 +250,8 @@ class TableView:
     """
 
     name: str
-    certificate: Certificate
-    carried: Certified
+    release: Release
+    carried: Certificate
     stamp: Stamp
     keys: Sequence[str] = ()
     columns: Sequence[ColumnView] = ()
@@ -289,40 +295,40 @@ def tables_of(
         If it carries no certificate that can be read.
     """
     carried = certificate_of(released)
-    names = [name or part.query.name or part.query.words for part in parts_of(carried)]
+    names = [name or part.query.name or part.query.words for part in carried.releases]
     try:
         verify(released, ledger=ledger)
     except CertificateError as error:
         return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
     stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
-    views = zip(_views(names, carried, stamp), _releases(in_rows(released)), strict=True)
-    return [_fill_view(view, table, level, shares) for view, table in views]
+    tables = _releases(*in_rows(released, carried))
+    views = zip(_views(names, carried, stamp), tables, strict=True)
+    return [_fill_view(view, *table, level, shares) for view, table in views]
 
 
-def _views(names: Sequence[str], carried: Certified, stamp: Stamp) -> list[TableView]:
+def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
     """Return views without numbers of the releases of a table."""
-    parts = zip(names, parts_of(carried), strict=True)
+    parts = zip(names, carried.releases, strict=True)
     return [TableView(name, part, carried, stamp) for name, part in parts]
 
 
-def _releases(released: pd.DataFrame) -> list[pd.DataFrame]:
+def _releases(
+    released: pd.DataFrame, carried: Certificate
+) -> list[tuple[pd.DataFrame, Certificate]]:
     """Take a table of several releases apart; what was done with all is said of each."""
-    carried = certificate_of(released)
-    if not isinstance(carried, Concatenation):
-        return [released]
     tables = []
-    for part in carried.parts:
-        table = released.iloc[part.places]
-        table.attrs = {}
-        attach(table, replace(part.certificate, steps=part.certificate.steps + carried.steps))
-        tables.append(table)
+    for one in carried.releases:
+        alone, steps = replace(one, rows=None, steps=()), one.steps + carried.steps
+        own = replace(carried, releases=(alone,), steps=steps)
+        tables.append((released.iloc[one.places], own))
     return tables
 
 
-def _fill_view(view: TableView, released: pd.DataFrame, level: float, shares: bool) -> TableView:
+def _fill_view(
+    view: TableView, released: pd.DataFrame, certificate: Certificate, level: float, shares: bool
+) -> TableView:
     """Put the numbers of a release on its view."""
-    (certificate,) = parts_of(certificate_of(released))
     beside = published_beside(released, certificate)
     of_total, notes = _percentages(released, certificate, level, {*beside.percent}, shares)
     shown = _columns(released, certificate, level, beside, of_total)
@@ -336,7 +342,7 @@ def _fill_view(view: TableView, released: pd.DataFrame, level: float, shares: bo
         columns=[column for column, _ in shown],
         rows=rows,
         hidden=len(released) - len(rows),
-        facts=facts_of(certificate),
+        facts=facts_of(certificate.release, certificate.steps),
         notes=notes,
     )
 
@@ -353,7 +359,7 @@ def _columns(
     Intervals and percentages that are in the table are shown with the column that they are of.
     """
     parts = certificate.columns
-    bars = _intervals(released, level)
+    bars = _intervals(released, certificate, level)
     released = pd.DataFrame(released)  # pandas copies all attrs for each column
     shown = []
     for place, label in enumerate(released.columns):
@@ -379,10 +385,12 @@ def _columns(
     return shown
 
 
-def _intervals(released: pd.DataFrame, level: float) -> pd.DataFrame | None:
+def _intervals(
+    released: pd.DataFrame, certificate: Certificate, level: float
+) -> pd.DataFrame | None:
     """Return intervals, if these mean something for the frame."""
     try:
-        return interval(released, level)
+        return intervals_of(released, certificate, level)
     except QueryError:
         return None
 
@@ -398,11 +406,12 @@ def _percentages(
     found: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
     for place, part in enumerate(certificate.columns):
-        if not asked or not part.is_total or place in there:
+        if not asked or not isinstance(part, TotalPart) or place in there:
             continue
         label = released.columns[place]
         try:
-            found[place] = percent(released, label, level)[["estimate", "low", "high"]]
+            shares = percent_of(released, certificate, label, level)
+            found[place] = shares[["estimate", "low", "high"]]
         except QueryError as error:
             without.setdefault(str(error), []).append(str(label))
     return found, [f"No percentages of {_few(names)}: {why}" for why, names in without.items()]

@@ -12,26 +12,25 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.certificates.certificate import Certified
-from dpframe.certificates.noise_parts import Packed
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.json_records import Packed
 from dpframe.certificates.steps import StepPart, UnstackedPart
-from dpframe.certificates.subsets import with_rows
-from dpframe.certificates.unstacked import is_wide, places_in, spread, stack_table
+from dpframe.certificates.unstacked import places_in, spread, stack_table
 from dpframe.certificates.verify import attach
 from dpframe.errors import QueryError, quote
 
 MOST_SHOWN = 200  # characters of names, which may come from a file
 
 
-Outcome: TypeAlias = tuple[pd.DataFrame, Certified]
+Outcome: TypeAlias = tuple[pd.DataFrame, Certificate]
 
 
-Action: TypeAlias = Callable[[pd.DataFrame, Certified, Any], Outcome]
+Action: TypeAlias = Callable[[pd.DataFrame, Certificate, Any], Outcome]
 """What a step does: it takes a table, what is said about it and the record of the step."""
 
 
 def after(
-    frame: pd.DataFrame, certificate: Certified, step: StepPart, action: Action
+    frame: pd.DataFrame, certificate: Certificate, step: StepPart, action: Action
 ) -> pd.DataFrame:
     """Return the table that a step makes of another, with its certificate.
 
@@ -40,17 +39,25 @@ def after(
     QueryError
         If the step cannot be done with this table.
     """
+    return certified_after(frame, certificate, step, action)[0]
+
+
+def certified_after(
+    frame: pd.DataFrame, certificate: Certificate, step: StepPart, action: Action
+) -> Outcome:
+    """Return the table that a step makes of another, and its sealed certificate."""
     made, described = action(frame, certificate, step)
     made.attrs = {}
-    attach(made, replace(described, steps=(*certificate.steps, step)))
-    return made
+    return made, attach(made, replace(described, steps=(*certificate.steps, step)))
 
 
 def cell_by_cell(action: Action) -> Action:
     """Let an action that knows columns of a release do so where keys are columns, too."""
 
     @wraps(action)
-    def on_cells(frame: pd.DataFrame, certificate: Certified, step: StepPart) -> Outcome:
+    def on_cells(frame: pd.DataFrame, certificate: Certificate, step: StepPart) -> Outcome:
+        if certificate.unstacked is None:
+            return action(frame, certificate, step)
         long, described = action(stack_table(frame, certificate), certificate, step)
         return spread(long, frame, certificate), described
 
@@ -78,15 +85,15 @@ def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
     return label_place(released, str(label))
 
 
-def keep_rows(frame: pd.DataFrame, certificate: Certified, places: np.ndarray) -> Outcome:
+def keep_rows(frame: pd.DataFrame, certificate: Certificate, places: np.ndarray) -> Outcome:
     """Keep rows at some places, in their order."""
-    if is_wide(certificate):
+    if certificate.unstacked is not None:
         return keep_cells(frame, certificate, places, np.arange(frame.shape[1]))
-    return frame.iloc[places], with_rows(certificate, places)
+    return frame.iloc[places], certificate.with_rows(places)
 
 
 def keep_cells(
-    frame: pd.DataFrame, certificate: Certified, rows: np.ndarray, columns: np.ndarray
+    frame: pd.DataFrame, certificate: Certificate, rows: np.ndarray, columns: np.ndarray
 ) -> Outcome:
     """Keep some rows and columns of a wide table."""
     known = np.full(frame.size, -1, np.intp)
@@ -100,13 +107,13 @@ def keep_cells(
 
 
 def unstack_certificate(
-    certificate: Certified, order: np.ndarray, level: str, column: str
-) -> Certified:
+    certificate: Certificate, order: np.ndarray, level: str, column: str
+) -> Certificate:
     """Return the certificate of cells in some order, with -1 for those that are missing."""
     there = np.flatnonzero(order >= 0)
     places = None if len(there) == len(order) else Packed.of(there)
     part = UnstackedPart(level, column, places)
-    return replace(with_rows(certificate, order[there]), unstacked=part)
+    return replace(certificate.with_rows(order[there]), unstacked=part)
 
 
 def put_columns(frame: pd.DataFrame, columns: Mapping[int, pd.Series]) -> pd.DataFrame:

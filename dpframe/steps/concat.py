@@ -1,6 +1,7 @@
 """Several releases in one table, each with its own certificate."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,9 +9,9 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import UNSEALED, Certificate, Concatenation, JoinedPart
-from dpframe.certificates.changes import NOTHING
-from dpframe.certificates.noise_parts import Packed
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.digest import NOTHING
+from dpframe.certificates.json_records import Packed
 from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError, quote
@@ -42,7 +43,7 @@ def concat(
     Returns
     -------
     DataFrame
-        All rows, in order. Its certificate is a `Concatenation`.
+        All rows, in order. Its certificate says of each release what was promised.
 
     Raises
     ------
@@ -75,9 +76,10 @@ def concat(
             f"releases must be a list or a dict of released frames, got {quote(releases)}."
         )
     certificates = [_of_one(frame) for frame in frames]
-    for frame, certificate in zip(frames, certificates, strict=True):
-        _check_alike(frame, certificate, frames[0], certificates[0])
-    _check_different(frames, certificates)
+    parts = [replace(one.release, steps=one.steps) for one in certificates]
+    for frame, part in zip(frames, parts, strict=True):
+        _check_alike(frame, part, frames[0], parts[0])
+    _check_different(frames, parts)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
         raise QueryError(f"name={quote(name)} is that of a level of keys: give keys=, too.")
@@ -85,19 +87,19 @@ def concat(
     if not made.index.is_unique:
         raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
     rows = np.split(np.arange(len(made)), np.cumsum([len(frame) for frame in frames[:-1]]))
-    parts = tuple(map(JoinedPart, certificates, map(Packed.of, rows)))
+    if len(parts) > 1:
+        pairs = zip(parts, rows, strict=True)
+        parts = [replace(one, rows=Packed.of(own)) for one, own in pairs]
     written = None if labels is None else tuple(map(str, labels))
     step = ConcatStep("concat", name, written, tuple(one.digest for one in certificates))
-    first = certificates[0]
-    about = first.format, first.library, parts, (step,)
-    attach(made, Concatenation(*about, None, NOTHING, UNSEALED))
+    attach(made, Certificate(FORMAT, tuple(parts), (step,), None, NOTHING, UNSEALED))
     return made
 
 
 def _of_one(frame: pd.DataFrame) -> Certificate:
     """Return the certificate of one release, in rows."""
     certificate = verify(frame)
-    if not isinstance(certificate, Certificate):
+    if any(isinstance(step, ConcatStep) for step in certificate.steps):
         raise QueryError("releases were put together before: give all of them in one call.")
     if certificate.unstacked is not None:
         raise QueryError(
@@ -107,7 +109,7 @@ def _of_one(frame: pd.DataFrame) -> Certificate:
 
 
 def _check_alike(
-    frame: pd.DataFrame, certificate: Certificate, model: pd.DataFrame, first: Certificate
+    frame: pd.DataFrame, release: Release, model: pd.DataFrame, first: Release
 ) -> None:
     """Check that two releases have columns and levels of the same names and kinds."""
     if list(frame.columns) != list(model.columns) or list(frame.index.names) != list(
@@ -120,7 +122,7 @@ def _check_alike(
         )
     own, wanted = (
         [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
-        for part in (certificate, first)
+        for part in (release, first)
     )
     if own != wanted:
         raise QueryError(
@@ -130,9 +132,9 @@ def _check_alike(
         )
 
 
-def _check_different(frames: Sequence[pd.DataFrame], certificates: Sequence[Certificate]) -> None:
+def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]) -> None:
     """Check that no cell comes twice: it would seem to have been measured twice."""
-    for (at, one), (later, other) in combinations(enumerate(certificates), 2):
+    for (at, one), (later, other) in combinations(enumerate(releases), 2):
         same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
         if same and _of(one) & _of(other) and frames[at].index.isin(frames[later].index).any():
             raise QueryError(
@@ -142,9 +144,9 @@ def _check_different(frames: Sequence[pd.DataFrame], certificates: Sequence[Cert
             )
 
 
-def _of(certificate: Certificate) -> set[tuple[str | None, ...]]:
+def _of(release: Release) -> set[tuple[str | None, ...]]:
     """Say what was measured, whatever it is called."""
-    return {(one.kind, one.column, one.where, one.condition) for one in certificate.columns}
+    return {(one.kind, one.about, one.where) for one in release.columns}
 
 
 def _checked_keys(

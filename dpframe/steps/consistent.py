@@ -10,9 +10,9 @@ import pandas as pd
 from dpframe.accuracy.joint_errors import of_one_query
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate, Certified
+from dpframe.certificates.certificate import Certificate, check_before
+from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.steps import DenoiseStep
-from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
@@ -68,7 +68,7 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
         )
     certificates = {columns: _as_released(verify(table)) for columns, table in tables.items()}
     first = next(iter(certificates.values()))
-    if any(not of_one_query(one, first) for one in certificates.values()):
+    if any(not of_one_query(one.release, first.release) for one in certificates.values()):
         raise QueryError(
             "tables must be margins of one query, as a release of dpframe.margins returned them."
         )
@@ -128,7 +128,7 @@ def _add_columns(
     made = {columns: table.copy() for columns, table in tables.items()}
     steps: dict[tuple[Hashable, ...], dict[str, DenoiseStep]] = {name: {} for name in tables}
     first, labels = next(iter(certificates.values())), next(iter(tables.values())).columns
-    for at in (at for at, column in enumerate(first.columns) if column.kind == "count"):
+    for at in (at for at, column in enumerate(first.columns) if isinstance(column, CountPart)):
         label = label_of(labels[at])
         for name, numbers in _whole(tables, certificates, at).items():
             made[name][label] = numbers
@@ -168,9 +168,10 @@ def _cells(column: pd.Series, certificate: Certificate, axes: Sequence[int]) -> 
     return cells.transpose(np.argsort(axes))
 
 
-def _as_released(certificate: Certified) -> Certificate:
+def _as_released(certificate: Certificate) -> Certificate:
     """Return the certificate of a table as it was released, denoised or not."""
-    return check_before(certificate, "consistent", allowed={"denoise"})
+    check_before(certificate, "consistent", allowed={DenoiseStep})
+    return certificate
 
 
 def _columns(certificate: Certificate) -> tuple[str, ...]:
@@ -181,6 +182,8 @@ def _columns(certificate: Certificate) -> tuple[str, ...]:
 def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
     """Say what was done with a column."""
     column = certificate.columns[at]
+    error = column.std_error if isinstance(column, CountPart) else None
+    before = [one for one in certificate.steps if isinstance(one, DenoiseStep)]
     return DenoiseStep(
         step="denoise",
         column=column.name,
@@ -191,8 +194,8 @@ def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
         options={},
         across="rows",
         graph=None,
-        noise_variance=None if column.std_error is None else column.std_error**2,
+        noise_variance=None if error is None else error**2,
         chosen={},
         tried={},
-        of=next((one.of for one in certificate.steps if one.step == "denoise"), certificate.digest),
+        of=next((one.of for one in before), certificate.digest),
     )

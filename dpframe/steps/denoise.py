@@ -17,10 +17,16 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import UNSEALED, Certificate
-from dpframe.certificates.noise_parts import ColumnPart, RatioPart, unpack
-from dpframe.certificates.steps import DenoiseStep, GraphPart, Setting, SuggestionPart
-from dpframe.certificates.subsets import check_before
+from dpframe.certificates.certificate import UNSEALED, Certificate, Release, check_before
+from dpframe.certificates.column_parts import (
+    ColumnPart,
+    QuotientPart,
+    RatioPart,
+    ReleasedColumn,
+    TotalPart,
+)
+from dpframe.certificates.json_records import unpack
+from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.means import NoisyRatio, shrunken_means
@@ -95,11 +101,12 @@ def denoised(
     >>> list(denoised(released, "nonnegative").columns)
     ['count', 'count_denoised']
     """
-    certificate = check_before(verify(released), "denoise", allowed={"denoise", "suggest"})
-    check_not_selected(certificate.discovery, "denoising")
-    certificate.mechanism.check_noise()
-    check_apart(certificate, "denoise", TOGETHER)
-    facts = describe(certificate.columns, released.columns)
+    certificate = verify(released)
+    release = check_before(certificate, "denoise", allowed=COMPUTED)
+    check_not_selected(release, "denoising")
+    _ = release.noise  # quantiles that were selected have none
+    check_apart(release, "denoise", TOGETHER)
+    facts = describe(release.columns, released.columns)
     how = check_denoising(
         method, released.index, facts, columns=columns, graph=graph, across=across, options=options
     )
@@ -177,7 +184,7 @@ def _of_totals(
     columns = [certificate.columns[at] for at in how.columns]
     places = zip(how.columns, columns, strict=True)
     values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
-    found, steps = _along(np.stack(values, axis=1), _facts(certificate, columns, how), how)
+    found, steps = _along(np.stack(values, axis=1), _facts(certificate.release, columns, how), how)
     shown = [
         numbers if column.times is None else seconds(numbers)
         for column, numbers in zip(columns, found.T, strict=True)
@@ -189,7 +196,7 @@ def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
     """Denoise a column of means."""
     values = in_seconds(released, column.origin)
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
-    if column.ratio is not None and np.isfinite(values).all():
+    if isinstance(column, QuotientPart) and np.isfinite(values).all():
         found, raw_risk = shrunken_means(values, _noisy_ratio(column.ratio, column, len(values)))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
@@ -245,13 +252,12 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
     return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
 
 
-def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
+def _facts(release: Release, columns: Sequence[ReleasedColumn], how: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
     sizes = [_sizes(column) for column in columns]
-    common = set(certificate.common_blocks) if how.across == "rows" else _shared_blocks(sizes)
-    law = certificate.mechanism.distribution
-    cells = certificate.query.cells
-    groups = certificate.mechanism.drawn_together(cells, certificate.common_blocks)
+    common = set(release.noise.shared_blocks) if how.across == "rows" else _shared_blocks(sizes)
+    law = release.noise.distribution
+    groups = release.noise.drawn_together(release.query.cells)
     members = {block: len(group) for group in groups for block in group}
     return [
         Facts(
@@ -259,7 +265,7 @@ def _facts(certificate: Certificate, columns: Sequence[ColumnPart], how: Denoisi
             math.hypot(*(size for block, size in own.items() if block not in common)),
             math.hypot(*(size for block, size in own.items() if block in common)),
             lower=0.0 if column.span[0] >= 0 else None,
-            integer=column.integer and column.times is None,
+            integer=isinstance(column, TotalPart) and column.integer and column.times is None,
             edges=how.edges,
         )
         for column, own in zip(columns, sizes, strict=True)

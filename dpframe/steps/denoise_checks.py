@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import nearest, no_such_keyword
-from dpframe.certificates.noise_parts import ColumnPart
+from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
 from dpframe.denoise.base import check_edges
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import QueryError, is_data, quote
@@ -195,10 +195,11 @@ class Denoising:
     across: Across
 
 
-def describe(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
+def describe(columns: Sequence[ReleasedColumn], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
-    pairs = zip(names, columns, strict=False)
-    return [Described(name, column.kind, column.std_error) for name, column in pairs]
+    errors = (column.std_error if isinstance(column, TotalPart) else None for column in columns)
+    triples = zip(names, columns, errors, strict=False)
+    return [Described(name, column.kind, error) for name, column, error in triples]
 
 
 def check_denoising(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
@@ -73,7 +73,7 @@ def _keep_end(released: pd.DataFrame, which: Literal["head", "tail"], n: object)
     return after(released, certificate, step, apply_head)
 
 
-def apply_head(frame: pd.DataFrame, certificate: Certified, step: HeadStep) -> Outcome:
+def apply_head(frame: pd.DataFrame, certificate: Certificate, step: HeadStep) -> Outcome:
     """Keep the rows at one end."""
     places = np.arange(len(frame))
     kept = places[: step.rows] if step.step == "head" else places[max(len(frame) - step.rows, 0) :]

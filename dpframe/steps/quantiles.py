@@ -10,11 +10,10 @@ from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
 from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import Release, check_before
 from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.steps import QuantilesStep
-from dpframe.certificates.subsets import ADDED_OR_RENAMED, check_before
+from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
@@ -81,8 +80,9 @@ def quantiles(
     found = tuple(map(float, read_quantiles(q)))
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
-    certificate = check_before(verify(released), "quantiles", allowed=ADDED_OR_RENAMED)
-    distribution_of(released, certificate, "quantiles")
+    certificate = verify(released)
+    release = check_before(certificate, "quantiles", allowed=ADDED_OR_RENAMED)
+    distribution_of(released, release, "quantiles")
     column, others = str(released.index.names[-1]), list(released.index.names[:-1])
     ends = {f"{column}{end}" for end in ENDS}
     if ends.intersection(map(str, others)):
@@ -142,20 +142,20 @@ def between(
     [100.0]
     """
     level = check_level(level)
-    certificate = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
-    found = distribution_of(released, certificate, "between")
-    sums = _sums(found, certificate, _places(found, low, high), level)
-    return mark_diagnosis(sums, certificate, "between")
+    release = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
+    found = distribution_of(released, release, "between")
+    sums = _sums(found, release, _places(found, low, high), level)
+    return mark_diagnosis(sums, [release], "between")
 
 
 def _sums(
-    found: Distribution, certificate: Certificate, ends: tuple[float, float], level: float
+    found: Distribution, release: Release, ends: tuple[float, float], level: float
 ) -> pd.DataFrame:
     """Return sums over bins with their errors."""
     inner = math.ceil(ends[0]), math.floor(ends[1])
     outer = math.floor(ends[0]), math.ceil(ends[1])
     estimates, error = _sum(found, ends)
-    law = certificate.mechanism.distribution
+    law = release.noise.distribution
     limits = []
     for side, own in ((-1, inner), (1, outer)):
         middle, wide = _sum(found, own) if own[0] < own[1] else (np.zeros(len(estimates)), 0.0)

@@ -11,11 +11,9 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import SUFFIXES, followers
 from dpframe.certificates.steps import RenameStep
-from dpframe.certificates.subsets import with_each
-from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import Outcome, after, label_place, place_of
@@ -85,12 +83,12 @@ def _labels(called: str, given: object) -> dict[Hashable, str]:
     return labels
 
 
-def _check_columns(released: pd.DataFrame, certificate: Certified, renamed: _Labels) -> None:
+def _check_columns(released: pd.DataFrame, certificate: Certificate, renamed: _Labels) -> None:
     """Check that columns have labels of their own, and none that says another was computed."""
     places = [place_of(released, label, "columns") for label in renamed]
     if certificate.unstacked is not None:
         return
-    own = len(first_of(certificate).columns)
+    own = len(certificate.releases[0].columns)
     for label, place in zip(renamed, places, strict=True):
         if place >= own:
             raise QueryError(
@@ -131,7 +129,7 @@ def _check_no_exchange(labels: _Labels) -> None:
             )
 
 
-def apply_rename(frame: pd.DataFrame, certificate: Certified, step: RenameStep) -> Outcome:
+def apply_rename(frame: pd.DataFrame, certificate: Certificate, step: RenameStep) -> Outcome:
     """Give columns and levels other names."""
     labels: list[Any] = list(frame.columns)
     names = {}
@@ -147,9 +145,9 @@ def apply_rename(frame: pd.DataFrame, certificate: Certified, step: RenameStep) 
         raise QueryError(f"{taken[0]!r} would be the name of two columns or levels. Take another.")
     renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
     renamed.index = frame.index.set_names(levels)
-    if is_wide(certificate):
+    if certificate.unstacked is not None:
         return renamed, certificate
-    described = with_each(
-        certificate, lambda at, column, _: replace(column, name=names.get(at, column.name))
+    described = certificate.with_each(
+        lambda at, column, _: replace(column, name=names.get(at, column.name))
     )
     return renamed, described

@@ -8,11 +8,12 @@ import pandas as pd
 from dpframe.accuracy.ranges import with_quantiles
 from dpframe.calls import with_keywords
 from dpframe.certificates import steps
-from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.parts import MarginsPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
-from dpframe.steps.apply import Outcome, after
+from dpframe.steps.apply import Outcome, certified_after
 
 
 @with_keywords
@@ -49,14 +50,12 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     >>> replay(published, released).equals(published)
     True
     """
-    wanted, frame = verify(published), released
-    certificate = verify(frame)
+    wanted, frame, certificate = verify(published), released, verify(released)
     for step in wanted.steps[len(certificate.steps) :]:
         _check_of_one(step, certificate)
         if isinstance(step, steps.DenoiseStep | steps.ConcatStep) or step.of != certificate.digest:
             break
-        frame = after(frame, certificate, step, _ACTIONS[type(step)])
-        certificate = verify(frame)
+        frame, certificate = certified_after(frame, certificate, step, _ACTIONS[type(step)])
     if certificate != wanted:
         raise CertificateError(
             "the steps in the certificate do not lead from this release to this table. Give the "
@@ -65,10 +64,9 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _check_of_one(step: steps.StepPart, certificate: Certified) -> None:
+def _check_of_one(step: steps.StepPart, certificate: Certificate) -> None:
     """Refuse to do again what was done with several tables."""
-    structure = first_of(certificate).mechanism.structure
-    together = structure is not None and structure.kind == "margins"
+    together = isinstance(certificate.releases[0].mechanism, MarginsPart)
     if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
         raise QueryError(
             "replay does the steps of one table, and the whole numbers in this one were made from "

@@ -8,11 +8,10 @@ import pandas as pd
 
 from dpframe.accuracy.outward import known_numbers, outward
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
-from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedPart
 from dpframe.certificates.steps import RoundStep
-from dpframe.certificates.subsets import with_each
 from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
@@ -83,16 +82,15 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
 
 
 @cell_by_cell
-def apply_round(frame: pd.DataFrame, certificate: Certified, step: RoundStep) -> Outcome:
+def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> Outcome:
     """Round columns, and the ends of their intervals outward."""
     decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
     for at, count in decimals.items():
         for end, suffix in ends_of(frame, certificate, at).items():
             columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
-    described = with_each(
-        certificate,
-        lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at)),
+    described = certificate.with_each(
+        lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
     )
     return put_columns(frame, columns), described
 
@@ -103,7 +101,7 @@ def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
     return rounded.astype(column.dtype).mask(column.isna())
 
 
-def _describe_rounded(column: ColumnPart, dtype: Any, decimals: int | None) -> ColumnPart:
+def _describe_rounded(column: ReleasedColumn, dtype: Any, decimals: int | None) -> ReleasedColumn:
     """Say how a column was rounded, this time and before."""
     before = column.rounded
     if decimals is None or (dtype.kind == "i" and decimals >= 0):

@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import followers
-from dpframe.certificates.noise_parts import Packed, places_of
+from dpframe.certificates.json_records import Packed, places_of
 from dpframe.certificates.steps import SelectStep
-from dpframe.certificates.subsets import with_columns
-from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.columns.filters import keep
 from dpframe.declaration.warnings import warn
@@ -135,7 +133,7 @@ def _are_among(known: pd.Index, wanted: Sequence[object], of: object) -> np.ndar
 
 
 def _names_of_columns(
-    released: pd.DataFrame, certificate: Certified, columns: Hashable | Sequence[Hashable]
+    released: pd.DataFrame, certificate: Certificate, columns: Hashable | Sequence[Hashable]
 ) -> tuple[str, ...]:
     """Check which columns are to be kept: denoised ones need those that they were computed from."""
     labels = list(columns) if isinstance(columns, list) else [columns]
@@ -144,7 +142,7 @@ def _names_of_columns(
         raise QueryError(f"columns must name some columns, each once, got {quote(labels)}.")
     sources = {
         later: at
-        for at in range(len(first_of(certificate).columns))
+        for at in range(len(certificate.releases[0].columns))
         for later in followers(released, certificate, at)
     }
     for label, place in zip(labels, places, strict=True):
@@ -153,21 +151,21 @@ def _names_of_columns(
                 f"columns name {label!r} without {released.columns[sources[place]]!r}, which it "
                 "was computed from. Name both."
             )
-    if not is_wide(certificate) and min(places) >= len(first_of(certificate).columns):
+    if certificate.unstacked is None and min(places) >= len(certificate.releases[0].columns):
         raise QueryError("columns must name one of those released, beside what was computed of it.")
     return tuple(map(str, labels))
 
 
-def apply_select(frame: pd.DataFrame, certificate: Certified, step: SelectStep) -> Outcome:
+def apply_select(frame: pd.DataFrame, certificate: Certificate, step: SelectStep) -> Outcome:
     """Keep rows and columns."""
     if step.rows is not None:
         frame, certificate = keep_rows(frame, certificate, places_of(step.rows))
     if step.columns is None:
         return frame, certificate
     kept = [label_place(frame, name) for name in step.columns]
-    if is_wide(certificate):
+    if certificate.unstacked is not None:
         return keep_cells(frame, certificate, np.arange(len(frame)), np.array(kept, np.intp))
-    first = len(first_of(certificate).columns)
+    first = len(certificate.releases[0].columns)
     released = [place for place in kept if place < first]
     later = [place for place in kept if place >= first]
-    return frame.iloc[:, released + later], with_columns(certificate, released)
+    return frame.iloc[:, released + later], certificate.with_columns(released)

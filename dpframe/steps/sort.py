@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import SortStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
@@ -77,7 +77,7 @@ def _name_of(released: pd.DataFrame, label: Hashable) -> str:
     return str(label)
 
 
-def apply_sort(frame: pd.DataFrame, certificate: Certified, step: SortStep) -> Outcome:
+def apply_sort(frame: pd.DataFrame, certificate: Certificate, step: SortStep) -> Outcome:
     """Bring rows into another order."""
     columns = {at: _column_or_level(frame, name) for at, name in enumerate(step.by)}
     table = pd.DataFrame(columns, index=range(len(frame)))

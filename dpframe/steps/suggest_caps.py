@@ -12,8 +12,8 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import std_error
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import check_before
 from dpframe.certificates.steps import Suggested, SuggestionPart
-from dpframe.certificates.subsets import check_before
 from dpframe.certificates.verify import attach, certificate_of
 from dpframe.denoise.tails import log_widths, mean_sizes, support_counts, tail_counts
 from dpframe.errors import CertificateError
@@ -141,7 +141,8 @@ def with_errors(
     found
         What is best for it, by keyword.
     """
-    certificate = check_before(certificate_of(released), "suggest", allowed=())
+    certificate = certificate_of(released)
+    check_before(certificate, "suggest", allowed=())
     frame = released.assign(**errors)
     frame.attrs = {}
     column, amounts = certificate.columns[0].name, {key: float(planned[key]) for key in planned}

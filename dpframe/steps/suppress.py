@@ -2,18 +2,16 @@
 
 import math
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import error_of
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.certificate import Certificate, without_cells
+from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
-from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.steps import SuppressStep
-from dpframe.certificates.subsets import with_each, without_cells
 from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
@@ -92,17 +90,21 @@ def suppress(
 
 
 def _check_judges(
-    cells: pd.DataFrame, certificate: Certified, by: Hashable, low: float | None, most: float | None
+    cells: pd.DataFrame,
+    certificate: Certificate,
+    by: Hashable,
+    low: float | None,
+    most: float | None,
 ) -> None:
     """Check that the columns that decide which cells are suppressed can."""
-    known = first_of(certificate).columns
+    known = certificate.releases[0].columns
     places = range(len(known)) if by is None else [place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
         raise QueryError(
             f"by={quote(by)} was computed, and has no standard error. Take the released column."
         )
     for place in (place for place in places if place < len(known)):
-        own = low is not None and by is None and not known[place].is_total
+        own = low is not None and by is None and not isinstance(known[place], TotalPart)
         if own or known[place].times is not None:
             raise QueryError(
                 f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
@@ -122,9 +124,9 @@ def _limit(name: str, given: object) -> float:
 
 
 @cell_by_cell
-def apply_suppress(frame: pd.DataFrame, certificate: Certified, step: SuppressStep) -> Outcome:
+def apply_suppress(frame: pd.DataFrame, certificate: Certificate, step: SuppressStep) -> Outcome:
     """Leave out cells."""
-    count = len(first_of(certificate).columns)
+    count = len(certificate.releases[0].columns)
     if step.by is None:
         hidden = [_says_little(frame, certificate, at, step) for at in range(count)]
     else:
@@ -134,14 +136,14 @@ def apply_suppress(frame: pd.DataFrame, certificate: Certified, step: SuppressSt
         columns[at] = _without_cells(frame.iloc[:, at], cells)
         for place in followers(frame, certificate, at):
             columns[place] = _without_cells(frame.iloc[:, place], cells)
-    described = with_each(
-        certificate, lambda at, column, rows: without_cells(column, hidden[at][rows])
+    described = certificate.with_each(
+        lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
     return put_columns(frame, columns), described
 
 
 def _says_little(
-    frame: pd.DataFrame, certificate: Certified, place: int, step: SuppressStep
+    frame: pd.DataFrame, certificate: Certificate, place: int, step: SuppressStep
 ) -> np.ndarray:
     """Tell which cells of a column are too small, or too far off."""
     values = in_seconds(frame.iloc[:, place], None)
@@ -151,12 +153,8 @@ def _says_little(
     if step.relative_error is not None:
         error = np.full(len(values), np.nan)
 
-        def noted(at: int, column: ColumnPart, rows: Any) -> ColumnPart:
-            if at == place:
-                error[rows] = error_of(column)
-            return column
-
-        with_each(certificate, noted)
+        for release in certificate.releases:
+            error[release.places] = error_of(release.columns[place])
         hidden |= ~(error <= step.relative_error * np.abs(values))
     return hidden
 

@@ -6,11 +6,10 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified, first_of
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.steps import UnstackStep
-from dpframe.certificates.subsets import with_columns
-from dpframe.certificates.unstacked import is_wide, widen_table
+from dpframe.certificates.unstacked import widen_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
@@ -54,7 +53,7 @@ def unstack(
     B     0  2
     """
     certificate = verify(released)
-    if is_wide(certificate):
+    if certificate.unstacked is not None:
         raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
     names = list(released.index.names)
     if len(names) == 1:
@@ -66,7 +65,7 @@ def unstack(
         raise QueryError(
             f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
         )
-    own = list(released.columns[: len(first_of(certificate).columns)])
+    own = list(released.columns[: len(certificate.releases[0].columns)])
     if column is None and len(own) == 1:
         column = own[0]
     if not is_one_of(column, own):
@@ -78,7 +77,7 @@ def unstack(
     return after(released, certificate, step, apply_unstack)
 
 
-def _check_alone(released: pd.DataFrame, certificate: Certified, place: int) -> None:
+def _check_alone(released: pd.DataFrame, certificate: Certificate, place: int) -> None:
     """Check that no intervals or percentages stand beside a column that is to be unstacked."""
     beside = [
         released.columns[at]
@@ -93,10 +92,10 @@ def _check_alone(released: pd.DataFrame, certificate: Certified, place: int) -> 
         )
 
 
-def apply_unstack(frame: pd.DataFrame, certificate: Certified, step: UnstackStep) -> Outcome:
+def apply_unstack(frame: pd.DataFrame, certificate: Certificate, step: UnstackStep) -> Outcome:
     """Make columns of the keys of a level."""
     level = [str(name) for name in frame.index.names].index(step.level)
     place = label_place(frame, step.column)
     wide, order = widen_table(frame, level, place)
-    described = with_columns(certificate, [place])
+    described = certificate.with_columns([place])
     return wide, unstack_certificate(described, order, step.level, step.column)

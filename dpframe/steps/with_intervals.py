@@ -7,14 +7,13 @@ from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
-from dpframe.accuracy.intervals import interval
-from dpframe.accuracy.quotients import column_of_shares, levels_of, percent
+from dpframe.accuracy.intervals import intervals_of
+from dpframe.accuracy.quotients import column_of_shares, levels_of, percent_of
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates import companion_columns as companions
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import IntervalsStep, PercentStep
-from dpframe.certificates.unstacked import is_wide
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
@@ -69,7 +68,7 @@ def with_intervals(
     check_flag("sampling", sampling)
     certificate = verify(released)
     companions.check_no_intervals_beside(certificate, "with_intervals")
-    if is_wide(certificate):
+    if certificate.unstacked is not None:
         raise QueryError(
             "with_intervals takes the table as it was before unstack: call it on that one, or use "
             ".dp.interval() of this one, a frame of its own."
@@ -124,7 +123,8 @@ def with_percent(
     {'A': 75.0, 'B': 25.0}
     """
     level = check_level(level)
-    certificate, place = column_of_shares(released, column, "with_percent")
+    certificate = verify(released)
+    _, place = column_of_shares(released, certificate, column, "with_percent")
     levels = levels_of(released.index, by)
     within = tuple(str(released.index.names[at]) for at in levels) or None
     name = str(released.columns[place])
@@ -132,19 +132,19 @@ def with_percent(
     return after(released, certificate, step, apply_percent)
 
 
-def apply_intervals(frame: pd.DataFrame, certificate: Certified, step: IntervalsStep) -> Outcome:
+def apply_intervals(frame: pd.DataFrame, certificate: Certificate, step: IntervalsStep) -> Outcome:
     """Put intervals beside their columns."""
     flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
-    return companions.put_beside(
-        frame, interval(frame, step.level, **flags), step.step
-    ), certificate
+    ends = intervals_of(frame, certificate, step.level, **flags)
+    return companions.put_beside(frame, ends, step.step), certificate
 
 
-def apply_percent(frame: pd.DataFrame, certificate: Certified, step: PercentStep) -> Outcome:
+def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentStep) -> Outcome:
     """Add percentages and their intervals."""
     label = frame.columns[label_place(frame, step.column)]
     levels = [name for name in frame.index.names if str(name) in (step.by or ())]
-    shares = percent(frame, label, step.level, by=levels or None)[["estimate", "low", "high"]]
+    shares = percent_of(frame, certificate, label, step.level, by=levels or None)
+    shares = shares[["estimate", "low", "high"]]
     shares.columns = pd.Index(
         [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
     )

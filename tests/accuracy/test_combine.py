@@ -96,7 +96,7 @@ def test_noise_shared_by_all_rows_is_counted_once(trips):
         keys={"zone": ZONES}, privacy_unit="driver", max_groups=3, max_rows_per_group=1
     )
     release = lambda: frame.dp.count(by="zone", mu=0.4, mechanism="correlated")  # noqa: E731
-    assert release().dp.certificate.common_blocks == ("1",)
+    assert release().dp.certificate.mechanism.common_blocks == ("1",)
     total, difference = {"A": 1.0, "B": 1.0, "C": 1.0}, {"A": 1.0, "B": -1.0}
     spread, predicted = realized(release, total)
     assert abs(spread / predicted - 1) < TOLERANCE

@@ -96,7 +96,7 @@ def test_tables_are_named_by_their_columns_in_any_order(people):
 
 
 def test_covariances_are_those_of_a_dense_computation(people):
-    structure = margins(people)["age", "edu"].dp.certificate.mechanism.structure
+    structure = margins(people)["age", "edu"].dp.certificate.mechanism
     described = structure.by_block["0"]
     rows = []
     for layer, variances in zip(described.layers, described.variances(), strict=True):
@@ -114,7 +114,7 @@ def test_covariances_are_those_of_a_dense_computation(people):
 def test_shares_have_the_errors_of_their_combinations(people):
     table = margins(people)["sex", "age"]
     certificate = table.dp.certificate
-    structure, column = certificate.mechanism.structure, certificate.columns[0]
+    structure, column = certificate.mechanism, certificate.columns[0]
     a, b = np.full(6, 0.7), np.full(6, -1.3)
     (error,) = errors_of_shares(column, structure, a, b).values()
     for at, row in enumerate(table.index):

@@ -176,7 +176,7 @@ def half_width(certificate, labels, level, r):
     )
     loadings = {block: abs(x.get(block, 0) - r * y.get(block, 0)) for block in {**x, **y}}
     mechanism = certificate.mechanism
-    groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
+    groups = mechanism.drawn_together(certificate.query.cells)
     law = mechanism.distribution
     width = law.sum_half_width(loadings, mechanism.scales, level, groups=groups)
     if law.name != "gaussian":
@@ -264,7 +264,7 @@ def test_percentages_of_a_shared_noise_count_it_once():
     frame = pd.DataFrame({"x": rows % 3, "who": rows // 3})
     frame.dp.declare(privacy_unit="who", max_groups=3, max_rows_per_group=1)
     made = frame.dp.histogram("x", [-1, 0, 1, 2], mechanism="correlated", epsilon=1, delta=1e-6)
-    assert made.dp.certificate.common_blocks
+    assert made.dp.certificate.mechanism.common_blocks
     label = made.columns[0]
     values = made[label].to_numpy(np.float64)
     share = values[0] / values.sum()

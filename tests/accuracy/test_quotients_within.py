@@ -12,7 +12,7 @@ from support.publishing import made, released
 
 import dpframe as dpf
 from dpframe.accuracy.joint_errors import errors_of_shares
-from dpframe.certificates.noise_parts import StructurePart
+from dpframe.certificates.parts import MarginsPart
 from dpframe.errors import CallError, QueryError
 
 SPENDS = {
@@ -69,7 +69,7 @@ def test_noise_that_all_rows_share_is_counted_once_in_a_group():
     frame.dp.declare(privacy_unit="who", max_groups=3, max_rows_per_group=1)
     spend = {"mechanism": "correlated", "epsilon": 1, "delta": 1e-6}
     frame = frame.dp.histogram("x", [-1, 0, 1, 2], "zone", keys=[0, 1], **spend)
-    assert frame.dp.certificate.common_blocks
+    assert frame.dp.certificate.mechanism.common_blocks
     (label,) = frame.columns
     shares = frame.dp.percent(by="zone")
     for zone in (0, 1):
@@ -86,7 +86,9 @@ LAYERS = ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2))
 @pytest.mark.parametrize("rounding", [0.0, 1 / 12])
 def test_cells_that_were_measured_together_are_weighed_together(levels, rounding):
     sizes, tau = (2, 3, 4), (3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0)
-    structure = StructurePart("margins", sizes, LAYERS, {"0": tau}, rounding)
+    structure = MarginsPart(
+        "margins", "gaussian", "Gaussian", "gaussian", sizes, LAYERS, {"0": tau}, rounding
+    )
     noise = structure.by_block["0"]
     column = SimpleNamespace(deviations={"0": noise.deviation})
     a, b = np.random.default_rng(4).uniform(0, 1, (2, 24))

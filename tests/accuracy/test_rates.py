@@ -7,7 +7,9 @@ from scipy import special
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import rate_interval
-from dpframe.certificates.noise_parts import MechanismPart, RatioPart, pack
+from dpframe.certificates.column_parts import RatioPart
+from dpframe.certificates.json_records import pack
+from dpframe.certificates.parts import BlockNoisePart
 from dpframe.errors import QueryError
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.dispersion import ratio
@@ -21,9 +23,8 @@ def made_of(mechanism, scale):
     """The noise of two disjoint counts of this scale, as a certificate has it."""
     how = MECHANISMS[mechanism]
     scales = {"0": scale, "1": scale}
-    part = MechanismPart(
-        mechanism, how.title, how.law.name, scales, (), joined=False, structure=None
-    )
+    named = mechanism, how.title, how.law.name
+    part = BlockNoisePart("noise", *named, scales, (), joined=False, common_blocks=())
     sd = how.law.standard_deviation(scale)
     return part, {"0": sd / 2, "1": -sd / 2}, {"0": sd, "1": sd}
 

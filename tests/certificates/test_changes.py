@@ -23,7 +23,7 @@ def noted(frame):
 
 
 def rewritten(frame):
-    frame.attrs["dpframe"]["privacy_loss"]["mu"] = 0.1
+    frame.attrs["dpframe"]["releases"][0]["privacy_loss"]["mu"] = 0.1
     return frame
 
 

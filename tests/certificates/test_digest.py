@@ -10,8 +10,7 @@ import pytest
 
 import dpframe as dpf
 import dpframe.certificates.digest as digesting
-from dpframe.certificates.changes import content_of
-from dpframe.certificates.digest import _words, digest, fingerprint, pieces_of
+from dpframe.certificates.digest import _words, content_of, digest, fingerprint, pieces_of
 from dpframe.columns.lookup import Remembered
 from dpframe.errors import CertificateError
 

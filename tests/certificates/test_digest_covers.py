@@ -127,7 +127,7 @@ def test_what_differs_in_kind_or_value_is_refused(name):
 @pytest.mark.parametrize("path", [("privacy_loss", "mu"), ("query", "words"), ("released_at",)])
 def test_each_field_of_the_certificate_counts(path):
     frame = released()
-    part = frame.attrs["dpframe"]
+    (part,) = frame.attrs["dpframe"]["releases"]
     for key in path[:-1]:
         part = part[key]
     changed = {"mu": 0.5, "words": "count", "released_at": "2020-01-01T00:00:00+00:00"}

@@ -27,7 +27,11 @@ def released(columns=1, groups=2):
 
 RECORD = released().dp.round(0).attrs[ATTRIBUTE]
 CASES = [(way, name) for way in ways(RECORD) for name in PAYLOADS]
-ALLOWED = [(("mechanism", "groups"), "lists")]
+ALLOWED = [
+    (("releases", 0, "mechanism", "groups"), "lists"),
+    (("content", "levels", 0, "label"), "a text"),
+    (("content", "rows"), "a long number"),
+]
 FEW = random.Random(1).sample(CASES, 40)
 
 
@@ -59,12 +63,13 @@ def test_anything_anywhere_is_refused_soon(case):
 
 def test_the_first_piece_that_is_wrong_is_named():
     record = released(columns=100).attrs[ATTRIBUTE]
-    spoiled = put(record, ("columns", 73, "name"), 1)
+    spoiled = put(record, ("releases", 0, "columns", 73, "name"), 1)
     assert "columns.73.name: " in refused(spoiled)
-    del spoiled["ledger"]
+    del spoiled["releases"][0]["ledger"]
     assert "ledger: Field required" in refused(spoiled)
     assert "other: no field" in refused({**record, "other": 1})
-    spoiled = put(record, ("mechanism", "scales", next(iter(record["mechanism"]["scales"]))), "x")
+    scales = record["releases"][0]["mechanism"]["scales"]
+    spoiled = put(record, ("releases", 0, "mechanism", "scales", next(iter(scales))), "x")
     assert "mechanism.scales" in refused(spoiled)
 
 

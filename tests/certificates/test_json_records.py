@@ -101,11 +101,13 @@ def test_any_value_anywhere_is_read_or_refused():
 
 def test_the_first_fault_is_named():
     record = released().attrs[ATTRIBUTE]
-    record["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
-    with pytest.raises(UnreadableCertificateError, match=r"columns\.0\.noise\.scale: "):
+    record["releases"][0]["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
+    with pytest.raises(
+        UnreadableCertificateError, match=r"releases\.0\.columns\.0\.noise\.scale: "
+    ):
         read_certificate(record)
-    record["columns"][0]["noise"] = None
-    del record["ledger"]
+    record["releases"][0]["columns"][0]["noise"] = None
+    del record["releases"][0]["ledger"]
     with pytest.raises(UnreadableCertificateError, match="ledger: Field required"):
         read_certificate(record)
 
@@ -152,13 +154,21 @@ def long(change):
 
 LONG = {
     "a name": lambda: long(lambda record: record.update({"x" * 10**7: 1})),
-    "a name of a block": lambda: long(lambda r: r["mechanism"]["scales"].update({"x" * 10**7: 1})),
-    "a text": lambda: long(lambda record: record.update(covariance="x" * 10**7)),
-    "a text with a pattern": lambda: long(lambda r: r.update(library="dpframe " + "x" * 10**7)),
-    "a number": lambda: long(lambda record: record["query"].update(cells=10**5000)),
-    "halves of characters": lambda: long(lambda r: r.update(covariance="\ud800" * 10**6)),
+    "a name of a block": lambda: long(
+        lambda r: r["releases"][0]["mechanism"]["scales"].update({"x" * 10**7: 1})
+    ),
+    "a text": lambda: long(lambda record: record["releases"][0].update(covariance="x" * 10**7)),
+    "a text with a pattern": lambda: long(
+        lambda r: r["releases"][0].update(library="dpframe " + "x" * 10**7)
+    ),
+    "a number": lambda: long(lambda record: record["releases"][0]["query"].update(cells=10**5000)),
+    "halves of characters": lambda: long(
+        lambda r: r["releases"][0].update(covariance="\ud800" * 10**6)
+    ),
     "numbers in base64": lambda: long(
-        lambda r: r["columns"][0]["loadings"].update({"0": {"float64": "AAAA" * 10**6 + "="}})
+        lambda r: r["releases"][0]["columns"][0]["loadings"].update(
+            {"0": {"float64": "AAAA" * 10**6 + "="}}
+        )
     ),
 }
 

@@ -9,7 +9,7 @@ import pytest
 import dpframe as dpf
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.digest import digest
-from dpframe.certificates.noise_parts import pack, unpack
+from dpframe.certificates.json_records import pack, unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 
@@ -134,8 +134,12 @@ ALTERED = {
     "raw data added": lambda f: f + trips().groupby("zone")["fare"].sum().iloc[0],
     "released to itself": lambda f: f + f,
     "a missing value": lambda f: f.where(f > 10**9),
-    "a smaller epsilon": lambda f: rewritten(f, lambda r: r["privacy_loss"].update(epsilon=0.1)),
-    "a smaller scale": lambda f: rewritten(f, lambda r: r["columns"][0]["noise"].update(scale=0.1)),
+    "a smaller epsilon": lambda f: rewritten(
+        f, lambda r: r["releases"][0]["privacy_loss"].update(epsilon=0.1)
+    ),
+    "a smaller scale": lambda f: rewritten(
+        f, lambda r: r["releases"][0]["columns"][0]["noise"].update(scale=0.1)
+    ),
     "another digest": lambda f: rewritten(f, lambda r: r.update(digest="sha256:" + "0" * 64)),
     "a name for the columns": lambda f: f.rename_axis(columns="city"),
     "more attrs": lambda f: noted(f, {"epsilon": 0.1}),
@@ -229,7 +233,7 @@ def test_a_certificate_answers_what_was_promised():
     )
     frame.dp.count(epsilon=0.5)
     made = frame.dp.sum("fare", "zone", where="fare > 1", share=0.25, mechanism="gaussian")
-    record = made.dp.certificate.to_dict()
+    (record,) = made.dp.certificate.to_dict()["releases"]
     entry = frame.dp.ledger.entries[1]
     assert (record["release_id"], record["released_at"]) == (entry.release_id, entry.released_at)
     caps = {"max_rows": 2, "max_groups": None, "max_rows_per_group": None}
@@ -277,7 +281,7 @@ def test_a_certificate_is_a_value():
     assert first == frame.copy().dp.certificate
     assert first != second
     assert first != first.to_dict()
-    first.to_dict()["columns"][0]["name"] = "changed"
+    first.to_dict()["releases"][0]["columns"][0]["name"] = "changed"
     assert first.columns[0].name == "n"
 
 

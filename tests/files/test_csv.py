@@ -253,7 +253,9 @@ def test_other_quotes_and_line_ends_change_nothing(tmp_path):
 
 
 RECORDS = {
-    "a smaller epsilon": lambda s: s["certificate"]["privacy_loss"].update(epsilon=0.01),
+    "a smaller epsilon": lambda s: s["certificate"]["releases"][0]["privacy_loss"].update(
+        epsilon=0.01
+    ),
     "another dtype": lambda s: s["kinds"][1].update(dtype="float64"),
     "an unknown dtype": lambda s: s["kinds"][1].update(dtype="datetime64[ns, Nowhere]"),
     "a dtype that is none": lambda s: s["kinds"][1].update(dtype=[1]),

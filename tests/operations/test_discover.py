@@ -179,8 +179,8 @@ def test_the_charge_is_the_noise_and_the_extra_delta():
         found = frame.dp.discover("zone", epsilon=0.5, discovery=4e-8, mechanism=mechanism)
         entry = frame.dp.ledger.entries[-1]
         certificate = dpf.verify(found, ledger=frame.dp.ledger)
-        discovery, law = certificate.discovery, certificate.mechanism.distribution
-        scale = certificate.mechanism.scales["0"]
+        discovery, law = certificate.mechanism, certificate.mechanism.distribution
+        scale = discovery.scales["0"]
         assert discovery.max_labels == 3 and discovery.dtypes == ("string",)
         extra = extra_delta(law, scale, discovery.threshold, 3)
         assert entry.loss.delta == extra <= Fraction("4e-8")
@@ -201,10 +201,10 @@ def test_the_certificate_says_what_was_promised():
     said = found.dp.certificate
     assert said.query.words == "discover zone where u > 2" and said.query.cells == len(found)
     assert said.query.by[0].source == "discovered" and said.query.by[0].groups == len(found)
-    assert said.privacy_unit.caps.max_groups == 2 == said.discovery.max_labels
+    assert said.privacy_unit.caps.max_groups == 2 == said.mechanism.max_labels
     assert (said.privacy_loss.epsilon, said.privacy_loss.delta) == (1, 1e-6)
-    assert f"{said.discovery.threshold} or more, one unit counting for 2 labels" in repr(said)
-    assert f"{said.discovery.threshold} or more" in said._repr_html_()
+    assert f"{said.mechanism.threshold} or more, one unit counting for 2 labels" in repr(said)
+    assert f"{said.mechanism.threshold} or more" in said._repr_html_()
     row = pd.DataFrame({"zone": ["A"]}).dp.discover("zone", **ROWS).dp.certificate
     assert row.privacy_loss.epsilon == 1 and row.privacy_loss.delta == row.privacy_loss.extra_delta
     assert "one unit counting for 1 label at most" in repr(row)
@@ -213,12 +213,16 @@ def test_the_certificate_says_what_was_promised():
 def test_a_certificate_that_was_changed_is_noticed():
     found = of_sizes(A=90).dp.discover("zone", **ROWS)
     certificate = found.dp.certificate
-    changed = replace(certificate, discovery=replace(certificate.discovery, threshold=3))
+    release = certificate.release
+    lower = replace(release, mechanism=replace(release.mechanism, threshold=3))
+    changed = replace(certificate, releases=(lower,))
     found.attrs[ATTRIBUTE] = changed.to_dict()
     with pytest.raises(CertificateError, match="was given for"):
         dpf.verify(found)
+    record = certificate.to_dict()
     with pytest.raises(CertificateError, match="discovered groups have a dtype each"):
-        read_certificate({**certificate.to_dict(), "discovery": None})
+        record["releases"][0]["mechanism"]["dtypes"] = []
+        read_certificate(record)
 
 
 @pytest.mark.parametrize("sizes", [{"A": 90, "B": 50}, {"A": 1}], ids=["found", "none"])

@@ -43,7 +43,7 @@ def test_a_preview_reads_no_data_and_spends_nothing(frame, monkeypatch):
 def test_a_preview_is_what_the_certificate_then_says(frame, spend, mechanism):
     foreseen = frame.dp.preview(QUERY, **spend, mechanism=mechanism)
     released = frame.dp.release(QUERY, **spend, mechanism=mechanism)
-    record = released.dp.certificate.to_dict()
+    record = released.dp.certificate.to_dict()["releases"][0]
     assert list(foreseen.index) == [column["name"] for column in record["columns"]]
     assert (foreseen["mechanism"] == record["mechanism"]["name"]).all()
     for name in ("mu", "epsilon", "delta"):

@@ -85,7 +85,7 @@ def test_columns_of_integers_have_a_bin_for_each():
     released = frame.dp.quantile("age", [0.1, 0.4, 0.6, 0.9], mechanism="select", **SURE)
     assert released["age"].tolist() == [30, 31, 77, 90]
     assert released["age"].dtype == np.int64
-    assert released.dp.certificate.selection.bins == 73
+    assert released.dp.certificate.mechanism.bins == 73
     coarse = frame.dp.quantile("age", 0.5, bins=10, mechanism="select", **SURE)
     assert coarse["age"].tolist() == [28]  # the middle of 25 to 31, which holds 31
 
@@ -100,7 +100,7 @@ def test_values_stay_between_the_bounds_where_floats_are_few(bounds, bins):
     frame = declared(pd.DataFrame({"fare": wanted}), bounds={"fare": bounds}, keys={})
     released = frame.dp.quantile("fare", [0.1, 0.5, 0.9], mechanism="select", **SURE)
     assert released["fare"].between(low, high).all()
-    assert released.dp.certificate.selection.bins == bins
+    assert released.dp.certificate.mechanism.bins == bins
     assert released["fare"].dtype == np.float64
     exact = np.quantile(wanted, [0.1, 0.5, 0.9])
     np.testing.assert_allclose(
@@ -291,7 +291,7 @@ def test_what_fails_after_the_charge_stays_charged(trips, monkeypatch):
 def test_the_certificate_says_that_values_were_selected(trips):
     released = trips.dp.quantile("fare", [0.1, 0.5, 0.9], by="zone", mechanism="select", epsilon=1)
     certificate = dpf.verify(released)
-    part = certificate.selection
+    part = certificate.mechanism
     assert (part.quantiles, part.bins, part.rounds) == ((0.1, 0.5, 0.9), 16_384, 2)
     assert part.scales == (3.2, 2.0, 3.2)  # in rows: 2 D / b, twice for two rounds
     assert certificate.mechanism.law == "geometric"
@@ -330,7 +330,7 @@ def test_what_is_not_about_noise_works(trips, tmp_path):
     assert dpf.verify(wide).state == "post-processed"
     made.dp.write_csv(tmp_path / "fares.csv")
     again = dpf.read_csv(tmp_path / "fares.csv")
-    assert dpf.verify(again).selection == released.dp.certificate.selection
+    assert dpf.verify(again).mechanism == released.dp.certificate.mechanism
     released.dp.write_parquet(tmp_path / "fares.parquet")
     assert dpf.verify(pd.read_parquet(tmp_path / "fares.parquet")).state == "released"
     released.dp.schema().validate(released)
@@ -342,13 +342,15 @@ def test_what_is_not_about_noise_works(trips, tmp_path):
 def test_claims_that_contradict_themselves_cannot_be_read(trips):
     released = trips.dp.quantile("fare", 0.5, mechanism="select", epsilon=1)
     noisy = trips.dp.count(epsilon=1)
+    (selected,), (count,) = (one.attrs["dpframe"]["releases"] for one in (released, noisy))
     for frame, wrong in (
-        (released, {"selection": None}),
-        (noisy, {"selection": released.attrs["dpframe"]["selection"]}),
-        (noisy, {"columns": [noisy.attrs["dpframe"]["columns"][0] | {"loadings": {}}]}),
+        (released, {"mechanism": count["mechanism"]}),
+        (noisy, {"mechanism": selected["mechanism"]}),
+        (noisy, {"columns": selected["columns"]}),
+        (noisy, {"columns": [count["columns"][0] | {"loadings": {}}]}),
     ):
         changed = frame.copy()
-        changed.attrs["dpframe"] = frame.attrs["dpframe"] | wrong
+        changed.attrs["dpframe"]["releases"][0] |= wrong
         with pytest.raises(dpf.errors.UnreadableCertificateError):
             dpf.verify(changed)
 

@@ -309,15 +309,15 @@ def outcome(frame, case):
 
 def look(released):
     record = released.dp.certificate.to_dict()
-    for name in ("digest", "release_id", "released_at"):
-        del record[name]
-    for column in record["columns"]:
+    (release,) = record["releases"]
+    del record["digest"], release["release_id"], release["released_at"]
+    for column in release["columns"]:
         # the noise of a mean depends on the number of rows released
         column["loadings"] = [
             (block, loading if isinstance(loading, float) else sorted(loading))
             for block, loading in column["loadings"].items()
         ]
-        column |= {name: public_part(column[name]) for name in ("ratio", "moments")}
+        column |= {name: public_part(column.get(name)) for name in ("ratio", "moments")}
     for column in record["content"]["columns"]:  # checksums of released numbers
         del column["values"], column["unordered"]
     bars = released.dp.interval()

@@ -113,12 +113,7 @@ def test_certificates_files_and_schemas_know_them(make, tmp_path):
     certificate = dpf.verify(made)
     (column,) = certificate.columns
     assert (column.kind, column.column, column.bounds) == (make.__name__, "fare", (0, 60))
-    assert (column.integer, column.noise, column.std_error, column.ratio) == (
-        False,
-        None,
-        None,
-        None,
-    )
+    assert not {"integer", "noise", "std_error", "ratio"} & vars(column).keys()
     assert column.moments.half_width == 30
     assert f"{make.__name__} of fare, bounds [0, 60]" in repr(certificate)
     assert f"{make.__name__} of fare" in certificate._repr_html_()

@@ -199,11 +199,14 @@ def test_certificates_of_times_are_json_and_survive_files(tmp_path):
     frame = pd.DataFrame({"t": days_of_may(zone), "w": HOUR / 3, "k": "A"})
     frame.dp.declare(bounds=bounds, keys={"k": ["A", "B"]})
     released = frame.dp.mean(["t", "w"], "k", epsilon=1)
-    about = json.loads(json.dumps(released.attrs["dpframe"]))["columns"]
-    assert about[0]["bounds"] == ["2021-05-01 00:00:00+02:00", "2021-06-01 00:00:00+02:00"]
-    assert about[0]["times"]["zone"] == zone
-    assert about[0]["times"]["bounds"] == [microseconds(end) for end in bounds["t"]]
-    assert about[1]["times"]["origin"] == 0
+    about = json.loads(json.dumps(released.attrs["dpframe"]))["releases"][0]["columns"]
+    assert about[0]["bounds"]["written"] == [
+        "2021-05-01 00:00:00+02:00",
+        "2021-06-01 00:00:00+02:00",
+    ]
+    assert about[0]["bounds"]["zone"] == zone
+    assert about[0]["bounds"]["bounds"] == [microseconds(end) for end in bounds["t"]]
+    assert about[1]["bounds"]["origin"] == 0
     released.to_parquet(tmp_path / "means.parquet")
     dpf.verify(pd.read_parquet(tmp_path / "means.parquet"))
 
@@ -275,7 +278,7 @@ def test_a_schema_of_times_declares_bounds():
     schema = pandera.DataFrameSchema({"t": pandera.Column("datetime64[ns]", checks)})
     frame = pd.DataFrame({"t": days_of_may()})
     frame.dp.declare(schema)
-    assert frame.dp.mean("t", epsilon=1).dp.certificate.columns[0].bounds == (
+    assert frame.dp.mean("t", epsilon=1).dp.certificate.columns[0].declared == (
         "2021-05-01 00:00:00",
         "2021-06-01 00:00:00",
     )

@@ -165,7 +165,7 @@ def test_tables_of_one_release_share_one_guarantee(declared):
     found = visits.dp.release({"a": dpf.count(by="ward"), "b": dpf.units(by="ward")}, epsilon=1)
     page = Page(dpf.report(found))
     assert page.texts.count("a, b") == 2  # beliefs, and tests
-    assert [record["query"]["name"] for record in page.records] == ["a", "b"]
+    assert [record["releases"][0]["query"]["name"] for record in page.records] == ["a", "b"]
 
 
 def test_certificates_are_embedded_for_machines(declared):

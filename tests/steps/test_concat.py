@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.figure import Figure
 from support.publishing import KINDS, STEPS, ZONES, is_refused, made, released
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
@@ -39,7 +40,7 @@ def test_releases_of_every_kind_keep_their_intervals(kind):
     tables = {"one": released(kind), "other": released(kind)}
     both = joined(tables)
     certificate = dpf.verify(both)
-    assert certificate.state == "post-processed" and len(certificate.parts) == 2
+    assert certificate.state == "post-processed" and len(certificate.releases) == 2
     for make in (lambda f: f.dp.interval(0.9), lambda f: f.dp.std_error, pd.DataFrame):
         wanted = expected(tables, make)
         if both.index.nlevels == 1:  # totals
@@ -83,7 +84,7 @@ def test_years_become_columns():
 
 def joined_from(wide, tables):
     """Return the long table again: the release ids are those of the wide one."""
-    ids = [part.certificate.release_id for part in wide.dp.certificate.parts]
+    ids = [one.release_id for one in wide.dp.certificate.releases]
     assert ids == [table.dp.certificate.release_id for table in tables.values()]
     return joined(tables)
 
@@ -94,8 +95,12 @@ def test_rows_of_one_release_may_be_cut_before():
     assert list(some.index) == ["D", "A", "B"]
     assert some.dp.interval().equals(table.dp.interval().loc[["D", "A", "B"]])
     assert dpf.verify(some).steps[0].of == tuple(
-        part.certificate.digest for part in dpf.verify(some).parts
+        cut.dp.certificate.digest for cut in (table.dp.tail(1), table.dp.head(2))
     )
+    assert [[step.step for step in one.steps] for one in dpf.verify(some).releases] == [
+        ["tail"],
+        ["head"],
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,18 +174,17 @@ def test_tables_of_several_releases_travel_in_files(kind, travel, tmp_path):
 
 
 def test_certificates_fit_their_schema_and_others_do_not():
-    validator = Draft202012Validator(dpf.certificate_schema(several=True))
+    validator = Draft202012Validator(dpf.certificate_schema())
     record = joined(years()).dp.unstack(column="n").attrs["dpframe"]
     validator.validate(record)
-    assert not validator.is_valid({**record, "parts": []})
-    assert not validator.is_valid(released("one key").attrs["dpframe"])
+    assert not validator.is_valid({**record, "releases": []})
 
 
 def test_changes_are_found_in_table_and_parts():
     both = joined(years())
     with pytest.raises(CertificateError, match="the rows are in another order"):
         dpf.verify(both[::-1])
-    both.attrs["dpframe"]["parts"][0]["certificate"]["privacy_loss"]["mu"] = 0.0
+    both.attrs["dpframe"]["releases"][0]["privacy_loss"]["mu"] = 0.0
     with pytest.raises(CertificateError, match="the certificate itself was changed"):
         dpf.verify(both)
 
@@ -191,7 +195,8 @@ def test_the_certificate_says_what_is_in_the_table():
     said = repr(certificate)
     assert "Table of 2 releases" in said and "2 tables in one by year: 2025, 2026" in said
     assert said.count("privacy unit") == 2 and certificate._repr_html_().count("ledger") == 2
-    assert not hasattr(certificate, "privacy_loss")  # one of them would be too small
+    with raises(QueryError, "2 releases"):
+        _ = certificate.privacy_loss  # one of them would be too small
     assert certificate == replace(certificate)
 
 

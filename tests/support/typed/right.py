@@ -52,10 +52,10 @@ assert_type(dpf.release(trips, dpf.units(), epsilon=1, delta=None), pd.DataFrame
 assert_type(dpf.preview(trips, queries, std_error={("n", "count"): 3.0}), pd.DataFrame)
 
 released = dpf.DPAccessor(by_zone)
-assert_type(released.certificate, dpf.Certificate | dpf.Concatenation)
+assert_type(released.certificate, dpf.Certificate)
 assert_type(released.interval(0.9, simultaneous=True), pd.DataFrame)
 certificate = dpf.verify(by_zone)
-assert_type(certificate, dpf.Certificate | dpf.Concatenation)
+assert_type(certificate, dpf.Certificate)
 assert isinstance(certificate, dpf.Certificate)
 assert_type(certificate.privacy_loss.mu, float)
 assert_type(released.denoise("simplex", total=3), pd.DataFrame)

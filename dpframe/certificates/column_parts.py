@@ -1,0 +1,425 @@
+"""The parts of a certificate about columns, a record for each kind.
+
+As in `parts`, docstrings are the descriptions of the JSON Schema.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+
+from dpframe.certificates.json_records import (
+    AtLeastOne,
+    BlockName,
+    Limits,
+    NotNegative,
+    Packed,
+    Record,
+    pack,
+    require,
+    unpack,
+)
+from dpframe.errors import QueryError
+from dpframe.queries.query import Statistic
+from dpframe.strategies import Moments
+from dpframe.strategies.base import Ratio
+
+
+def packed_loadings(
+    loadings: Mapping[int, float | np.ndarray], step: float
+) -> dict[str, float | Packed]:
+    """Write what the noise of the blocks does to something counted in steps, in its units."""
+    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
+
+
+@dataclass(frozen=True)
+class RatioPart(Record):
+    """What a mean was read off, so that it can be checked for bias, and denoised.
+
+    Parameters
+    ----------
+    centered
+        The noisy sum of values, each less the middle of the bounds, in the units of the column.
+    rows
+        The noisy number of rows, or the one that was given.
+    of_centered
+        By how much one standard deviation of each measured block moves the sum.
+    of_rows
+        By how much it moves the number of rows.
+    """
+
+    centered: float | Packed
+    rows: float | Packed
+    of_centered: Mapping[BlockName, float | Packed]
+    of_rows: Mapping[BlockName, float | Packed]
+
+
+def ratio_part(ratio: Ratio, step: float) -> RatioPart:
+    """Write what a mean was read off, sums in its units."""
+    return RatioPart(
+        centered=pack(np.multiply(ratio.centered, step)),
+        rows=pack(ratio.rows),
+        of_centered=packed_loadings(ratio.of_centered, step),
+        of_rows=packed_loadings(ratio.of_rows, 1.0),
+    )
+
+
+@dataclass(frozen=True)
+class MomentsPart(Record):
+    """What a variance or a standard deviation was read off, so that intervals can be made.
+
+    Values count as y: how far they are off the middle of the bounds, in halves of their width.
+
+    Parameters
+    ----------
+    rows
+        The noisy number of rows.
+    first
+        The noisy sum of y.
+    rest
+        The noisy sum of y^2 - 1/2.
+    of_rows
+        By how much one standard deviation of each measured block moves the number of rows.
+    of_first
+        By how much it moves the sum of y.
+    of_rest
+        By how much it moves that of y^2 - 1/2.
+    half_width
+        Half the width of the bounds, in the units of the column.
+    """
+
+    rows: Packed
+    first: Packed
+    rest: Packed
+    of_rows: Mapping[BlockName, float]
+    of_first: Mapping[BlockName, float]
+    of_rest: Mapping[BlockName, float]
+    half_width: NotNegative
+
+    @property
+    def numbers(self) -> Moments:
+        """The noisy numbers, by numbers of blocks."""
+        rows, first, rest = (np.asarray(unpack(one)) for one in (self.rows, self.first, self.rest))
+        moved = (self.of_rows, self.of_first, self.of_rest)
+        of_rows, of_first, of_rest = ({int(block): by[block] for block in by} for by in moved)
+        return Moments(rows, first, rest, of_rows, of_first, of_rest, self.half_width)
+
+
+def moments_part(moments: Moments, step: float) -> MomentsPart:
+    """Write what a variance was read off."""
+    rows, first, rest = map(Packed.of, (moments.rows, moments.first, moments.rest))
+    moved = (moments.of_rows, moments.of_first, moments.of_rest)
+    of_rows, of_first, of_rest = ({str(block): by[block] for block in by} for by in moved)
+    half_width = moments.half_width * step
+    return MomentsPart(rows, first, rest, of_rows, of_first, of_rest, half_width)
+
+
+WrittenBounds: TypeAlias = tuple[int | float, int | float]
+MOST_DECIMALS = 15  # floats have no more
+Decimals: TypeAlias = Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
+Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
+
+
+@dataclass(frozen=True)
+class TimesPart(Record):
+    """WrittenBounds of a column of durations or points in time, and how it is counted.
+
+    Parameters
+    ----------
+    written
+        The bounds as they were declared.
+    counted
+        What the numbers of the column stand for.
+    origin
+        Where points in time are counted from, in microseconds since 1970; 0 for durations.
+    bounds
+        WrittenBounds in microseconds, of durations or since 1970.
+    zone
+        The time zone, if the points in time have one.
+    """
+
+    written: tuple[str, str]
+    counted: Literal["in seconds", "from the lower bound, in seconds"]
+    origin: Microseconds
+    bounds: tuple[Microseconds, Microseconds]
+    zone: str | None
+
+
+@dataclass(frozen=True)
+class NoisePart(Record):
+    """Noise of one measured block.
+
+    Parameters
+    ----------
+    scale
+        Scale of the noise on the integers: sigma of a Gaussian before rounding, b of a discrete
+        Laplace. 0: the relation of neighbors makes the number public.
+    step
+        Size of one integer in the units of the column: real values were rounded to this grid.
+    members
+        How many coordinates were drawn together with this one, itself included.
+    """
+
+    scale: NotNegative
+    step: Annotated[float, Limits(gt=0)]
+    members: AtLeastOne
+
+
+@dataclass(frozen=True)
+class RoundedPart(Record):
+    """How the values of a column were rounded after the release.
+
+    Parameters
+    ----------
+    decimals
+        Number of decimals; -2: to hundreds.
+    most
+        By how much a value may differ from the one released.
+    """
+
+    decimals: Decimals
+    most: NotNegative
+
+
+@dataclass(frozen=True)
+class ColumnPart(Record):
+    """One released column.
+
+    Parameters
+    ----------
+    kind
+        What it estimates.
+    name
+        Its label.
+    where
+        A condition of its own, beside that of the query.
+    rounded
+        How the values were rounded after the release; null: they were not.
+    """
+
+    kind: Statistic
+    name: str
+    where: str | None
+    rounded: RoundedPart | None
+
+    @property
+    def about(self) -> str | None:
+        """The private column, or the condition, that it is about; `None` for rows."""
+        return None
+
+    @property
+    def declared(self) -> tuple[object, object] | None:
+        """The bounds that were declared, if it is about a column."""
+        return None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What a row can add at least and at most: numbers, or microseconds from the origin."""
+        return 0.0, 1.0
+
+    @property
+    def times(self) -> TimesPart | None:
+        """How times are counted; `None` for a column of numbers."""
+        return None
+
+    @property
+    def origin(self) -> int | None:
+        """Where times are counted from, in microseconds; `None` for a column of numbers."""
+        return None if self.times is None else self.times.origin
+
+    @property
+    def deviations(self) -> dict[str, float | np.ndarray]:
+        """By block, what its noise does to the values: one number, or one for each row.
+
+        Raises
+        ------
+        QueryError
+            If these are quantiles.
+        """
+        raise no_errors()
+
+
+@dataclass(frozen=True)
+class ValuePart(ColumnPart):
+    """One released column about the values of a private one.
+
+    Parameters
+    ----------
+    column
+        Label of the private column it is about.
+    bounds
+        Bounded contribution: values were clipped to [lower, upper], declared without looking at the
+        data; of times, see there. Clipping is a bias that no error bar shows.
+    """
+
+    column: str
+    bounds: WrittenBounds | TimesPart
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bounds, tuple):
+            within = all(abs(bound) <= sys.float_info.max for bound in self.bounds)
+            require(within, "bounds are in the range of floats")
+
+    @property
+    def about(self) -> str:
+        """The private column."""
+        return self.column
+
+    @property
+    def declared(self) -> tuple[object, object]:
+        """The bounds that were declared: numbers, or texts of times."""
+        return self.bounds if isinstance(self.bounds, tuple) else self.bounds.written
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What a row can add at least and at most: numbers, or microseconds from the origin."""
+        if isinstance(self.bounds, TimesPart):
+            first, last = self.bounds.bounds
+            return first - self.bounds.origin, last - self.bounds.origin
+        lower, upper = self.bounds
+        return float(lower), float(upper)
+
+    @property
+    def times(self) -> TimesPart | None:
+        """How times are counted; `None` for a column of numbers."""
+        return None if isinstance(self.bounds, tuple) else self.bounds
+
+
+@dataclass(frozen=True)
+class NoisyPart(ColumnPart):
+    """One released column with noise.
+
+    Parameters
+    ----------
+    loadings
+        By how much one standard deviation of each measured block moves this column: utility of
+        whatever is computed from several columns. Names of blocks are whole numbers; -1 stands for
+        the error of rows that were given, and those below it for rounding a column to whole
+        numbers. Of times, in seconds.
+    """
+
+    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+
+    @property
+    def deviations(self) -> dict[str, float | np.ndarray]:
+        """By block, what its noise does to the values: one number, or one for each row."""
+        return {block: unpack(loading) for block, loading in self.loadings.items()}
+
+
+@dataclass(frozen=True)
+class TotalPart(NoisyPart):
+    """A count or a sum: a measured integer, with noise around the truth.
+
+    Parameters
+    ----------
+    integer
+        Whether the truth is a whole number.
+    noise
+        The noise of a column that is measured as it is; null where it is read off several
+        measurements.
+    std_error
+        Utility: the standard deviation of the noise in the units of the column, for times in
+        seconds; null where it differs from row to row.
+    """
+
+    integer: bool
+    noise: NoisePart | None
+    std_error: NotNegative | None
+
+
+@dataclass(frozen=True)
+class CountPart(TotalPart):
+    """A number of rows, or of units."""
+
+    kind: Literal["count"]
+
+
+@dataclass(frozen=True)
+class SumPart(ValuePart, TotalPart):
+    """A sum of values."""
+
+    kind: Literal["sum"]
+
+
+@dataclass(frozen=True)
+class QuotientPart(NoisyPart):
+    """A ratio of two totals, which SP 800-226 would have you check for bias.
+
+    Its error differs from row to row.
+
+    Parameters
+    ----------
+    ratio
+        What it was read off.
+    """
+
+    ratio: RatioPart
+
+
+@dataclass(frozen=True)
+class MeanPart(ValuePart, QuotientPart):
+    """A mean of values."""
+
+    kind: Literal["mean"]
+
+
+@dataclass(frozen=True)
+class RatePart(QuotientPart):
+    """A share of the rows.
+
+    Parameters
+    ----------
+    condition
+        The condition whose share of the rows it is.
+    """
+
+    kind: Literal["rate"]
+    condition: str
+
+    @property
+    def about(self) -> str:
+        """The condition."""
+        return self.condition
+
+
+@dataclass(frozen=True)
+class DispersionPart(ValuePart, NoisyPart):
+    """A variance or a standard deviation of numbers.
+
+    Parameters
+    ----------
+    moments
+        What it was read off.
+    """
+
+    kind: Literal["var", "std"]
+    bounds: WrittenBounds
+    moments: MomentsPart
+
+    @property
+    def root(self) -> bool:
+        """Whether it is a standard deviation."""
+        return self.kind == "std"
+
+
+@dataclass(frozen=True)
+class QuantilePart(ValuePart):
+    """Quantiles, selected or read off many numbers: no noise of their own is known of them."""
+
+    kind: Literal["quantile"]
+
+
+ReleasedColumn: TypeAlias = (
+    CountPart | SumPart | MeanPart | RatePart | DispersionPart | QuantilePart
+)
+
+
+def no_errors() -> QueryError:
+    """Make the error about quantiles that have no error bars."""
+    return QueryError(
+        "quantiles that were selected have no error bars: no noise was added to them. For "
+        "intervals, release the distribution, .dp.ranges(...), and read quantiles off that; "
+        ".dp.preview says by how many rows selected ones may be off."
+    )
