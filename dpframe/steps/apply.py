@@ -56,8 +56,8 @@ def cell_by_cell(action: Action) -> Action:
 
     @wraps(action)
     def on_cells(frame: pd.DataFrame, certificate: Certificate, step: StepPart) -> Outcome:
-        if certificate.unstacked is None:
-            return action(frame, certificate, step)
+        if certificate.unstacked is None:  # pandas copies all attrs for each column
+            return action(pd.DataFrame(frame), certificate, step)
         long, described = action(stack_table(frame, certificate), certificate, step)
         return spread(long, frame, certificate), described
 
