@@ -1,8 +1,8 @@
 """Linear combinations of released cells, with the error that their covariance gives them."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def combine(
         if isinstance(released, Mapping):
             release, estimate, parts = _of_tables(released, weights)
         else:
-            release, numbers, estimate = _weigh(released, weights)
+            release, numbers, estimate = _weigh(released, cast(Weights, weights))
             parts = _parts(release, numbers)
         combined = _estimate_frame(release, estimate, parts, level)
     if not np.isfinite(combined.to_numpy()).all():
@@ -171,14 +171,16 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
             f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
             "the keys of the release, and columns by its columns."
         )
-    numbers = table.map(_number).to_numpy(np.float64)
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
+    numbers = (table if plain else table.map(_number)).to_numpy(np.float64)
     if not np.isfinite(numbers).all():
         raise QueryError(
             "weights must be finite numbers, none missing; leave out cells that do not count."
         )
     known = pd.DataFrame(numbers, table.index, table.columns)
     aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
-    return aligned.to_numpy(np.float64)  # type: ignore[no-any-return]
+    weights_of_cells: np.ndarray = aligned.to_numpy(np.float64)
+    return weights_of_cells
 
 
 def _number(value: object) -> float:
@@ -206,7 +208,7 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     if isinstance(index, pd.MultiIndex):
         if not all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys):
             return pd.Index(keys, tupleize_cols=False)
-        return pd.MultiIndex.from_tuples(keys, names=index.names)
+        return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
     return pd.Index(keys, tupleize_cols=False)
 
 

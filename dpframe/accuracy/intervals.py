@@ -11,20 +11,8 @@ from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
-from dpframe.certificates import companion_columns
+from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
-from dpframe.certificates.column_parts import (
-    ColumnPart,
-    DispersionPart,
-    MomentsPart,
-    NoisePart,
-    QuantilePart,
-    QuotientPart,
-    RatePart,
-    RatioPart,
-    ReleasedColumn,
-    TotalPart,
-)
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.json_records import unpack
@@ -119,7 +107,7 @@ _NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as l
 
 
 def rate_interval(
-    ratio: RatioPart,
+    ratio: column_parts.RatioPart,
     rows: int,
     mechanism: NoiseRecord,
     groups: Groups,
@@ -173,7 +161,7 @@ def rate_interval(
     return np.minimum(low, released), np.maximum(high, released)
 
 
-def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _loadings(ratio: column_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return what the noise of the blocks does to A - N / 2 and to N."""
     return (
         {block: unpack(part) for block, part in ratio.of_centered.items()},
@@ -182,7 +170,7 @@ def _loadings(ratio: RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
 
 def _half_widths(
-    ratio: RatioPart, mechanism: NoiseRecord, groups: Groups, level: float
+    ratio: column_parts.RatioPart, mechanism: NoiseRecord, groups: Groups, level: float
 ) -> np.ndarray:
     """Half-widths of the noise of A - r N, at the nodes r."""
     of_centered, of_rows = _loadings(ratio)
@@ -196,7 +184,12 @@ def _half_widths(
 
 
 def dispersion_interval(
-    moments: MomentsPart, mechanism: NoiseRecord, groups: Groups, level: float, *, root: bool
+    moments: column_parts.MomentsPart,
+    mechanism: NoiseRecord,
+    groups: Groups,
+    level: float,
+    *,
+    root: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of variances, or the roots of these ends.
 
@@ -346,7 +339,9 @@ def intervals_of(
 ) -> pd.DataFrame:
     """Return the intervals of a table that was verified; see `interval`."""
     releases = certificate.releases
-    rates = [isinstance(column, RatePart) for one in releases for column in one.columns]
+    rates = [
+        isinstance(column, column_parts.RatePart) for one in releases for column in one.columns
+    ]
     if sampling and not any(rates):
         raise QueryError(
             "sampling=True is for rates, and there are none in this release: for counts, sums and "
@@ -357,7 +352,7 @@ def intervals_of(
 
     def bars(long: pd.DataFrame, one: Release) -> pd.DataFrame:
         law = one.noise.distribution
-        if isinstance(one.columns[0], QuantilePart):
+        if isinstance(one.columns[0], column_parts.QuantilePart):
             return quantile_intervals(long, certificate, one, level, simultaneous=simultaneous)
         each = law.level_of_each(level, cells) if simultaneous else level
         return _bars_of(long, one, each, sampling=sampling)
@@ -379,10 +374,10 @@ def _bars_of(
         ends: Ends
         if isinstance(mechanism, ThresholdPart):
             ends = _ends_of_selected(values, column, mechanism, level)
-        elif isinstance(column, RatePart):
+        elif isinstance(column, column_parts.RatePart):
             sampled = {"sampling": sampling}
             ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
-        elif isinstance(column, DispersionPart):
+        elif isinstance(column, column_parts.DispersionPart):
             root = column.root
             ends = dispersion_interval(column.moments, mechanism, groups, level, root=root)
         else:
@@ -393,7 +388,7 @@ def _bars_of(
 
 
 def _ends_of_selected(
-    column: pd.Series, described: ReleasedColumn, found: ThresholdPart, level: float
+    column: pd.Series, described: column_parts.ReleasedColumn, found: ThresholdPart, level: float
 ) -> Ends:
     """Return the ends of the intervals of counts that were published for their size."""
     (scale,), least = found.scales.values(), found.threshold
@@ -405,14 +400,14 @@ def _ends_of_selected(
 
 def _bars(
     column: pd.Series,
-    described: ReleasedColumn,
+    described: column_parts.ReleasedColumn,
     mechanism: NoiseRecord,
     groups: Groups,
     level: float,
 ) -> Ends:
     """Return the ends of the intervals of one released column."""
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        total = described if isinstance(described, TotalPart) else None
+        total = described if isinstance(described, column_parts.TotalPart) else None
         noise, whole = (total.noise, total.integer) if total else (None, False)
         loadings = described.deviations
         width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
@@ -424,7 +419,7 @@ def _bars(
             return times_around(column, width, span)
         values = known_numbers(column)
         low, high = values - width, values + width
-    if isinstance(described, QuotientPart):
+    if isinstance(described, column_parts.QuotientPart):
         low, high = np.clip(low, *described.span), np.clip(high, *described.span)
     return low, high
 
@@ -488,7 +483,7 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
     return mark_diagnosis(table, [release], "covariance")
 
 
-def error_of(column: ColumnPart) -> np.ndarray:
+def error_of(column: column_parts.ColumnPart) -> np.ndarray:
     """Return the standard error of a column, one number or one per row."""
     error = np.zeros(())
     with np.errstate(over="ignore"):  # bounds can be near the largest float
@@ -498,7 +493,7 @@ def error_of(column: ColumnPart) -> np.ndarray:
 
 
 def half_width(
-    noise: NoisePart | None,
+    noise: column_parts.NoisePart | None,
     loadings: Mapping[str, float | np.ndarray],
     mechanism: NoiseRecord,
     groups: Groups,

@@ -1,7 +1,7 @@
 """Quantiles of a released distribution: the table, and what is said about it."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -72,8 +72,8 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
         )
     index = frame.index
     number = release.query.by[-1].groups
-    bins = pd.IntervalIndex(index[:number].get_level_values(-1))
-    groups = None if index.nlevels == 1 else index[::number].droplevel(-1)
+    bins = cast(pd.IntervalIndex, index[:number].get_level_values(-1))
+    groups = index[::number].droplevel(-1) if isinstance(index, pd.MultiIndex) else None
     rows = frame.iloc[:, 0].to_numpy(np.float64).reshape(-1, number)
     return Distribution(groups, bins, rows, structure.by_block["0"])
 
@@ -132,11 +132,11 @@ def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
 
 def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
     """Return the index: the quantiles in every group."""
-    quantiles = np.array(step.quantiles)
     if groups is None:
-        return pd.Index(quantiles, name=LEVEL)
-    levels = [groups.get_level_values(at).repeat(len(quantiles)) for at in range(groups.nlevels)]
-    every = np.tile(quantiles, len(groups))
+        return pd.Index(step.quantiles, name=LEVEL, dtype=np.float64)
+    own = len(step.quantiles)
+    levels = [groups.get_level_values(at).repeat(own) for at in range(groups.nlevels)]
+    every = np.tile(step.quantiles, len(groups))
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 

@@ -9,14 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.certificates import parts, words
-from dpframe.certificates.column_parts import (
-    DispersionPart,
-    NoisyPart,
-    QuantilePart,
-    QuotientPart,
-    ReleasedColumn,
-    no_errors,
-)
+from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import (
     Digest,
@@ -42,7 +35,6 @@ UNSEALED: Final = ""
 Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
 Steps: TypeAlias = Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
 _Rows: TypeAlias = np.ndarray | slice
-_Change: TypeAlias = Callable[[Packed], Packed]
 
 
 @dataclass(frozen=True, repr=False)
@@ -408,28 +400,18 @@ def check_before(
     )
 
 
-def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> ReleasedColumn:
+def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:
     """Leave out what is said about some cells of a column."""
     return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
 
 
-def _change_rows(column: ReleasedColumn, change: _Change) -> ReleasedColumn:
-    """Change all that is said about a column row by row."""
-
-    def one(part: float | Packed) -> float | Packed:
-        return change(part) if isinstance(part, Packed) else part
-
-    def each(parts: Mapping[str, float | Packed]) -> dict[str, float | Packed]:
-        return {block: one(part) for block, part in parts.items()}
-
-    if isinstance(column, NoisyPart):
-        column = replace(column, loadings=each(column.loadings))
-    if isinstance(column, QuotientPart):
-        of = column.ratio
-        moved = each(of.of_centered), each(of.of_rows)
-        column = replace(column, ratio=type(of)(one(of.centered), one(of.rows), *moved))
-    if isinstance(column, DispersionPart):
-        old = column.moments
-        rows, first, rest = map(change, (old.rows, old.first, old.rest))
-        column = replace(column, moments=replace(old, rows=rows, first=first, rest=rest))
-    return column
+def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:
+    """Change all that a record says row by row."""
+    if isinstance(part, Packed):
+        return change(part)
+    if isinstance(part, Mapping):
+        return {name: _change_rows(one, change) for name, one in part.items()}
+    if isinstance(part, Record):
+        fields = {name: _change_rows(one, change) for name, one in vars(part).items()}
+        return type(part)(**fields)
+    return part

@@ -4,9 +4,10 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -414,6 +415,15 @@ class QuantilePart(ValuePart):
 ReleasedColumn: TypeAlias = (
     CountPart | SumPart | MeanPart | RatePart | DispersionPart | QuantilePart
 )
+
+PARTS: Mapping[str, Callable[..., ReleasedColumn]] = MappingProxyType(
+    {
+        kind: part
+        for part in get_args(ReleasedColumn)
+        for kind in get_args(part.__annotations__["kind"])
+    }
+)
+"""The records of columns, by what these estimate."""
 
 
 def no_errors() -> QueryError:

@@ -51,7 +51,7 @@ _HEADING = "Not for publication: exact numbers of the private frame, without noi
 _CHARGED = "Nothing was charged."
 
 
-class Diagnosis(pd.DataFrame):  # type: ignore[misc]  # pandas has no types
+class Diagnosis(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
     """A frame of exact, private numbers, for the eyes of the curator alone.
 
     It says so wherever it is shown, in `attrs`, and so do most frames that pandas makes of it:
@@ -75,5 +75,5 @@ class Diagnosis(pd.DataFrame):  # type: ignore[misc]  # pandas has no types
 
     def _repr_html_(self) -> str | None:
         """Show the frame under a heading in a notebook."""
-        table = super()._repr_html_()
+        table = super()._repr_html_()  # type: ignore[misc, unused-ignore]  # not in its stubs
         return None if table is None else f"<p><b>{_HEADING}</b> {_CHARGED}</p>{table}"

@@ -238,7 +238,10 @@ def _numbers(values: Any) -> np.ndarray | None:
 
 def _edges(values: Any) -> np.ndarray | None:
     """Return both edges of intervals of numbers, where floats tell whole ones apart."""
-    if not isinstance(values.dtype, pd.IntervalDtype) or values.dtype.subtype.kind not in "iuf":
+    if not isinstance(values.dtype, pd.IntervalDtype):
+        return None
+    subtype: Any = values.dtype.subtype
+    if subtype.kind not in "iuf":
         return None
     found = values.array
     edges = np.column_stack([np.asarray(side, np.float64) for side in (found.left, found.right)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -51,12 +51,14 @@ def widen_table(frame: pd.DataFrame, level: int, place: int) -> tuple[pd.DataFra
         Positions of the rows of the long table, in the order of the cells of the wide one, with -1
         for those that are missing.
     """
-    rows, outer = frame.index.droplevel(level).factorize(use_na_sentinel=False)
-    columns, inner = frame.index.get_level_values(level).factorize(use_na_sentinel=False)
-    outer = outer.set_names([name for at, name in enumerate(frame.index.names) if at != level])
+    keys = cast(pd.MultiIndex, frame.index)
+    rows, found = keys.droplevel(level).factorize(use_na_sentinel=False)
+    columns, inner = keys.get_level_values(level).factorize(use_na_sentinel=False)
+    names = [name for at, name in enumerate(keys.names) if at != level]
+    outer = cast(pd.Index, found).set_names(names)
     order = np.full((len(outer), len(inner)), -1, np.intp)
     order[rows, columns] = np.arange(len(frame))
-    labels = labels_of(inner.rename(frame.index.names[level]))
+    labels = labels_of(cast(pd.Index, inner).rename(keys.names[level]))
     return _table(frame.iloc[:, place], order, outer, labels), order.ravel()
 
 

@@ -86,7 +86,7 @@ def kind_of(values: pd.Index) -> LevelKind:
 
 
 def _kind_of_keys(values: pd.Index) -> PlainKind | IntervalKind:
-    if isinstance(values.dtype, pd.IntervalDtype):
+    if isinstance(values, pd.IntervalIndex):
         return IntervalKind("interval", values.closed, _plain_kind(values.left))
     return _plain_kind(values)
 
@@ -105,10 +105,10 @@ def _plain_kind(values: pd.Index) -> PlainKind:
 def texts_of(values: pd.Index) -> list[str]:
     """Write values so that they can be read back to the bit."""
     dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        texts = texts_of(dtype.categories)
+    if isinstance(values, pd.CategoricalIndex):
+        texts = texts_of(values.categories)
         return [texts[code] for code in values.codes]
-    if isinstance(dtype, pd.IntervalDtype):
+    if isinstance(values, pd.IntervalIndex):
         opening = "[" if values.closed in ("left", "both") else "("
         closing = "]" if values.closed in ("right", "both") else ")"
         ends = zip(texts_of(values.left), texts_of(values.right), strict=True)
@@ -151,12 +151,13 @@ def _parsed_plain(texts: Sequence[str], dtype: str) -> pd.Index:
         return pd.Index(numbers, dtype=dtype)
     if dtype.startswith("datetime64"):
         zone = dtype.partition(", ")[2].rstrip("]")
-        times = pd.to_datetime([text or None for text in texts], format="ISO8601", utc=bool(zone))
+        known = pd.Index([text or None for text in texts], dtype=object)
+        times = pd.DatetimeIndex(pd.to_datetime(known, format="ISO8601", utc=bool(zone)))
         return (times.tz_convert(zone) if zone else times).astype(dtype)
     if dtype.startswith("timedelta64"):
         return pd.to_timedelta([text or None for text in texts]).astype(dtype)
     if dtype.startswith("period"):
-        return pd.PeriodIndex(texts, dtype=dtype)
+        return pd.PeriodIndex(list(texts), dtype=dtype)
     # texts of the dtype of pandas itself, which has another name in other versions
     return pd.Index(list(texts), dtype=str if dtype == "str" else dtype)
 

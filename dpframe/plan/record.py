@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypedDict
 
 from dpframe.certificates import column_parts, parts
@@ -24,7 +23,7 @@ from dpframe.privacy.amounts import below
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.queries.grid import Ticks
-from dpframe.queries.query import Query, Statistic
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import microseconds
 from dpframe.queries.where import Condition
@@ -248,7 +247,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
     if column.kind == "rate":
         shared["condition"] = _text(column.condition)
-    part = _PARTS[column.kind]
+    part = column_parts.PARTS[column.kind]
 
     def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
         own: dict[str, Any] = {"loadings": packed_loadings(estimate.loadings, column.unit)}
@@ -259,18 +258,6 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         return part(**shared, **own)
 
     return describe
-
-
-_PARTS: Mapping[Statistic, Callable[..., column_parts.ReleasedColumn]] = MappingProxyType(
-    {
-        "count": column_parts.CountPart,
-        "sum": column_parts.SumPart,
-        "mean": column_parts.MeanPart,
-        "rate": column_parts.RatePart,
-        "var": column_parts.DispersionPart,
-        "std": column_parts.DispersionPart,
-    }
-)
 
 
 def _bounds(

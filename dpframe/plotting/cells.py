@@ -62,7 +62,8 @@ def locate(
         If there is no such released column.
     """
     size = len(certificate.releases[0].columns)
-    raw, derived = list(released.columns[:size]), list(released.columns[size:])
+    raw: list[Hashable] = list(released.columns[:size])
+    derived = list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
         rule = f"column must be one of the released columns {raw}, got {quote(column)}."
         raise UnknownColumnError(f"{rule}{_instead(released, certificate, column, raw)}")

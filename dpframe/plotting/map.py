@@ -125,6 +125,7 @@ def _positions(
 
 def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
     """Return (x, y) by key, and whether they are degrees of longitude and latitude."""
+    rows: Any
     if isinstance(coords, pd.DataFrame):
         keys, rows, names = list(coords.index), coords.to_numpy(), list(coords.columns)
     elif isinstance(coords, Mapping):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -67,7 +67,7 @@ def _draw_caps(axes: Any, released: pd.DataFrame, name: str, found: int) -> None
 
 def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) -> None:
     """Draw the errors of lower and of upper bounds beside the best other one, and mark the best."""
-    bins = pd.IntervalIndex(released.index)
+    bins = cast(pd.IntervalIndex, released.index)
     ends = {"as_low": bins.left, "as_high": bins.right}
     for column, bound, color in zip(ends, found, ("C0", "C1"), strict=True):
         errors = pd.Series(released[column].to_numpy(), ends[column])
@@ -274,7 +274,7 @@ def _gather(
 def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:
     """Put the cells of a column in series, and these in panels."""
     if one.parts.empty:  # there are no groups, whatever their keys would be
-        above = list(range(one.parts.index.nlevels - 1))
+        above: list[Hashable] = [*range(one.parts.index.nlevels - 1)]
         bare = one.parts.droplevel(above).drop(columns="denoised", errors="ignore")
         one = replace(one, parts=bare)
     if kind in ("auto", "line"):
@@ -405,7 +405,7 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
 
 
 def _group_count(index: pd.Index) -> int:
-    return 1 if index.nlevels == 1 else index.droplevel(-1).nunique(dropna=False)
+    return index.droplevel(-1).nunique(dropna=False) if isinstance(index, pd.MultiIndex) else 1
 
 
 def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> positions.Places:
@@ -420,9 +420,9 @@ def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> positions.Plac
 def _wide(parts: pd.DataFrame) -> tuple[list[Any], list[Any], Mapping[str, np.ndarray]]:
     """Return the places along the axis, the series, and tables of the parts by both."""
     index = parts.index
-    if index.nlevels == 1:
+    if not isinstance(index, pd.MultiIndex):
         keys, groups = list(index), [None]
-        return keys, groups, {name: parts[[name]].to_numpy(np.float64) for name in parts}
+        return keys, groups, {str(name): parts[[name]].to_numpy(np.float64) for name in parts}
     rows, places = index.get_level_values(-1).factorize(use_na_sentinel=False)
     columns, series = index.droplevel(-1).factorize(use_na_sentinel=False)
     tables = {}

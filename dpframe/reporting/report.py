@@ -4,7 +4,7 @@ The page is a single file of HTML. It needs no network and no script, in no brow
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -263,6 +263,7 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
     releases = status.releases
     ours = {table.release.release_id for table in tables}
     parts = releases["part"].to_list()
+    latest: Iterable[Any] = releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
     entries = [
         {
             "ours": row.Index in ours,
@@ -274,7 +275,7 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             "mechanism": row.mechanism,
             "part": f"{row.part:.2%}",
         }
-        for row in releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
+        for row in latest
     ]
     return {
         "lines": str(status).split("\n")[:3],

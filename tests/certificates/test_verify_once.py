@@ -1,0 +1,105 @@
+"""Each public call on a released frame checks it once, however much it computes from it."""
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import dpframe as dpf
+from dpframe.certificates import verify
+
+ZONES = ["A", "B", "C", "D"]
+CELLS = {"A": (0.0, 1.0), "B": (1.0, 0.0), "C": (1.0, 1.0), "D": (2.0, 1.0)}
+
+
+def trips():
+    frame = pd.DataFrame({"zone": ZONES * 25, "late": [0, 1] * 50, "fare": [1.0, 2, 3, 4, 5] * 20})
+    frame.dp.declare(
+        keys={"zone": ZONES, "late": [0, 1]}, bounds={"fare": (0, 8)}, privacy_unit=dpf.EACH_ROW
+    )
+    return frame
+
+
+def made(kind):
+    if kind == "margins":
+        return dpf.release(trips(), dpf.margins(["zone", "late"], ways=2), epsilon=1)
+    query = {
+        "columns": dpf.aggregate("zone", n=dpf.count(), s=dpf.sum("fare"), m=dpf.mean("fare")),
+        "one": dpf.count("zone"),
+        "keys": dpf.count(["zone", "late"]),
+        "ranges": dpf.ranges("fare", 8, by="zone"),
+    }[kind]
+    return dpf.release(trips(), query, epsilon=1)
+
+
+CALLS = {
+    "verify": ("columns", dpf.verify),
+    "std_error": ("columns", lambda f: f.dp.std_error),
+    "covariance": ("columns", lambda f: f.dp.covariance),
+    "interval": ("columns", lambda f: f.dp.interval()),
+    "interval of a wide table": ("keys", lambda f: f.dp.unstack().dp.interval()),
+    "denoise": ("one", lambda f: f.dp.denoise()),
+    "combine": ("one", lambda f: f.dp.combine({"A": 1, "B": -1})),
+    "ratio": ("columns", lambda f: f.dp.ratio("s", "n")),
+    "percent": ("keys", lambda f: f.dp.percent(by="zone")),
+    "quantiles": ("ranges", lambda f: f.dp.quantiles()),
+    "between": ("ranges", lambda f: f.dp.between(2, 4)),
+    "with_intervals": ("columns", lambda f: f.dp.with_intervals()),
+    "with_percent": ("one", lambda f: f.dp.with_percent()),
+    "sort_values": ("columns", lambda f: f.dp.sort_values("n")),
+    "head": ("columns", lambda f: f.dp.head(2)),
+    "tail": ("columns", lambda f: f.dp.tail(2)),
+    "select": ("columns", lambda f: f.dp.select("n > 3", columns=["n"])),
+    "round": ("columns", lambda f: f.dp.round(-1)),
+    "suppress": ("columns", lambda f: f.dp.suppress(below=3, by="n")),
+    "rename": ("columns", lambda f: f.dp.rename({"n": "trips"})),
+    "unstack": ("keys", lambda f: f.dp.unstack()),
+    "schema": ("columns", lambda f: f.dp.schema()),
+    "report": ("columns", lambda f: dpf.report(f, percent=True)),
+    "plot": ("columns", lambda f: dpf.plot(f, ax=Figure().subplots(3))),
+    "plot of one column": ("columns", lambda f: f.dp.plot(column="n", ax=Figure().subplots())),
+    "plot of a quotient": (
+        "columns",
+        lambda f: f.dp.plot(column="s", per="n", ax=Figure().subplots()),
+    ),
+    "plot of percentages": ("one", lambda f: f.dp.plot(percent=True, ax=Figure().subplots())),
+    "plot of ranges": ("ranges", lambda f: f.dp.plot(ax=Figure().subplots())),
+    "plot_map": ("one", lambda f: f.dp.plot_map(CELLS, ax=Figure().subplots())),
+}
+SEVERAL = {
+    "concat": ("columns", lambda f: dpf.concat({"a": f, "b": made("columns")}, name="year"), 2),
+    "replay": ("columns", lambda f: dpf.replay(f.dp.round(-1).dp.head(2), f), 4),
+    "consistent": ("margins", dpf.consistent, 4),
+    "combine": ("margins", lambda f: dpf.combine(f, {(): pd.Series([1.0])}), 1),
+    "report": ("columns", lambda f: dpf.report([f, made("one")]), 2),
+    "write_csv": ("columns", lambda f: f.dp.write_csv("table.csv"), 2),  # also what it wrote
+    "write_parquet": ("columns", lambda f: f.dp.write_parquet("table.parquet"), 2),
+}
+
+
+@pytest.fixture
+def count(monkeypatch, tmp_path):
+    """Count how often a frame is compared with its certificate."""
+    monkeypatch.chdir(tmp_path)
+    checks = []
+    sound = verify._is_sound
+
+    def counted(frame, certificate):
+        checks.append(frame)
+        return sound(frame, certificate)
+
+    monkeypatch.setattr(verify, "_is_sound", counted)
+    return checks
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_checks_its_frame_once(name, count):
+    kind, call = CALLS[name]
+    call(made(kind))
+    assert len(count) == (2 if name.endswith("wide table") else 1)  # unstack is a call, too
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_call_checks_each_of_its_frames_once(name, count):
+    kind, call, frames = SEVERAL[name]
+    call(made(kind))
+    assert len(count) == frames
