@@ -17,6 +17,7 @@ from dpframe.certificates.json_records import (
     Limits,
     Packed,
     Record,
+    TaggedBy,
     places_of,
     plain,
     require,
@@ -33,7 +34,9 @@ UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
 Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
-Steps: TypeAlias = Annotated[tuple[StepPart, ...], Limits(max_length=MOST_STEPS)]
+Steps: TypeAlias = Annotated[
+    tuple[Annotated[StepPart, TaggedBy("step")], ...], Limits(max_length=MOST_STEPS)
+]
 _Rows: TypeAlias = np.ndarray | slice
 
 
@@ -84,8 +87,10 @@ class Release(Record):
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: Annotated[tuple[ReleasedColumn, ...], Limits(min_length=1)]
-    mechanism: parts.MechanismRecord
+    columns: Annotated[
+        tuple[Annotated[ReleasedColumn, TaggedBy("kind")], ...], Limits(min_length=1)
+    ]
+    mechanism: Annotated[parts.MechanismRecord, TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
     ledger: parts.LedgerPart | None

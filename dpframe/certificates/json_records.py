@@ -234,6 +234,20 @@ class OneOf:
         return {"type": "literal", "expected": self._names}
 
 
+class TaggedBy:
+    """The field that says which of several records it is; stands after their union."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: Callable[[object], CoreSchema]
+    ) -> CoreSchema:
+        from pydantic import Field  # slow to import, and rarely needed
+
+        return handler(Annotated[source, Field(discriminator=self._field)])
+
+
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]
 AtLeastOne: TypeAlias = Annotated[int, Limits(ge=1)]
 AtLeastNone: TypeAlias = Annotated[int, Limits(ge=0)]
@@ -246,7 +260,6 @@ Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
 
 
-_TAGS = ("step", "kind")  # fields that say which of several records it is
 _LONGEST_PLACE = 100  # names of fields may come from a file
 _PLAIN = frozenset({str, int, float, bool})
 
@@ -305,11 +318,11 @@ def _validate(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
     try:
         return _adapter_of(hint).validate_json(text)
     except ValidationError as error:
-        first = _first(error.errors(include_url=False, include_context=False, include_input=False))
-        kinds = {kind.__name__ for kind in _records(Record)}
-        found_at = [one for one in first["loc"] if one not in kinds]
-        inside = [one + start if isinstance(one, int) else one for one in found_at[:1]]
-        raise _FaultError([*place, *inside, *found_at[1:]], first["msg"]) from None
+        first, *_ = error.errors(include_url=False, include_context=False, include_input=False)
+        inside = [one + start if isinstance(one, int) else one for one in first["loc"][:1]]
+        unknown = first["type"] == "union_tag_invalid"
+        rule = "it says of itself what no certificate holds" if unknown else first["msg"]
+        raise _FaultError([*place, *inside, *first["loc"][1:]], rule) from None
 
 
 class _FaultError(ValueError):
@@ -326,17 +339,6 @@ def _fault(error: Exception) -> str:
         return str(error)
     nested = isinstance(error, RecursionError)
     return "it is nested too deeply" if nested else "it is not plain JSON"
-
-
-def _first(errors: Sequence[Any]) -> Any:
-    """Return the first error, but not of a kind of step, column or mechanism that it is not."""
-    others = [
-        found["loc"][:-1]
-        for found in errors
-        if found["type"] == "literal_error" and found["loc"][-1] in _TAGS
-    ]
-    own = [found for found in errors if not any(found["loc"][: len(at)] == at for at in others)]
-    return (own or errors)[0]
 
 
 _adapters: dict[Any, Any] = {}

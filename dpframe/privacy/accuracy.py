@@ -10,7 +10,7 @@ from dpframe.errors import QueryError, quote
 _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
-_HALVINGS = 60  # of an interval as long as its upper end: to the last bit
+_HALVINGS = 32  # of an interval as long as its upper end: to 1 part in 10^9
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
 
@@ -139,33 +139,34 @@ def _integer_pair(
     unit = np.where(unit > 0, unit, 1.0)
     a, h = np.maximum(fine * of_fine / unit, _NARROW), coarse / unit
 
+    return fine, unit, _integer_tails(a, h, of_coarse, less)
+
+
+def _integer_tails(
+    a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return `sum_k P(Y = k) b(h |k|)` for Y discrete Laplace of scale s, by t."""
+    q, wide = np.exp(-1 / s), np.maximum(h, _NARROW)
+    falling, ratio = np.exp(-h / a - 1 / s), h / a - 1 / s
+    rising, alone = np.exp(-np.abs(ratio)), (1 - q) / (1 + q)
+
     def tails(t: np.ndarray) -> np.ndarray:
-        return _integer_pair_beyond(t, a, h, of_coarse, less)
+        within = np.floor(t / wide)  # integers that alone do not lead beyond t
+        near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
+        # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
+        last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
+        first = np.exp(np.minimum((h - t) / a, 0) - 1 / s)
+        terms = _geometric_from_one(rising, within)
+        near = near + np.where(within > 0, np.where(ratio > 0, last, first) * terms, 0.0)
+        jumps = np.exp(-(within + 1) / s)
+        # exp(-h k / a) sinh(t / a) for k = m + 1 and on
+        beyond = np.maximum(h * (within + 1) - t, 0)
+        back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
+        far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
+        found: np.ndarray = alone * (less * near + far)
+        return found
 
-    return fine, unit, tails
-
-
-def _integer_pair_beyond(
-    t: np.ndarray, a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
-) -> np.ndarray:
-    """Return `sum_k P(Y = k) b(h |k|)` for Y discrete Laplace of scale s."""
-    q = np.exp(-1 / s)
-    within = np.floor(t / np.maximum(h, _NARROW))  # integers that alone do not lead beyond t
-    falling = np.exp(-h / a - 1 / s)
-    near = np.exp(-t / a) * (1 + falling * _geometric_from_one(falling, within))
-    # exp(-t / a) (q exp(h / a))^k for k = 1 .. m, from the larger end on
-    last = np.exp(-np.maximum(t - h * within, 0) / a - within / s)
-    first = np.exp(np.minimum((h - t) / a, 0) - 1 / s)
-    ratio = h / a - 1 / s
-    terms = _geometric_from_one(np.exp(-np.abs(ratio)), within)
-    near = near + np.where(within > 0, np.where(ratio > 0, last, first) * terms, 0.0)
-    jumps = np.exp(-(within + 1) / s)
-    # exp(-h k / a) sinh(t / a) for k = m + 1 and on
-    beyond = np.maximum(h * (within + 1) - t, 0)
-    back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
-    far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
-    found: np.ndarray = (1 - q) / (1 + q) * (less * near + far)
-    return found
+    return tails
 
 
 def _geometric_from_one(ratio: np.ndarray, terms: np.ndarray) -> np.ndarray:

@@ -209,7 +209,7 @@ def test_only_means_are_ratios():
     made = visits().dp.release(query(), epsilon=1)
     record = made.attrs[ATTRIBUTE]["releases"][0]
     record["columns"][1]["ratio"] = record["columns"][0]["ratio"]
-    with pytest.raises(UnreadableCertificateError, match=r"columns\.1\.ratio: "):
+    with pytest.raises(UnreadableCertificateError, match=r"columns\.1\.sum\.ratio: "):
         dpf.verify(made)
 
 
