@@ -141,10 +141,12 @@ def rate_interval(
     centered = np.broadcast_to(unpack(ratio.centered), rows).astype(np.float64)
     total = np.broadcast_to(unpack(ratio.rows), rows).astype(np.float64)
     widths = _half_widths(ratio, mechanism, groups, level)
-    sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0) if sampling else 0.0
+    sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0)
 
     def holds(rate: np.ndarray) -> np.ndarray:
-        width = np.sqrt(np.interp(rate, _NODES, widths) ** 2 + sampled * rate * (1 - rate))
+        width = np.interp(rate, _NODES, widths)
+        if sampling:
+            width = np.sqrt(width**2 + sampled * rate * (1 - rate))
         near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
         return near
 
