@@ -70,7 +70,7 @@ def check_flag(name: str, given: object) -> None:
         If it is not.
     """
     if not isinstance(given, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False, got {name}={quote(given)}.")
+        raise QueryError.about(name, "must be True or False", given)
 
 
 def check_place(path: object, what: str) -> Path:
@@ -83,13 +83,11 @@ def check_place(path: object, what: str) -> Path:
     """
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of {what}, got {quote(path)}.")
+        raise QueryError.about("path", f"must be the path of {what}", path)
     place = Path(text)
     if not place.parent.is_dir():
-        raise QueryError(
-            f"path must be in a folder that is there, got {text!r}: make {str(place.parent)!r} "
-            "first. Nothing was written."
-        )
+        way_out = f"Make {str(place.parent)!r} first. Nothing was written."
+        raise QueryError.about("path", "must be in a folder that is there", text, way_out)
     return place
 
 
@@ -104,7 +102,8 @@ def no_ledger(given: object) -> DeclarationError:
     is_path = isinstance(given, str | PathLike)
     path = str(given) if isinstance(given, PathLike) else given
     hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
-    return DeclarationError(f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}")
+    text = f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}"
+    return DeclarationError(text, parameter="ledger", value=given)
 
 
 def is_unicode(label: object) -> bool:

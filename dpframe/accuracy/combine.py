@@ -80,7 +80,8 @@ def combine(
     if not np.isfinite(combined.to_numpy()).all():
         raise QueryError(
             "weights are so large that the combination, or its error, is beyond the range of "
-            "floats. Divide them by a power of ten, which scales all that is returned."
+            "floats. Divide them by a power of ten, which scales all that is returned.",
+            parameter="weights",
         )
     return mark_diagnosis(combined, [release], "combine")
 
@@ -93,7 +94,7 @@ def _of_tables(
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
     if len(set(names)) < len(names):
-        raise QueryError(f"weights must not name a table twice, got {quote(list(weights))}.")
+        raise QueryError.about("weights", "must not name a table twice", list(weights))
     tables = zip(names, weights.values(), strict=True)
     weighed = [_weigh(released[name], own) for name, own in tables]
     parts = errors_over_tables([(release, numbers) for release, numbers, _ in weighed])
@@ -112,10 +113,9 @@ def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
 
 
 def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
-    return QueryError(
-        f"weights must be a dict by table, as the tables released, {list(released)[:5]!r}; got "
-        f"{quote(given)}. A table is named by its columns, in any order."
-    )
+    rule = f"must be a dict by table, as the tables released, {list(released)[:5]!r}"
+    way_out = "A table is named by its columns, in any order."
+    return QueryError.about("weights", rule, given, way_out)
 
 
 def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Release, np.ndarray, float]:
@@ -151,16 +151,20 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
         raise QueryError(
             "weights must be plain numbers by cell, such as {'A': 1, 'B': -1}, got a released "
             "frame or a part of one. To compare two releases, subtract them; the variance of the "
-            "difference is the sum of the squares of their .dp.std_error."
+            "difference is the sum of the squares of their .dp.std_error.",
+            parameter="weights",
         )
     table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
     if table.index.nlevels != released.index.nlevels:
         raise QueryError(
             f"weights must name rows by all of {list(released.index.names)!r}, got keys of "
-            f"{table.index.nlevels} parts. For all rows of a group, give each of them its weight."
+            f"{table.index.nlevels} parts. For all rows of a group, give each of them its weight.",
+            parameter="weights",
         )
     if table.empty:
-        raise QueryError("weights must name at least one cell of the release, got none.")
+        raise QueryError(
+            "weights must name at least one cell of the release, got none.", parameter="weights"
+        )
     unknown = [*table.columns.difference(released.columns, sort=False)]
     unknown += [*table.index.difference(released.index, sort=False)]
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
@@ -169,13 +173,15 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
         cell = quote((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
         raise QueryError(
             f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
-            "the keys of the release, and columns by its columns."
+            "the keys of the release, and columns by its columns.",
+            parameter="weights",
         )
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
     numbers = (table if plain else table.map(_number)).to_numpy(np.float64)
     if not np.isfinite(numbers).all():
         raise QueryError(
-            "weights must be finite numbers, none missing; leave out cells that do not count."
+            "weights must be finite numbers, none missing; leave out cells that do not count.",
+            parameter="weights",
         )
     known = pd.DataFrame(numbers, table.index, table.columns)
     aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
@@ -196,7 +202,8 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
         raise QueryError(
             f"weights must be a frame by row and column, since {list(released.columns)!r} were "
             "released; or a series or dict by row, where a single column was. For one of several, "
-            "choose it first: dpf.select(released, columns=[...])."
+            "choose it first: dpf.select(released, columns=[...]).",
+            parameter="weights",
         )
     if not isinstance(weights, pd.Series):
         rows = _index(released.index, list(weights))

@@ -345,10 +345,8 @@ def intervals_of(
         isinstance(column, column_parts.RatePart) for one in releases for column in one.columns
     ]
     if sampling and not any(rates):
-        raise QueryError(
-            "sampling=True is for rates, and there are none in this release: for counts, sums and "
-            "means the error of rows that were sampled is not known. Leave it out."
-        )
+        way_out = "The error of sampled rows is known for rates alone: leave it out."
+        raise QueryError.about("sampling", "is for releases with rates", sampling, way_out)
     # rows and columns may have been left out since
     cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
 

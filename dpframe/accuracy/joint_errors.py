@@ -73,7 +73,8 @@ def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str
         if not isinstance(structure, MarginsPart) or not of_one_query(release, first):
             raise QueryError(
                 "tables are combined where they are margins of one query, which were measured "
-                "together. Combine the cells of each of these by itself."
+                "together. Combine the cells of each of these by itself.",
+                parameter="released",
             )
         columns = [grouping.column for grouping in release.query.by]
         for block, own in weights_of_blocks(release, structure, weights).items():

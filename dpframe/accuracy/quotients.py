@@ -16,7 +16,7 @@ from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.parts import LayersPart, TreePart
 from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.sums import norm
 from dpframe.queries.timescale import in_seconds
@@ -228,9 +228,7 @@ def ratio_of(
     above = _place(released, release, numerator, "numerator")
     below = _place(released, release, denominator, "denominator")
     if above == below:
-        raise QueryError(
-            f"numerator and denominator must be two columns, got {quote(numerator)} for both."
-        )
+        raise QueryError.about("denominator", "must be another column than numerator", denominator)
     x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 
@@ -347,10 +345,10 @@ def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list
     given = list(by) if isinstance(by, list) else [by]
     places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
     if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
-        raise QueryError(
-            f"by must name some of the levels of the index, {names!r}, each once and not all of "
-            f"them, got {', '.join(map(quote, given)) or 'none'}; several as a list."
+        rule = (
+            f"must name some of the levels of the index, {names!r}, each once and not all of them"
         )
+        raise QueryError.about("by", rule, by, "Name several as a list.")
     return sorted(places)
 
 
@@ -438,9 +436,7 @@ def _only(released: pd.DataFrame, release: Release, column: Hashable | None) -> 
         return column
     if len(release.columns) > 1:
         labels = list(released.columns[: len(release.columns)])
-        raise QueryError(
-            f"column must be one of the columns released, {labels!r}, got column=None."
-        )
+        raise QueryError.about("column", f"must be one of the columns released, {labels!r}", None)
     only: Hashable = released.columns[0]
     return only
 
@@ -451,16 +447,14 @@ def _place(released: pd.DataFrame, release: Release, label: Hashable, called: st
     labels = list(released.columns[: len(release.columns)])
     places = [place for place, known in enumerate(labels) if is_one_of(label, [known])]
     if len(places) != 1:
-        raise QueryError(
-            f"{called} must be the label of one of the columns released, {labels!r}, got "
-            f"{called}={quote(label)}."
-        )
+        rule = f"must be the label of one of the columns released, {labels!r}"
+        raise QueryError.about(called, rule, label)
     if not isinstance(release.columns[places[0]], TotalPart):
-        raise QueryError(
-            f"{called} must be a count or a sum, got {called}={quote(label)}, which is a quotient "
-            "already. Its own interval is in .dp.interval(); for another one, release its sum and "
-            "count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
+        way_out = (
+            "It is a quotient already, with an interval in .dp.interval(). For another one, "
+            "release its sum and count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
         )
+        raise QueryError.about(called, "must be a count or a sum", label, way_out)
     return places[0]
 
 

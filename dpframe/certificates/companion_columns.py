@@ -75,7 +75,9 @@ def quantile_intervals(
         at_once = ", simultaneous=True" if simultaneous else ""
         raise QueryError(
             f"these quantiles have intervals at level={step.level:g}: give that level, or read "
-            f"them off the release again, .dp.quantiles(q, level={level:g}{at_once})."
+            f"them off the release again, .dp.quantiles(q, level={level:g}{at_once}).",
+            parameter="level",
+            value=level,
         )
     places = list(ends_of(frame, certificate, 0))
     if len(places) < len(ENDS):
@@ -100,7 +102,8 @@ def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
             low, high = (f"{release.columns[0].name}{end}" for end in ENDS)
             raise QueryError(
                 f"{what} is not for quantiles that were read off a distribution: they have no "
-                f"standard error, and their intervals are beside them, {low!r} to {high!r}."
+                f"standard error, and their intervals are beside them, {low!r} to {high!r}.",
+                label=release.columns[0].name,
             )
 
 
@@ -118,7 +121,8 @@ def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFr
     if taken:
         raise QueryError(
             f"{what} would add {taken[0]!r}, which is the name of a column or level already. Call "
-            "it on the table without that, or use .dp.rename before."
+            "it on the table without that, or use .dp.rename before.",
+            label=taken[0],
         )
     bare = [pd.DataFrame(part) for part in (frame, added)]
     for part in bare:

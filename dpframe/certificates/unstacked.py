@@ -25,9 +25,8 @@ def labels_of(keys: pd.Index) -> pd.Index:
     plain = all(type(key) in (str, int, float) for key in keys.tolist())
     labels = keys.tolist() if plain else [str(key) for key in keys]
     if len({str(label) for label in labels}) < len(labels):
-        raise QueryError(
-            f"the keys of {keys.name!r} cannot be labels of columns: two of them read alike."
-        )
+        rule = f"the keys of {keys.name!r} cannot be labels of columns: two of them read alike."
+        raise QueryError(rule, parameter="level", label=keys.name)
     return pd.Index(labels, name=keys.name, tupleize_cols=False)
 
 

@@ -26,7 +26,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate
 from dpframe.certificates.verify import ATTRIBUTE, verify
-from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, quote
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -318,13 +318,11 @@ def _check_path(path: Place) -> Path:
     """Check that a path is that of a file."""
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of {_FILE}, got {quote(path)}.")
+        raise QueryError.about("path", f"must be the path of {_FILE}", path)
     place = Path(text)
     if place.suffix.lower() in _COMPRESSED:
-        raise QueryError(
-            f"path must be that of a CSV file as it is, got {text!r}: nothing is compressed here. "
-            f"Use {place.stem!r}, or .dp.write_parquet, whose files are compressed."
-        )
+        way_out = f"Use {place.stem!r}, or .dp.write_parquet, whose files are compressed."
+        raise QueryError.about("path", "must be that of a file without compression", text, way_out)
     return place
 
 

@@ -17,7 +17,7 @@ from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
 from dpframe.certificates.parts import ThresholdPart, TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
-from dpframe.errors import QueryError, UnknownColumnError, quote
+from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text
 from dpframe.privacy.accuracy import check_level
 from dpframe.queries.timescale import in_seconds
@@ -65,8 +65,9 @@ def locate(
     raw: list[Hashable] = list(released.columns[:size])
     derived = list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
-        rule = f"column must be one of the released columns {raw}, got {quote(column)}."
-        raise UnknownColumnError(f"{rule}{_instead(released, certificate, column, raw)}")
+        instead = _instead(released, certificate, column, raw).strip()
+        rule = f"must be one of the released columns {raw}"
+        raise UnknownColumnError.about("column", rule, column, instead)
     place = 0 if column is None else raw.index(column)
     partner = f"{raw[place]}_denoised"
     return place, size + derived.index(partner) if partner in derived else None
@@ -150,9 +151,9 @@ def together(drawn: list[Drawn]) -> Drawn:
     """
     kinds = {(one.scale.points, bool(one.scale.unit)) for one in drawn}
     if len(kinds) > 1 or len({one.scale for one in drawn}) > 1:
-        apart = "these are numbers and times, or times of different lengths"
-        way = "leave it out, or choose others with column="
-        raise QueryError(f"subplots=False draws columns on one axis, and {apart}; {way}.")
+        rule = "draws numbers, or times of one length, on one axis, and these are several kinds"
+        way_out = "Leave it out, or choose others with column=."
+        raise QueryError.about("subplots", rule, False, way_out)
     names = [None, *drawn[0].parts.index.names]
     parts = [one.parts.drop(columns="denoised", errors="ignore") for one in drawn]
     rows = [

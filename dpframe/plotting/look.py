@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import DPFrameError, QueryError, quote
+from dpframe.errors import DPFrameError, QueryError
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
 """Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""
@@ -81,8 +81,8 @@ def looks(names: Sequence[Any], color: Any) -> list[Look]:
         colors = list(islice(cycle(_each(color)), len(names)))
     wrong = [one for one in colors if not _is_color(one)]
     if wrong:
-        rule = "color must be a color of matplotlib, a list of them or a dict from series to color"
-        raise QueryError(f"{rule}, got {quote(wrong[0])}; for instance color='tab:blue'.")
+        rule = "must be a color of matplotlib, a list of them or a dict from series to color"
+        raise QueryError.about("color", rule, wrong[0], "For instance color='tab:blue'.")
     ways = zip(cycle(_HATCHES), cycle(_MARKERS), cycle(_DASHES), strict=False)
     return [Look(one, *way) for one, way in zip(colors, ways, strict=False)]
 
@@ -121,8 +121,8 @@ def check_figsize(figsize: object) -> None:
         one for one in sizes if isinstance(one, int | float | np.number) and 0 < one < math.inf
     ]
     if figsize is not None and (len(sizes) != 2 or len(numbers) != 2):  # noqa: PLR2004
-        rule = f"figsize must be a width and a height in inches, got {quote(figsize)}"
-        raise QueryError(f"{rule}; figsize=(8, 4), for instance.")
+        rule = "must be a width and a height in inches"
+        raise QueryError.about("figsize", rule, figsize, "For instance figsize=(8, 4).")
 
 
 def listed_axes(ax: object) -> np.ndarray:
@@ -146,7 +146,7 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
     if len(panels) != count:
         rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
         way = "choose one column with column=, or draw all groups in one panel with panels=False"
-        raise QueryError(f"{rule}; {way}.")
+        raise QueryError(f"{rule}; {way}.", parameter="ax")
     if figsize is not None:
         panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels

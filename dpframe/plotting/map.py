@@ -11,7 +11,7 @@ from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, listed_axes, pyplot
 from dpframe.plotting.positions import Scale, text
@@ -115,9 +115,8 @@ def _positions(
     """Return the positions of the released column, and of the columns to draw."""
     raw, partner = locate(released, certificate, column)
     if partner is None and denoised:
-        name = f"'{released.columns[raw]}_denoised'"
-        why = f"denoised=True draws the column {name}, and there is none"
-        raise QueryError(f"{why}; denoise the release first.")
+        rule = f"draws the column '{released.columns[raw]}_denoised', and there is none"
+        raise QueryError.about("denoised", rule, denoised, "Denoise the release first.")
     if partner is None or denoised is False:
         return raw, [raw]
     return raw, [partner] if denoised else [raw, partner]
@@ -131,17 +130,17 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
     elif isinstance(coords, Mapping):
         keys, rows, names = list(coords), list(coords.values()), ["x", "y"]
     else:
-        rule = "coords must be a frame indexed by the key, or a dict"
-        raise QueryError(f"{rule}, got {quote(coords)}.")
+        raise QueryError.about("coords", "must be a frame indexed by the key, or a dict", coords)
     try:
         table = np.asarray(rows, np.float64)
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.shape != (len(keys), 2):
         why = f"coords must hold two numbers (x, y) per key, and got others, in columns {names}"
-        raise QueryError(f"{why}; select two columns of numbers.")
+        raise QueryError(f"{why}; select two columns of numbers.", parameter="coords")
     if repeated := len(keys) - len(set(keys)):
-        raise QueryError(f"coords must name each key once, got {repeated} repeated; drop them.")
+        rule = f"coords must name each key once, got {repeated} repeated"
+        raise QueryError(f"{rule}; drop them.", parameter="coords")
     geographic = [str(name).lower() for name in names] == ["lon", "lat"]
     return dict(zip(keys, table, strict=True)), geographic
 
@@ -154,15 +153,15 @@ def _spots(
     if missing:
         first = f", the first {missing[0]!r}" if known else ""  # edges may hold anything
         rule = f"coords must hold two finite numbers for all {len(keys)} {what}"
-        raise QueryError(f"{rule}, got none for {len(missing)}{first}; add them.")
+        why = f"{rule}, got none for {len(missing)}{first}; add them."
+        raise QueryError(why, parameter="coords")
     return np.array([points[key] for key in keys]).reshape(-1, 2)
 
 
 def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     """Return the segments of the edges: edge, end, coordinate."""
     if not isinstance(edges, pd.DataFrame) or edges.shape[1] < 2:  # noqa: PLR2004
-        rule = "edges must be a frame whose first two columns hold keys"
-        raise QueryError(f"{rule}, got {quote(edges)}.")
+        raise QueryError.about("edges", "must be a frame whose first two columns hold keys", edges)
     ends = [
         _spots(points, list(edges.iloc[:, end]), "ends of edges", known=False) for end in (0, 1)
     ]
@@ -222,7 +221,8 @@ def _panels(ax: Any, count: int, spots: np.ndarray) -> np.ndarray:
     panels = listed_axes(ax)
     if len(panels) != count:
         rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
-        raise QueryError(f"{rule}; choose one panel with denoised=True or denoised=False.")
+        way = "choose one panel with denoised=True or denoised=False"
+        raise QueryError(f"{rule}; {way}.", parameter="ax")
     return panels
 
 

@@ -12,7 +12,7 @@ from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
 from dpframe.plotting.look import PLAIN, check_figsize, given_panels, listed_axes, looks, pyplot
@@ -195,7 +195,7 @@ def plot(
     kinds = get_args(Kind)
     if not is_one_of(kind, kinds):
         hint = did_you_mean(kind, kinds)
-        raise QueryError(f"kind must be one of {', '.join(kinds)}, got {quote(kind)}.{hint}")
+        raise QueryError.about("kind", f"must be one of {', '.join(kinds)}", kind, hint.strip())
     for name, flag in (("percent", percent), ("subplots", subplots), ("legend", legend)):
         check_flag(name, flag)
     check_figsize(figsize)
@@ -204,8 +204,8 @@ def plot(
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         return draw_errors(released, lambda: _axes(ax, figsize), title)
     if kind == "denoised" and (per is not None or percent or not subplots):
-        why = "kind='denoised' draws released columns, each in a panel"
-        raise QueryError(f"{why}; leave out per=, percent= and subplots=.")
+        way_out = "Leave out per=, percent= and subplots=."
+        raise QueryError.about("kind", "draws released columns, each in a panel", kind, way_out)
     if panels is not None:
         check_flag("panels", panels)
     whole = alone and subplots and cells.is_distribution(certificate)
@@ -217,8 +217,9 @@ def plot(
     if len(drawn) > 1 and not subplots:
         drawn = [cells.together(drawn)]
     if len(drawn) > 1 and panels:
-        why = "panels=True gives each group of one column a panel, and these are several columns"
-        raise QueryError(f"{why}; choose one with column=, or leave panels out.")
+        rule = f"is for the groups of one column, and these are {len(drawn)} columns"
+        way_out = "Choose one with column=, or leave panels out."
+        raise QueryError.about("panels", rule, panels, way_out)
     one_panel = panels is False or len(drawn) > 1 or len(listed_axes(ax)) == 1
     split = False if one_panel else panels
     arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
@@ -259,13 +260,14 @@ def _gather(
         if column is None:
             several = list(released.columns[:size])
         if not 0 < len(several) <= _MOST_PANELS:
-            rule = f"column must be 1 to {_MOST_PANELS} columns, got {len(several)}"
-            raise QueryError(f"{rule}; choose some with column=[...].")
+            rule = f"must be 1 to {_MOST_PANELS} columns"
+            raise QueryError.about("column", rule, column, "Choose some with column=[...].")
         return cells.gather(released, certificate, several, level)
     if per is not None and percent:
-        raise QueryError("per= and percent=True are two kinds of quotients; give one of them.")
+        way_out = "These are two kinds of quotients: give one of them."
+        raise QueryError.about("per", "does not go with percent=True", per, way_out)
     if isinstance(column, list):
-        raise QueryError(f"per= and percent=True draw one column, got column={quote(column)}.")
+        raise QueryError.about("column", "must be a single one beside per= or percent=True", column)
     if percent:
         return cells.gather_percent(released, certificate, column, level)
     return cells.gather_ratio(released, certificate, column, per, level)
@@ -370,16 +372,16 @@ def _check(kind: Kind, one: cells.Drawn) -> None:
     """Refuse a kind that the cells do not suit."""
     index = one.parts.index
     if kind == "denoised" and "denoised" not in one.parts:
-        why = "kind='denoised' needs denoised values, and there is no column"
-        way = "denoise the release first, or use kind='bar'"
-        raise QueryError(f"{why} '{one.label}_denoised'; {way}.")
+        rule = f"needs denoised values, and there is no column '{one.label}_denoised'"
+        way_out = "Denoise the release first, or use kind='bar'."
+        raise QueryError.about("kind", rule, kind, way_out)
     if kind == "histogram" and positions.bins_along(_innermost_keys(index)) is None:
-        needs = "an innermost key of intervals of numbers or times that do not overlap"
-        why = f"kind='histogram' needs {needs}, got {index.names[-1]!r} without"
-        raise QueryError(f"{why}; use kind='bar'.")
+        bins = "intervals of numbers or times that do not overlap"
+        rule = f"needs an innermost key of {bins}, and {index.names[-1]!r} is none"
+        raise QueryError.about("kind", rule, kind, "Use kind='bar'.")
     if kind in ("bar", "barh") and one.scale.points:
-        why = f"kind={quote(kind)} draws from 0, and points in time have none"
-        raise QueryError(f"{why}; use kind='points' or kind='line'.")
+        way_out = "Use kind='points' or kind='line'."
+        raise QueryError.about("kind", "draws from 0, and points in time have none", kind, way_out)
 
 
 def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series", "panels", "rows"]:
@@ -398,9 +400,9 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
     if groups <= _MOST_PANELS:
         return "panels"
     if panels or on_scale:
-        most = f"kind={quote(kind)} draws at most {_MOST_PANELS} panels, got {groups} groups"
-        way = "give ax= or panels=False to draw all on the same axes, or use kind='bar'"
-        raise QueryError(f"{most}; {way}.")
+        rule = f"draws at most {_MOST_PANELS} panels, and there are {groups} groups"
+        way_out = "Give ax= or panels=False to draw all on the same axes, or use kind='bar'."
+        raise QueryError.about("kind", rule, kind, way_out)
     return "rows"
 
 

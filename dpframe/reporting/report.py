@@ -14,13 +14,13 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.arguments import check_place, no_ledger, visible
+from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates import words
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import SelectionPart
-from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, a_type, quote
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.accuracy import check_level
@@ -111,9 +111,8 @@ def report(
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
     if not isinstance(title, str):
-        raise QueryError(f"title must be a text, got {a_type(title)}.")
-    if not isinstance(percent, bool):
-        raise QueryError(f"percent must be True or False, got percent={quote(percent)}.")
+        raise QueryError.about("title", "must be a text", title)
+    check_flag("percent", percent)
     place = None if path is None else check_place(path, "a page")
     template = _template()
     tables = [
@@ -157,10 +156,8 @@ def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
     else:
         named = []
     if not named or not all(isinstance(frame, pd.DataFrame) for _, frame in named):
-        raise QueryError(
-            "released must be a released frame, or a list or dict of one or more of them, got "
-            f"{a_type(released)}."
-        )
+        rule = "must be a released frame, or a list or dict of one or more of them"
+        raise QueryError.about("released", rule, released)
     return named
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance
@@ -90,7 +91,7 @@ def test_intervals_grow_with_the_level():
 
 @pytest.mark.parametrize("level", [0, 1, 95, "95%", None])
 def test_levels_are_checked(level):
-    with pytest.raises(QueryError, match="level must be a number in"):
+    with raises(QueryError, "a number", parameter="level", value=level):
         released().dp.interval(level)
 
 

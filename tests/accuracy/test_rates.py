@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import rate_interval
@@ -120,9 +121,9 @@ def test_sampling_is_for_rates(frame):
     alone, sampled = made.dp.interval(), dpf.interval(made, sampling=True)
     pd.testing.assert_frame_equal(alone[["n_low", "n_high"]], sampled[["n_low", "n_high"]])
     assert (sampled["r_low"] < alone["r_low"]).loc["A":"B"].all()
-    with pytest.raises(QueryError, match="sampling=True is for rates"):
+    with raises(QueryError, "rates", parameter="sampling", value=True):
         frame.dp.mean("fare", "zone", epsilon=1).dp.interval(sampling=True)
-    with pytest.raises(QueryError, match="sampling must be True or False, got sampling='yes'"):
+    with raises(QueryError, "True or False", parameter="sampling", value="yes"):
         made.dp.interval(sampling="yes")
 
 

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 from support.charging import ONE, entry, gaussian
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DeclarationError
@@ -77,5 +78,5 @@ def test_an_altered_frame_is_told_first(trips):
 
 
 def test_anything_but_a_ledger_is_refused(trips):
-    with pytest.raises(DeclarationError, match=r"got a str\. Open it: dpf\.Ledger\(.*\)\."):
+    with raises(DeclarationError, "Open it: dpf.Ledger(", parameter="ledger"):
         dpf.verify(trips.dp.count("zone", epsilon=0.1), ledger="x.ledger")

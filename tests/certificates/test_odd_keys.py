@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.publishing import STEPS, made
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
@@ -72,7 +73,7 @@ def test_keys_of_every_kind_become_columns_or_are_refused(kind):
     keys = {"zone": pd.Index(KEYS[kind], tupleize_cols=False), "day": [0, 1]}
     frame = made(dpf.count(["zone", "day"], keys=keys))()
     if kind == "numbers and texts":
-        with pytest.raises(QueryError, match="read alike"):
+        with raises(QueryError, "read alike", parameter="level", label="zone"):
             frame.dp.unstack("zone")
         return
     wide = frame.dp.unstack("zone")

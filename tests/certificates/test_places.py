@@ -2,6 +2,7 @@
 
 import pytest
 from support.publishing import released
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
@@ -18,7 +19,7 @@ WRITERS = {
 @pytest.mark.parametrize("writer", WRITERS)
 def test_folders_that_are_not_there_are_named(writer, as_text, tmp_path):
     path = tmp_path / "nowhere" / "zones.csv"
-    with pytest.raises(QueryError, match=r"make .*nowhere' first. Nothing was written"):
+    with raises(QueryError, "Nothing was written", parameter="path", value=str(path)):
         WRITERS[writer](released("one key"), str(path) if as_text else path)
     assert not list(tmp_path.iterdir())
     path.parent.mkdir()
@@ -29,24 +30,24 @@ def test_folders_that_are_not_there_are_named(writer, as_text, tmp_path):
 @pytest.mark.parametrize("given", [3, "", b"zones.csv", ["zones.csv"]], ids=str)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_paths_are_paths(writer, given):
-    with pytest.raises(QueryError, match="path must be the path of a"):
+    with raises(QueryError, "the path of a", parameter="path"):
         WRITERS[writer](released("one key"), given)
 
 
 def test_a_page_has_a_place_or_is_returned():
     frame = released("one key")
-    with pytest.raises(QueryError, match=r"dpf\.report\(frame\) returns one"):
+    with raises(QueryError, "returns one", parameter="path", value=None):
         frame.dp.report(None)
     assert "<html" in dpf.report(frame)
-    with pytest.raises(QueryError, match="released must be a released frame"):
+    with raises(QueryError, parameter="released", value=None):
         dpf.report(None)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".GZ", ".zip", ".bz2", ".xz", ".zst"])
 def test_csv_files_are_not_compressed(suffix, tmp_path):
     path = tmp_path / f"zones.csv{suffix}"
-    with pytest.raises(QueryError, match=r"Use 'zones\.csv', or \.dp\.write_parquet"):
+    with raises(QueryError, "'zones.csv'", parameter="path", value=str(path)):
         dpf.write_csv(released("one key"), path)
-    with pytest.raises(QueryError, match="nothing is compressed here"):
+    with raises(QueryError, "compression", parameter="path", value=str(path)):
         dpf.read_csv(path)
     assert not list(tmp_path.iterdir())

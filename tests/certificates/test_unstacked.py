@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from support.publishing import STEPS, made, released
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
@@ -160,6 +161,6 @@ def test_what_has_no_meaning_is_refused(kind, call, message):
 def test_keys_that_read_alike_are_no_labels():
     keys = {"zone": ["A"], "day": pd.Index([1, "1"], dtype=object)}
     frame = made(dpf.count(["zone", "day"], keys=keys))()
-    with pytest.raises(QueryError, match="read alike"):
+    with raises(QueryError, "read alike", parameter="level", label="day"):
         frame.dp.unstack("day")
     assert frame.dp.unstack("zone").shape == (2, 1)

@@ -6,6 +6,7 @@ import sys
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
@@ -41,9 +42,9 @@ def test_what_editors_add_around_a_table_changes_nothing(change, tmp_path):
 
 @pytest.mark.parametrize("path", ["", None, 3, b"zones.csv"], ids=str)
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(QueryError, match="path must be the path of a CSV file, got"):
+    with raises(QueryError, "the path of a CSV file", parameter="path"):
         read_csv(path)
-    with pytest.raises(QueryError, match="path must be the path of a CSV file, got"):
+    with raises(QueryError, "the path of a CSV file", parameter="path"):
         write_csv(released(), path)
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CertificateError, DPFrameError, QueryError
@@ -49,5 +50,5 @@ def test_a_missing_package_is_named(released, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", ["", None, 3])
 def test_paths_are_paths(released, path):
-    with pytest.raises(QueryError, match="path must be"):
+    with raises(QueryError, parameter="path"):
         dpf.write_parquet(released, path)

@@ -14,6 +14,7 @@ from dpframe.errors import CertificateError, QueryError, UnknownColumnError
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
+from support.raising import raises
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def test_columns_of_numbers_and_of_times_share_no_axis():
         trips=dpf.count(), wait=dpf.mean("wait", bounds=(pd.Timedelta(0), pd.Timedelta("1h")))
     )
     made = frame.dp.release(query, epsilon=1)
-    with pytest.raises(QueryError, match="subplots=False draws columns on one axis"):
+    with raises(QueryError, "several kinds", parameter="subplots", value=False):
         made.dp.plot(subplots=False)
     assert len(made.dp.plot()) == 2
 
@@ -80,7 +81,7 @@ def test_columns_by_two_keys_have_series_in_each_panel():
         assert heights(panel) == [made[name].loc[zone].tolist() for zone in "AB"]
     (legend,) = panels[0].figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
-    with pytest.raises(QueryError, match="panels=True gives each group of one column a panel"):
+    with raises(QueryError, "2 columns", parameter="panels", value=True):
         made.dp.plot(panels=True)
 
 
@@ -89,22 +90,22 @@ def test_axes_are_as_many_as_panels():
     axes = plt.subplots(1, 3)[1]
     assert [*made.dp.plot(ax=axes)] == [*axes]
     assert [panel.get_xlabel() for panel in axes] == ["zone"] * 3
-    with pytest.raises(QueryError, match=r"ax must be 3 matplotlib axes.*got 1; choose one column"):
+    with raises(QueryError, "3 matplotlib axes", parameter="ax"):
         made.dp.plot(ax=axes[0])
     for other in (7, "ax"):
-        with pytest.raises(QueryError, match="ax must be 1 matplotlib axes"):
+        with raises(QueryError, "1 matplotlib axes", parameter="ax"):
             made.dp.plot(column="dear", ax=other)
 
 
 @pytest.mark.parametrize("column", [[], ["trips", "zone"], [["trips"]]])
 def test_lists_of_columns_hold_released_ones(column):
-    with pytest.raises((QueryError, UnknownColumnError), match="column must be"):
+    with raises((QueryError, UnknownColumnError), parameter="column"):
         several().dp.plot(column=column)
 
 
 @pytest.mark.parametrize("option", ["percent", "subplots", "panels", "legend"])
 def test_flags_are_true_or_false(option):
-    with pytest.raises(QueryError, match=f"{option} must be True or False, got {option}='no'"):
+    with raises(QueryError, "True or False", parameter=option, value="no"):
         several().dp.plot(**{option: "no"})
 
 
@@ -128,21 +129,21 @@ def test_percentages_are_drawn_with_their_intervals():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "word", "parameter"),
     [
-        ({"column": "dear", "per": "trips", "percent": True}, "two kinds of quotients"),
-        ({"column": ["dear"], "per": "trips"}, "draw one column"),
-        ({"column": ["dear"], "percent": True}, "draw one column"),
-        ({"column": "dear", "percent": True, "kind": "denoised"}, "draws released columns, each"),
-        ({"column": "dear", "per": "trips", "kind": "denoised"}, "draws released columns, each"),
-        ({"subplots": False, "kind": "denoised"}, "draws released columns, each"),
-        ({"percent": True}, "column must be one of the columns released"),
-        ({"column": "dear", "per": "fare"}, "denominator must be a count or a sum"),
-        ({"column": "dear", "per": "zone"}, "denominator must be the label"),
+        ({"column": "dear", "per": "trips", "percent": True}, "two kinds", "per"),
+        ({"column": ["dear"], "per": "trips"}, "a single one", "column"),
+        ({"column": ["dear"], "percent": True}, "a single one", "column"),
+        ({"column": "dear", "percent": True, "kind": "denoised"}, "each in a panel", "kind"),
+        ({"column": "dear", "per": "trips", "kind": "denoised"}, "each in a panel", "kind"),
+        ({"subplots": False, "kind": "denoised"}, "each in a panel", "kind"),
+        ({"percent": True}, "one of the columns", "column"),
+        ({"column": "dear", "per": "fare"}, "a count or a sum", "denominator"),
+        ({"column": "dear", "per": "zone"}, "label", "denominator"),
     ],
 )
-def test_quotients_are_those_of_two_columns(options, message):
-    with pytest.raises(QueryError, match=message):
+def test_quotients_are_those_of_two_columns(options, word, parameter):
+    with raises(QueryError, word, parameter=parameter):
         several().dp.plot(**options)
 
 

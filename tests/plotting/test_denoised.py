@@ -10,6 +10,7 @@ from dpframe.errors import QueryError
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
+from support.raising import raises
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +82,7 @@ def test_panels_of_denoised_histograms_share_a_legend():
 
 def test_denoised_values_must_be_there():
     made = trips().dp.sum(["fare", "day"], bounds=(0, 60), epsilon=1)
-    with pytest.raises(QueryError, match="no column 'day_denoised'"):
+    with raises(QueryError, "'day_denoised'", parameter="kind", value="denoised"):
         dpf.plot(denoised(made, fare=[1.0]), column="day", kind="denoised")
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
@@ -67,6 +68,6 @@ def test_quantiles_have_their_intervals_as_error_bars():
     axes = found.dp.plot(level=0.9)
     heights = [bar.get_height() for bars in axes.containers for bar in getattr(bars, "patches", [])]
     assert sorted(heights) == sorted(found["fare"])
-    with pytest.raises(QueryError, match=r"level=0\.9"):
+    with raises(QueryError, "level=0.9", parameter="level", value=0.95):
         found.dp.plot()
     mpl.pyplot.close("all")

@@ -17,6 +17,7 @@ from matplotlib import pyplot as plt  # the backend comes first
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.patches import StepPatch
+from support.raising import raises
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +143,7 @@ def test_colors_are_those_given(kind):
 
 @pytest.mark.parametrize("color", ["no color", ["r", "no color"], {"A": 7}, [], 7])
 def test_what_is_no_color_is_refused(color):
-    with pytest.raises(QueryError, match="color must be a color of matplotlib, a list of them or"):
+    with raises(QueryError, "matplotlib", parameter="color"):
         by_zone_and_day().dp.plot(color=color)
     assert plt.get_fignums() == []
 

@@ -14,6 +14,7 @@ from dpframe.plotting.positions import Scale
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first
 from matplotlib import pyplot as plt
+from support.raising import raises
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +155,7 @@ def test_released_points_in_time_stand_on_an_axis_of_time():
     assert is_time(axes.yaxis)
     assert axes.get_ylabel() == "day (America/New_York)"
     assert heights(axes) == []  # nothing is drawn from 1970
-    with pytest.raises(QueryError, match="kind='bar' draws from 0, and points in time have none"):
+    with raises(QueryError, "points in time", parameter="kind", value="bar"):
         made.dp.plot(kind="bar")
 
 

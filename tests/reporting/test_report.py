@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import publishing
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import (
@@ -289,7 +290,7 @@ def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, mon
 
 @pytest.mark.parametrize("wrong", [None, [], {}, "abc", 3, [1], [pd.Series([1])]])
 def test_what_is_no_release_is_refused(wrong):
-    with pytest.raises(QueryError, match="released must be"):
+    with raises(QueryError, parameter="released", value=wrong):
         dpf.report(wrong)
 
 
@@ -299,9 +300,10 @@ def test_frames_without_certificate_and_wrong_arguments_are_refused(declared, tm
         dpf.report(visits)
     released = visits.dp.count(by="ward", epsilon=1)
     for wrong in ({"level": 1.5}, {"title": 3}, {"percent": "yes"}):
-        with pytest.raises(QueryError):
+        ((parameter, value),) = wrong.items()
+        with raises(QueryError, parameter=parameter, value=value):
             dpf.report(released, path=tmp_path / "a.html", **wrong)
-    with pytest.raises(DeclarationError, match=r"dpf\.Ledger\('a\.ledger'\)"):
+    with raises(DeclarationError, "dpf.Ledger('a.ledger')", parameter="ledger"):
         dpf.report(released, path=tmp_path / "a.html", ledger="a.ledger")
     assert not (tmp_path / "a.html").exists()
 
