@@ -17,6 +17,7 @@ from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
+from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -139,7 +140,8 @@ def _estimate_frame(
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
     mechanism = certificate.mechanism
     groups = mechanism.drawn_together(certificate.query.cells, certificate.common_blocks)
-    width = mechanism.distribution.sum_half_width(errors, mechanism.scales, level, largest, groups)
+    noise = NoiseSum(errors, mechanism.scales, groups, largest, smooth=True)
+    width = mechanism.distribution.sum_half_width(noise, level)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)

@@ -13,8 +13,7 @@ import numpy as np
 
 from dpframe.certificates.json_records import Limits, NotNegative, OneOf, Record, require
 from dpframe.errors import QueryError
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import LAWS, law_named
+from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.query import Statistic
 from dpframe.strategies import MECHANISMS, Moments

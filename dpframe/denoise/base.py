@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 
 class Denoised(NamedTuple):

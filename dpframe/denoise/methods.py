@@ -15,7 +15,7 @@ from dpframe.denoise.thresholding import soft_threshold
 from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import tree_wavelets
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 DenoiserName: TypeAlias = Literal[
     "auto",

@@ -16,8 +16,7 @@ import numpy as np
 from dpframe.denoise import base
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released

@@ -8,8 +8,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit, passing
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float
 """How a threshold is chosen, or the threshold itself."""

@@ -12,7 +12,14 @@ from functools import lru_cache
 
 from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure, round_up
-from dpframe.privacy.curve import HALF, SQRT_2PI, check_finite, gaussian_delta, mills, mills_slope
+from dpframe.privacy.gaussian_delta import (
+    HALF,
+    SQRT_2PI,
+    check_finite,
+    gaussian_delta,
+    mills,
+    mills_slope,
+)
 
 STANDARD = 1.25
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)

@@ -53,8 +53,8 @@ from dpframe.privacy.amounts import round_up
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
 from dpframe.privacy.noise_tables import LAPLACE_CURVE
-from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, movement
+from dpframe.privacy.unit_reach import Reach
 
 SELECT = "select"
 """The name of the mechanism."""
@@ -166,7 +166,7 @@ def selection_of(
 
     Examples
     --------
-    >>> from dpframe.privacy.reach import Reach
+    >>> from dpframe.privacy.unit_reach import Reach
     >>> median = [Fraction(1, 2)]
     >>> [
     ...     selection_of(median, Fraction(1), Reach(1, rows, 0, 1), neighboring).scales
@@ -221,7 +221,7 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
 
     Examples
     --------
-    >>> from dpframe.privacy.reach import Reach
+    >>> from dpframe.privacy.unit_reach import Reach
     >>> sure = selection_of([Fraction(1, 2)], Fraction(10**6), Reach(1, 1, 0, 1), "add_remove")
     >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64))
     array([[0],

@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import LAWS
+from dpframe.privacy.laws import LAWS, Law
 
 pytestmark = pytest.mark.audit
 

@@ -47,7 +47,7 @@ def test_one_coordinate_has_the_discrete_laplace_noise(monkeypatch):
     one = drawn_from(monkeypatch, 4, [0.0, 3.5], 4000)[1]
     monkeypatch.setattr(noise, "random_bytes", Stream(4))
     assert (one == noise.integer_noise(LAPLACE.curve, 3.5, 4000)).all()
-    assert BOX.deviations([0, 3.5]) == [0, LAPLACE.standard_deviation(3.5)]
+    assert BOX.deviation_among(3.5, 1) == LAPLACE.standard_deviation(3.5)
     assert BOX.half_width(3.5, 0.9) == LAPLACE.half_width(3.5, 0.9)
 
 
@@ -55,7 +55,10 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(CalibrationError, match="size must be >= 0, got size=-1"):
         box.box_noise([1.0, 2.0], -1)
     for scale in (-1.0, math.nan, math.inf, 2.0**61):
-        for call in (box.box_noise, lambda scales, size: BOX.deviations(scales)):
+        for call in (
+            box.box_noise,
+            lambda scales, size: [BOX.standard_deviation(one) for one in scales],
+        ):
             with pytest.raises(CalibrationError, match="scale must be between 0 and 2"):
                 call([1.0, scale], 3)
 

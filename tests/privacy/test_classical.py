@@ -22,7 +22,7 @@ from dpframe.privacy.calibration import (
     least_sigma,
     sigma_without_epsilon,
 )
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 0.9, 0.999999]
 DELTAS = [1e-300, 1e-12, 1e-6, 0.01, 0.3, 0.9, 1 - 1e-9]
