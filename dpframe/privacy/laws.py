@@ -241,8 +241,9 @@ class _Laplace(Law):
         two = noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_half_width(*two, level)
-        step = _half_step(noise, self.standard_deviation)
-        return self._continuous_half_width(noise, level) + step
+        width: np.ndarray = _half_step(noise, self.standard_deviation)
+        width = width + self._continuous_half_width(noise, level)
+        return width
 
     def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
