@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import pandas as pd
 
@@ -191,19 +192,35 @@ _ATTRIBUTE = "_dpframe_declaration"
 _WARNINGS = "_dpframe_warnings"
 
 
+class _Kept(NamedTuple):
+    """A declaration, and the frame that it is kept on: copies of other kinds of frames share it."""
+
+    declaration: Declaration
+    owner: ref[Any]
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Leave it out of pickles and deep copies."""
+        return type(None), ()
+
+
 def keep_declaration(frame: object, declaration: Declaration) -> None:
     """Keep a declaration on the frame object itself.
 
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    object.__setattr__(frame, _ATTRIBUTE, declaration)
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame)))
 
 
 def kept_declaration(frame: object) -> Declaration | None:
     """Return the declaration kept on a frame object, if any."""
-    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    return declaration if isinstance(declaration, Declaration) else None
+    kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return kept.declaration if isinstance(kept, _Kept) and kept.owner() is frame else None
+
+
+def is_copied(frame: object) -> bool:
+    """Tell whether a frame object has what another one kept, as a copy of its `__dict__`."""
+    return _ATTRIBUTE in getattr(frame, "__dict__", {}) and kept_declaration(frame) is None
 
 
 def kept_warnings(frame: object) -> set[str]:

@@ -65,17 +65,18 @@ def _dataframe_schema(schema: object) -> Any:
 
 def _column(label: Hashable, column: Any) -> Column:
     """Public facts about one column of a schema."""
-    dtype = getattr(column.dtype, "type", None)
+    dtype: Any = getattr(column.dtype, "type", None)
     integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
     own = _overrides(label, column.metadata)
     refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
+    keys: pd.Index | None
     lower, upper, keys = _of_dtype(dtype)
     for check in column.checks:
         low, high, allowed = _of_check(check, integer=integer)
         lower, upper = max(lower, low), min(upper, high)
         if allowed is not None:
-            allowed = check_keys(label, allowed)
-            keys = allowed if keys is None else keys[keys.isin(allowed)]
+            listed = check_keys(label, allowed)
+            keys = listed if keys is None else keys[keys.isin(listed)]
     numbers = _numbers(keys)
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
@@ -108,7 +109,7 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     return own
 
 
-def _of_dtype(dtype: object) -> tuple[float, float, Any]:
+def _of_dtype(dtype: Any) -> tuple[float, float, Any]:
     """Bounds and keys that a dtype alone implies."""
     if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
         return -math.inf, math.inf, pd.CategoricalIndex(dtype.categories, dtype=dtype)

@@ -44,13 +44,13 @@ class Engine(Protocol):
         """Name the type of a column where it is public; `None` where one cell may decide on it."""
 
     def mark(self, frame: Frame) -> None:
-        """Mark a frame as declared, so that frames made of it can be recognized."""
+        """Mark a frame as declared, if frames made of it can be recognized by that."""
 
     def is_derived(self, frame: Frame) -> bool:
         """Tell whether a frame that is not declared shows that it was made of a marked one."""
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
-        """Return the `attrs` of the frame, as pandas keeps them."""
+        """Return the `attrs` of the frame, as pandas keeps them; empty where it has none."""
 
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Put all rows of some columns together in memory, as a frame of pandas; no release does.

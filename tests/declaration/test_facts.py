@@ -304,7 +304,7 @@ def test_merged_frames_inherit_no_declaration(trips, other):
     merged = trips.merge(right, on="who")
     # pandas keeps the mark of a declared frame only where both sides bear it, and before 3 never
     if other == "itself" and int(pd.__version__.partition(".")[0]) >= 3:
-        message = r"derived from a declared frame .* where='...'; .* \.dp\.declare"
+        message = r"derived from a declared frame .* where='...' .* \.dp\.declare"
     else:
         message = r"no public bounds for 'who': .* Declare them"
     with pytest.raises(DeclarationError, match=message):
