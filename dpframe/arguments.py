@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
@@ -70,7 +70,7 @@ def check_flag(name: str, given: object) -> None:
         If it is not.
     """
     if not isinstance(given, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False, got {name}={quote(given)}.")
+        raise QueryError.about(name, "must be True or False", given)
 
 
 def check_place(path: object, what: str) -> Path:
@@ -83,12 +83,13 @@ def check_place(path: object, what: str) -> Path:
     """
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError(f"path must be the path of {what}, got {quote(path)}.")
+        raise QueryError.about("path", f"must be the path of {what}", path)
     place = Path(text)
     if not place.parent.is_dir():
         raise QueryError(
             f"path must be in a folder that is there, got {text!r}: make {str(place.parent)!r} "
-            "first. Nothing was written."
+            "first. Nothing was written.",
+            parameter="path",
         )
     return place
 
@@ -104,7 +105,9 @@ def no_ledger(given: object) -> DeclarationError:
     is_path = isinstance(given, str | PathLike)
     path = str(given) if isinstance(given, PathLike) else given
     hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
-    return DeclarationError(f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}")
+    return DeclarationError(
+        f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}", parameter="ledger"
+    )
 
 
 def is_unicode(label: object) -> bool:
@@ -128,15 +131,17 @@ def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | No
     if given is None:
         return None
     if not isinstance(given, str) or not given.strip():
-        raise DeclarationError(f"{argument} must be a text that is not empty, got {quote(given)}.")
+        raise DeclarationError.about(argument, "must be a text that is not empty", given)
     if len(given) > most:
         raise DeclarationError(
-            f"{argument} must have at most {most:,} characters, got {len(given):,}."
+            f"{argument} must have at most {most:,} characters, got {len(given):,}.",
+            parameter=argument,
         )
     if not given.isprintable():
         raise DeclarationError(
             f"{argument} must hold nothing that is not printed, got {given!a:.400}; "
-            f"for instance {_plain(given)!r:.400}."
+            f"for instance {_plain(given)!r:.400}.",
+            parameter=argument,
         )
     return given
 
@@ -155,7 +160,8 @@ def check_release_name(given: object) -> str | None:
     if name is not None and name != name.strip():
         raise DeclarationError(
             "name must begin and end with a character that is not a space, and hold nothing that "
-            f"is not printed, got {name!a}; for instance {_plain(name)!r}."
+            f"is not printed, got {name!a}; for instance {_plain(name)!r}.",
+            parameter="name",
         )
     return name
 

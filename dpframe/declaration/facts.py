@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
-from dpframe.errors import DeclarationError, quote
+from dpframe.errors import DeclarationError
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
@@ -153,16 +153,19 @@ class Declaration:
         if given is None:
             return self
         if given is not EACH_ROW:
-            raise DeclarationError(
-                f"privacy_unit must be dpf.EACH_ROW in a call, got {quote(given)}. A column that "
-                "names the unit needs caps: declare both with .dp.declare(privacy_unit=..., "
-                "max_rows=...)."
+            raise DeclarationError.about(
+                "privacy_unit",
+                "must be dpf.EACH_ROW in a call",
+                given,
+                "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...).",
             )
         if self.unit_column is not None:
             raise DeclarationError(
                 f"this frame is declared with privacy_unit={self.unit_column!r}, got "
                 "privacy_unit=dpf.EACH_ROW in a call. Leave it out: all rows of one unit are "
-                "protected together."
+                "protected together.",
+                parameter="privacy_unit",
+                value=EACH_ROW,
             )
         return replace(self, privacy_unit=EACH_ROW)
 
@@ -181,7 +184,8 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
     if not isinstance(given, Mapping):
         raise DeclarationError(
             f"{name} must be a dict from column to value, got {type(given).__name__}; "
-            f"for instance {name}={{'column': ...}}."
+            f"for instance {name}={{'column': ...}}.",
+            parameter=name,
         )
     return given.items()
 

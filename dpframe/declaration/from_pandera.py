@@ -59,7 +59,8 @@ def _dataframe_schema(schema: object) -> Any:
         return schema
     raise DeclarationError(
         "schema must be a pandera DataFrameModel class or DataFrameSchema, got "
-        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=."
+        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=.",
+        parameter="schema",
     )
 
 
@@ -83,7 +84,9 @@ def _column(label: Hashable, column: Any) -> Column:
     if lower > upper and "bounds" not in own:
         raise DeclarationError(
             f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
-            f"<= {upper}. Correct the schema."
+            f"<= {upper}. Correct the schema.",
+            parameter="schema",
+            label=label,
         )
     # a check may say no more than that a number is finite
     usable = abs(lower) <= MOST and abs(upper) <= MOST
@@ -104,7 +107,10 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
         raise DeclarationError(
             f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
-            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}."
+            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}.",
+            parameter="schema",
+            label=label,
+            value=own,
         )
     return own
 

@@ -262,7 +262,8 @@ def _check_origin(lower: float | None, integer: bool) -> float:
         return 0.0
     if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
         raise QueryError(
-            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}."
+            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}.",
+            parameter="lower",
         )
     return float(math.ceil(lower)) if integer else float(lower)
 

@@ -132,7 +132,8 @@ def _edges(facts: Facts) -> np.ndarray:
     if facts.edges is None:
         raise QueryError(
             "this method needs to know which values are neighbors: give graph=, for instance "
-            '"ordered" where the keys follow each other.'
+            '"ordered" where the keys follow each other.',
+            parameter="graph",
         )
     return facts.edges
 

@@ -109,15 +109,17 @@ def check_labels(
     for label in wanted:
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
             raise QueryError(
-                f"the column label {label!a} must be a valid Unicode text. Rename the column."
+                f"the column label {label!a} must be a valid Unicode text. Rename the column.",
+                label=label,
             )
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}")
+            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}", label=label)
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
-                "Rename them so that the label names one."
+                "Rename them so that the label names one.",
+                label=label,
             )
 
 

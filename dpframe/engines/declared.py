@@ -72,7 +72,9 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
         raise QueryError(
             f"keys of {axis.column!r} are {min(kinds)}, but the column holds {held}: no row can "
             f"match. Give {_EXAMPLES.get(kind, kind)}, or convert the column before the frame is "
-            "declared."
+            "declared.",
+            parameter="keys",
+            label=axis.column,
         )
 
 
@@ -105,7 +107,8 @@ def _name_queries(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Que
     for name, query in named.items():
         check_query(query, "" if name is SINGLE else f" under {name!r}")
         if not is_unicode(name):
-            raise QueryError(f"{name!a} must be a valid Unicode text to name a query.")
+            text = f"{name!a} must be a valid Unicode text to name a query."
+            raise QueryError(text, label=name)
     return named
 
 
@@ -126,9 +129,9 @@ def check_private(frame: Frame) -> None:
     if ATTRIBUTE not in attrs:
         return
     raise DeclarationError(
-        "this frame carries a certificate: it was released, and holds no private rows. Use "
-        ".dp.interval, .dp.denoise and other steps, which cost nothing. If it is private and got "
-        f"that in a join, remove it: del frame.attrs[{ATTRIBUTE!r}], and declare the frame."
+        "this frame carries a certificate: it was released by dpframe, and holds no private rows. "
+        "Work on it with .dp.interval, .dp.combine and other steps, which cost nothing. If it is "
+        f"private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
     )
 
 

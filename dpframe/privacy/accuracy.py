@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 
 _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
@@ -24,7 +24,7 @@ def check_level(level: object) -> float:
     """
     if isinstance(level, int | float | np.floating) and 0 < level < 1:
         return float(level)
-    raise QueryError(f"level must be a number in (0, 1), got level={quote(level)}; 0.95 is usual.")
+    raise QueryError.about("level", "must be a number in (0, 1)", level, "0.95 is usual.")
 
 
 def bisect_tails(

@@ -181,7 +181,8 @@ def selection_of(
     if max(scales) > _MOST_SCALE:
         raise CalibrationError(
             "epsilon is so small that a quantile would be selected at random: the noise would be "
-            "beyond 2**50. Give a larger epsilon, or tighter caps."
+            "beyond 2**50. Give a larger epsilon, or tighter caps.",
+            parameter="epsilon",
         )
     return Selection(steps, scales)
 

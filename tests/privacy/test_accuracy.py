@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mpmath import mp
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
@@ -57,7 +58,7 @@ def test_half_widths_have_the_shape_of_the_errors():
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan, np.inf, "0.9", None, True, [0.9]])
 def test_levels_are_checked(level):
-    with pytest.raises(QueryError, match="level must be a number in"):
+    with raises(QueryError, "number", parameter="level"):
         check_level(level)
 
 
@@ -218,7 +219,7 @@ def test_single_levels_stay_below_one():
 @pytest.mark.parametrize("flag", ["no", None, 1])
 def test_simultaneous_is_a_flag(flag):
     made = dpf.release(pd.DataFrame({"x": [1]}), dpf.count(), epsilon=1)
-    with pytest.raises(QueryError, match="simultaneous must be True or False"):
+    with raises(QueryError, "False", parameter="simultaneous"):
         made.dp.interval(simultaneous=flag)
 
 

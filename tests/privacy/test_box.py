@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.raising import raises
 from support.streams import Stream
 
 from dpframe.errors import CalibrationError
@@ -52,11 +53,11 @@ def test_one_coordinate_has_the_discrete_laplace_noise(monkeypatch):
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(CalibrationError, match="size must be >= 0, got size=-1"):
+    with raises(CalibrationError, ">= 0", parameter="size"):
         box.box_noise([1.0, 2.0], -1)
     for scale in (-1.0, math.nan, math.inf, 2.0**61):
         for call in (lambda s: box.box_noise([1.0, s], 3), BOX.standard_deviation):
-            with pytest.raises(CalibrationError, match="scale must be between 0 and 2"):
+            with raises(CalibrationError, "between", parameter="scale"):
                 call(scale)
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from support.raising import raises
 from support.selecting import Ratios, added, flipped, law_of, tables, utilities
 
 from dpframe.errors import CalibrationError
@@ -157,7 +158,7 @@ def test_steps_halve_the_quantiles_that_are_left():
 
 
 def test_noise_that_would_hide_everything_is_refused():
-    with pytest.raises(CalibrationError, match="larger epsilon"):
+    with raises(CalibrationError, "larger epsilon", parameter="epsilon"):
         selection_of([HALF], Fraction(1, 2**52), ROW, "add_remove")
 
 
