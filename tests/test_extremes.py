@@ -101,7 +101,7 @@ def test_released_rows_are_no_exact_number():
     released = frame.dp.count("zone", mu=0.01)
     rows, variance = released["count"], float(released.dp.std_error.iloc[0, 0] ** 2)
     for noisy in (rows, rows.astype(float), 2 * rows):
-        with raises(QueryError, "has noise"):
+        with raises(QueryError, "variance"):
             frame.dp.sum(["fare", "who"], "zone", n=noisy, mu=0.01)
     assert len(frame.dp.ledger.entries) == 1
     with_rows = frame.dp.preview(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01)
@@ -112,7 +112,7 @@ def test_released_rows_are_no_exact_number():
 
 
 def test_weights_that_are_too_large_are_refused():
-    with raises(QueryError, "100"):
+    with raises(QueryError, "at most 1e+100"):
         dpf.sum(["fare", "who"], n_weight=1e300, objective="worst")
 
 
@@ -139,7 +139,7 @@ def test_caps_that_python_cannot_write_are_not_declared(cap):
 @pytest.mark.parametrize("most", [2**60 + 1, 10**19, 10**400], ids=["2**60", "10**19", "10**400"])
 def test_caps_that_bound_nothing_are_refused_before_the_charge(most):
     frame = visits(privacy_unit="who", max_rows=most)
-    with raises(DeclarationError, "60 rows of one unit at most"):
+    with raises(DeclarationError, "2**60 rows of one unit at most"):
         frame.dp.count("zone", epsilon=0.1)
     assert frame.dp.ledger.entries == ()
 

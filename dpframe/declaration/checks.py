@@ -19,15 +19,19 @@ Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 """Two numbers, two points in time or two durations."""
 
 
+def _wrong_bounds(label: Hashable, value: object, rule: str, way_out: str = "") -> DeclarationError:
+    return DeclarationError.about("bounds", rule, value, way_out, label=label)
+
+
+def _wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+    return DeclarationError(f"keys of {label!r} {rule}", parameter="keys", label=label)
+
+
 def check_bounds(label: Hashable, value: object) -> Bounds:
     """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
     if isinstance(value, set | frozenset):
-        raise DeclarationError.about(
-            "bounds",
-            "must have an order, and a set has none",
-            value,
-            "Give (lower, upper).",
-            label=label,
+        raise _wrong_bounds(
+            label, value, "must have an order, and a set has none", "Give (lower, upper)."
         )
     try:
         ends = list(value)  # type: ignore[call-overload]
@@ -36,27 +40,24 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
-        raise DeclarationError.about(
-            "bounds",
-            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)",
+        raise _wrong_bounds(
+            label,
             value,
-            label=label,
+            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)",
         ) from None
     if not all(math.isfinite(bound) for bound in numbers):
-        raise DeclarationError.about(
-            "bounds",
-            "must be finite",
+        raise _wrong_bounds(
+            label,
             value,
+            "must be finite",
             "Choose what a value can reasonably be: values beyond the bounds are clipped.",
-            label=label,
         )
     if max(map(abs, numbers)) > MOST:
-        raise DeclarationError.about(
-            "bounds",
-            f"must be at most {MOST:g} in size, so that sums and their noise stay finite",
+        raise _wrong_bounds(
+            label,
             value,
+            f"must be at most {MOST:g} in size, so that sums and their noise stay finite",
             "Choose what a value can reasonably be, or measure the column in a larger unit.",
-            label=label,
         )
     return _increasing(label, value, lower, upper)
 
@@ -64,9 +65,7 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
 def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:
     """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
     if lower > upper:
-        raise DeclarationError.about(
-            "bounds", "must have lower <= upper", value, "Swap them.", label=label
-        )
+        raise _wrong_bounds(label, value, "must have lower <= upper", "Swap them.")
     return lower, upper
 
 
@@ -77,9 +76,7 @@ def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds
         raise TypeError
     _increasing(label, value, lower, upper)
     if not in_use(lower) or not in_use(upper):
-        raise DeclarationError.about(
-            "bounds", "must lie in the years 1 to 9999", value, label=label
-        )
+        raise _wrong_bounds(label, value, "must lie in the years 1 to 9999")
     return lower, upper
 
 
@@ -120,61 +117,42 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
             label=label,
         )
     if isinstance(value, set | frozenset):
-        raise DeclarationError(
-            f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it.",
-            parameter="keys",
-            label=label,
-        )
+        raise _wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        raise DeclarationError(
-            f"keys of {label!r} must be one list of groups, got {a_type(value)}. "
+        raise _wrong_keys(
+            label,
+            f"must be one list of groups, got {a_type(value)}. "
             "Combinations of several columns are given in the call: keys=frame.",
-            parameter="keys",
-            label=label,
         )
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
     except UnicodeEncodeError:
-        raise DeclarationError(
-            f"keys of {label!r} must be valid Unicode texts.", parameter="keys", label=label
-        ) from None
+        raise _wrong_keys(label, "must be valid Unicode texts.") from None
     except OverflowError:
-        raise DeclarationError(
-            f"keys of {label!r} must fit in 64 bits where they are numbers.",
-            parameter="keys",
-            label=label,
-        ) from None
+        raise _wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
     check_nesting(label, keys)
     if not len(keys):
-        raise DeclarationError(
-            f"keys of {label!r} must name at least one group, got none.",
-            parameter="keys",
-            label=label,
-        )
+        raise _wrong_keys(label, "must name at least one group, got none.")
     try:
         distinct = len(set(keys))
     except TypeError:
-        raise DeclarationError(
-            f"keys of {label!r} must be hashable.", parameter="keys", label=label
-        ) from None
+        raise _wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
-        raise DeclarationError(
-            f"keys of {label!r} must not be missing; rows with a missing key are left out. "
+        raise _wrong_keys(
+            label,
+            "must not be missing; rows with a missing key are left out. "
             "Fill them in the frame first, to count them as a group of their own.",
-            parameter="keys",
-            label=label,
         )
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
-        raise DeclarationError(
-            f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
+        raise _wrong_keys(
+            label,
+            f"must be unique (1, 1.0 and True are the same key), got {got}. Name "
             "every group there can be once, whatever the data hold.",
-            parameter="keys",
-            label=label,
         )
     return keys
 
@@ -184,11 +162,10 @@ def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
     if keys.dtype != object:
         return
     if any(not isinstance(key, str | int | float) and nests_deeply(key) for key in keys):
-        raise DeclarationError(
-            f"keys of {label!r} must not be nested in more than 16 layers, nor hold more than "
+        raise _wrong_keys(
+            label,
+            "must not be nested in more than 16 layers, nor hold more than "
             "65,536 values in one of them. Number the groups, and declare the numbers.",
-            parameter="keys",
-            label=label,
         )
 
 

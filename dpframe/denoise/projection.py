@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.arguments import check_flag
 from dpframe.denoise import base
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError
@@ -209,13 +210,7 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
     [1.0, 3.0, 3.0, 5.0]
     """
     noisy, sigma = check_values(values), check_sigma(sigma)
-    if not isinstance(increasing, bool | np.bool_):
-        raise QueryError.about(
-            "increasing",
-            "must be True or False",
-            increasing,
-            "False asks for values that never increase.",
-        )
+    check_flag("increasing", increasing)
     if not noisy.size:
         return Denoised(noisy.copy(), math.nan, {})
     from scipy import optimize  # slow to import, and few releases need it

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dpframe.arguments import check_flag
 from dpframe.denoise.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
 
@@ -91,8 +92,7 @@ def james_stein(
     y, s = check_values(values), check_sigma(sigma)
     if not isinstance(toward, str) or toward not in ("mean", "zero"):
         raise QueryError.about("toward", 'must be "mean" or "zero"', toward)
-    if not isinstance(positive_part, bool | np.bool_):
-        raise QueryError.about("positive_part", "must be True or False", positive_part)
+    check_flag("positive_part", positive_part)
     factor = y.size - (3 if toward == "mean" else 2)
     if factor < 1:
         return Denoised(y.copy(), s * s, {"weight": 1.0})

@@ -58,7 +58,7 @@ def test_inside_the_unit_interval_the_noise_is_more_than_enough(epsilon, delta, 
 
 @pytest.mark.parametrize("epsilon", [1, 1.0, 5, 1e9, 0])
 def test_elsewhere_it_is_refused(epsilon):
-    with raises(CalibrationError, ", got epsilon=", parameter="epsilon"):
+    with raises(CalibrationError, "in (0, 1), got epsilon=", parameter="epsilon"):
         classical_mu(epsilon, 1e-6)
 
 
