@@ -130,7 +130,7 @@ def check_private(frame: Frame) -> None:
         return
     raise DeclarationError(
         "this frame carries a certificate: it was released by dpframe, and holds no private rows. "
-        "Work on it with .dp.interval, .dp.combine and other steps, which cost nothing. If it is "
+        "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If it is "
         f"private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
     )
 

@@ -272,7 +272,7 @@ def test_released_frames_are_refused(way, released):
     }
     with pytest.raises(DeclarationError, match="was released by dpframe") as caught:
         ways[way](released, epsilon=1, **ROW)
-    for hint in (".dp.combine", "cost nothing", "del frame.attrs['dpframe']"):
+    for hint in (".dp.combine", "at no cost", "del frame.attrs['dpframe']"):
         assert hint in str(caught.value)
 
 
