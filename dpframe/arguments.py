@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
+from dpframe.errors import DeclarationError, QueryError, a_type, is_data
 
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
@@ -127,15 +127,17 @@ def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | No
     if given is None:
         return None
     if not isinstance(given, str) or not given.strip():
-        raise DeclarationError(f"{argument} must be a text that is not empty, got {quote(given)}.")
+        raise DeclarationError.about(argument, "must be a text that is not empty", given)
     if len(given) > most:
         raise DeclarationError(
-            f"{argument} must have at most {most:,} characters, got {len(given):,}."
+            f"{argument} must have at most {most:,} characters, got {len(given):,}.",
+            parameter=argument,
         )
     if not given.isprintable():
         raise DeclarationError(
             f"{argument} must hold nothing that is not printed, got {given!a:.400}; "
-            f"for instance {_plain(given)!r:.400}."
+            f"for instance {_plain(given)!r:.400}.",
+            parameter=argument,
         )
     return given
 
@@ -154,7 +156,8 @@ def check_release_name(given: object) -> str | None:
     if name is not None and name != name.strip():
         raise DeclarationError(
             "name must begin and end with a character that is not a space, and hold nothing that "
-            f"is not printed, got {name!a}; for instance {_plain(name)!r}."
+            f"is not printed, got {name!a}; for instance {_plain(name)!r}.",
+            parameter="name",
         )
     return name
 

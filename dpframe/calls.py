@@ -188,11 +188,13 @@ def _options(parameter: Parameter) -> Iterator[Parameter]:
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
+_HOLDING = (list, tuple, set, frozenset, Mapping, pd.DataFrame, pd.Series, pd.Index)
+
+
 @functools.lru_cache(maxsize=256)
 def _is_plain(kind: type) -> bool:
     """Whether values of a type neither hold others nor are data: nothing private is in them."""
-    holding = list | tuple | set | frozenset | Mapping | pd.DataFrame | pd.Series | pd.Index
-    return not (issubclass(kind, holding) or hasattr(kind, "__dask_graph__") or is_column(kind))
+    return not (is_column(kind) or hasattr(kind, "__dask_graph__") or issubclass(kind, _HOLDING))
 
 
 def refuse_private(name: str, value: object) -> None:

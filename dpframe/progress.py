@@ -31,7 +31,9 @@ def check_progress(shown: bool | None) -> None:
         try:
             import tqdm  # noqa: F401  # optional
         except ImportError:
-            raise DPFrameError("progress=True needs tqdm: pip install dpframe[progress].") from None
+            raise DPFrameError(
+                "progress=True needs tqdm: pip install dpframe[progress].", parameter="progress"
+            ) from None
 
 
 def show_progress(

@@ -8,6 +8,7 @@ from inspect import Parameter
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.calls import with_keywords
@@ -142,21 +143,19 @@ def test_outputs_of_aggregate_may_be_called_like_a_keyword_with_a_letter_more(fr
 
 def test_options_of_denoising_are_told_from_its_keywords(frame):
     released = frame.dp.count("zone", epsilon=0.5)
-    with pytest.raises(CallError, match="'colums'; did you mean 'columns'"):
+    with raises(CallError, "'colums'; did you mean 'columns'"):
         released.dp.denoise("simplex", colums=["count"])
-    with pytest.raises(QueryError, match="is not an option of method='simplex'"):
+    with raises(QueryError, "is not an option of method='simplex'"):
         released.dp.denoise("simplex", radius=1)
 
 
 def test_ledgers_answer_too(tmp_path):
     budget = dpf.Budget(epsilon=1)
-    with pytest.raises(
-        CallError, match=r"^Ledger\(\) has no keyword 'budgt'; did you mean 'budget'"
-    ):
+    with raises(CallError, "has no keyword 'budgt'; did you mean 'budget'"):
         dpf.Ledger(budgt=budget)
-    with pytest.raises(CallError, match=r"^create\(\) has no keyword 'bugdet'; did you mean"):
+    with raises(CallError, "create() has no keyword 'bugdet'; did you mean"):
         dpf.Ledger.create(tmp_path / "a.ledger", bugdet=budget)
-    with pytest.raises(CallError, match=r"^Ledger\(\) takes path alone by position: give budget="):
+    with raises(CallError, "Ledger() takes path alone by position: give budget="):
         dpf.Ledger(tmp_path / "a.ledger", budget)
     assert list(parameters(dpf.Ledger)) == ["path", "budget"]
 
@@ -175,7 +174,7 @@ def test_what_a_wrapped_function_takes_reaches_it():
 
     assert add(1) == (1, 2, (), 3)
     assert add(1, 5, 6, 7, c=0) == (1, 5, (6, 7), 0)
-    with pytest.raises(CallError, match=r"^add\(\) needs a: add\(a\)\.$"):
+    with raises(CallError, "add() needs a: add(a)."):
         add()
 
 
@@ -243,7 +242,7 @@ def test_queries_take_no_frame(name):
 
 
 def test_what_is_given_twice_is_said():
-    with pytest.raises(CallError, match=r"count\(\) has by twice, by position and by keyword"):
+    with raises(CallError, "count() has by twice, by position and by keyword"):
         dpf.count("zone", by="zone")
 
 
@@ -283,7 +282,7 @@ def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
     frame = pd.DataFrame({"zone": ["A", "B"]})
     made = frame.dp.count("zone", keys=["A", "B"], epsilon=9, privacy_unit=dpf.EACH_ROW)
     table = made.dp.with_percent()
-    with pytest.raises(QueryError, match=r"drawn by column='count', percent=True"):
+    with raises(QueryError, "drawn by column='count', percent=True"):
         table.dp.plot(column="count_percent")
 
 

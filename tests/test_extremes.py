@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError, DeclarationError, QueryError
@@ -58,7 +59,7 @@ def test_checks_beyond_the_largest_bound_are_no_bounds():
     assert frame.dp.declaration.column("fare").bounds is None
     frame.dp.declare(schema(LARGEST))
     assert frame.dp.declaration.column("fare").bounds == (0, LARGEST)
-    with pytest.raises(DeclarationError, match="at most"):
+    with raises(DeclarationError, "at most", parameter="bounds", label="fare"):
         frame.dp.declare(schema(1, dpframe={"bounds": (0, BEYOND)}))
 
 
@@ -100,7 +101,7 @@ def test_released_rows_are_no_exact_number():
     released = frame.dp.count("zone", mu=0.01)
     rows, variance = released["count"], float(released.dp.std_error.iloc[0, 0] ** 2)
     for noisy in (rows, rows.astype(float), 2 * rows):
-        with pytest.raises(QueryError, match=r"has noise.*variance"):
+        with raises(QueryError, "variance"):
             frame.dp.sum(["fare", "who"], "zone", n=noisy, mu=0.01)
     assert len(frame.dp.ledger.entries) == 1
     with_rows = frame.dp.preview(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01)
@@ -111,7 +112,7 @@ def test_released_rows_are_no_exact_number():
 
 
 def test_weights_that_are_too_large_are_refused():
-    with pytest.raises(QueryError, match=r"n_weight must be a number >= 0, and at most 1e\+100"):
+    with raises(QueryError, "at most 1e+100"):
         dpf.sum(["fare", "who"], n_weight=1e300, objective="worst")
 
 
@@ -138,7 +139,7 @@ def test_caps_that_python_cannot_write_are_not_declared(cap):
 @pytest.mark.parametrize("most", [2**60 + 1, 10**19, 10**400], ids=["2**60", "10**19", "10**400"])
 def test_caps_that_bound_nothing_are_refused_before_the_charge(most):
     frame = visits(privacy_unit="who", max_rows=most)
-    with pytest.raises(DeclarationError, match=r"2\*\*60 rows of one unit at most"):
+    with raises(DeclarationError, "2**60 rows of one unit at most"):
         frame.dp.count("zone", epsilon=0.1)
     assert frame.dp.ledger.entries == ()
 

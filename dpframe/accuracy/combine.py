@@ -17,6 +17,7 @@ from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
+from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -137,9 +138,9 @@ def _estimate_frame(
     errors = {block: _norm(part) for block, part in parts.items()}
     error = _norm(np.array(list(errors.values()), np.float64))
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    noise = release.noise
-    groups, scales = noise.drawn_together(release.query.cells), noise.scale_by_block
-    width = noise.distribution.sum_half_width(errors, scales, level, largest, groups)
+    noise, groups = release.noise, release.noise.drawn_together(release.query.cells)
+    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True)
+    width = noise.distribution.sum_half_width(total, level)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)

@@ -22,8 +22,8 @@ from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.law import Groups, Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.privacy.laws import GAUSSIAN, Law
+from dpframe.privacy.noise_sum import Groups, NoiseSum
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
@@ -180,8 +180,8 @@ def _half_widths(
         block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
         for block in {**of_centered, **of_rows}
     }
-    law = mechanism.distribution
-    width = law.integer_sum_half_width(loadings, mechanism.scale_by_block, level, groups=groups)
+    noise = NoiseSum(loadings, mechanism.scale_by_block, groups)
+    width = mechanism.distribution.sum_half_width(noise, level)
     return np.broadcast_to(width, _NODES.shape)
 
 
@@ -215,8 +215,8 @@ def dispersion_interval(
     of = numbers.of_rows, numbers.of_first, numbers.of_rest
     parts = loadings_at(mean, mean**2 - value, of).items()
     loadings = {str(block): np.asarray(part) / count for block, part in parts}
-    law = mechanism.distribution
-    width = law.integer_sum_half_width(loadings, mechanism.scale_by_block, level, groups=groups)
+    noise = NoiseSum(loadings, mechanism.scale_by_block, groups)
+    width = mechanism.distribution.sum_half_width(noise, level)
     ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
     low, high = (np.sqrt(end) if root else end * moments.half_width for end in ends)
     return low * moments.half_width, high * moments.half_width
@@ -524,8 +524,9 @@ def half_width(
     measured = {block: part for block, part in loadings.items() if int(block) > _ROUNDED}
     rounded = len(measured) < len(loadings)
     # a whole number is one of a lattice, and the level may lie between two of its points
-    half_width_of = law.integer_sum_half_width if rounded and integer else law.sum_half_width
-    width = half_width_of(measured, mechanism.scale_by_block, level, groups=groups)
+    smooth = not (rounded and integer)
+    total = NoiseSum(measured, mechanism.scale_by_block, groups, smooth=smooth)
+    width = law.sum_half_width(total, level)
     if not rounded:
         return float(width) if np.ndim(width) == 0 else width
     if not integer:

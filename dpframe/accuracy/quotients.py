@@ -18,7 +18,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.sums import norm
+from dpframe.privacy.noise_sum import NoiseSum, norm
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
@@ -127,7 +127,7 @@ def _test(
         a, b = np.cos(t), quotient.unit * np.sin(t)
         parts, largest = quotient.noise(a, b)
         off = np.abs(a * quotient.top - b * quotient.bottom)
-        return law.sum_holds(off, parts, scales, level, largest=largest, groups=groups)
+        return law.sum_holds(off, NoiseSum(parts, scales, groups, largest), level)
 
     return accepts
 

@@ -22,8 +22,7 @@ from dpframe.certificates.json_records import (
     Text,
     require,
 )
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import LAWS, law_named
+from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS

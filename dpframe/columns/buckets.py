@@ -107,7 +107,7 @@ def _numbers(column: pd.Series) -> np.ndarray:
     array: Any = column.array
     if isinstance(column.dtype, np.dtype):
         return np.asarray(array)
-    dtype = column.dtype.numpy_dtype
+    dtype = array.dtype.numpy_dtype
     return np.asarray(array.to_numpy(dtype=dtype, na_value=dtype.type(0).item()))
 
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count, repeat
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -203,10 +203,10 @@ def _as_number(kind: type[int | float], key: Any) -> float | None:
     return value if _same(value, key) else None
 
 
-def _as_ticks(key: Any, kind: str, unit: str, aware: bool) -> int | None:
+def _as_ticks(key: Any, kind: str, unit: Any, aware: bool) -> int | None:
     """Time equal to a key, as the integer that a column of this unit keeps, if any."""
     if kind == "M" and isinstance(key, datetime) and (key.tzinfo is not None) == aware:
-        value = pd.Timestamp(key).as_unit(unit)
+        value: pd.Timestamp | pd.Timedelta = pd.Timestamp(key).as_unit(unit)
     elif kind == "m" and isinstance(key, timedelta):
         value = pd.Timedelta(key).as_unit(unit)
     else:
@@ -236,8 +236,8 @@ def _integer_search(places: _Places, size: int) -> Search:
 
 def hash_keys(keys: np.ndarray) -> pd.Index:
     """Build an index and its hash table now: pandas would do it at the first search, in a race."""
-    index = pd.Index(keys)
-    index.get_indexer(keys[:1])
+    index: pd.Index = pd.Index(keys)
+    index.get_indexer(index[:1])
     return index
 
 
@@ -246,7 +246,9 @@ def _hash_search(places: _Places, size: int) -> Search:
     keys, positions = places
     index = hash_keys(keys)
     table = np.append(positions, size)  # -1, not a key, is the last
-    return lambda numbers: table.take(index.get_indexer(numbers.astype(keys.dtype, copy=False)))
+    return lambda numbers: table.take(
+        index.get_indexer(pd.Index(numbers.astype(keys.dtype, copy=False), copy=False))
+    )
 
 
 Finder = Callable[[pd.Series], np.ndarray]
@@ -466,7 +468,7 @@ def _category_finder(keys: AxisKeys, categories: pd.Index) -> Finder:
         return np.append(_key_finder(keys, pd.Series(categories))(pd.Series(categories)), len(keys))
 
     table = keys.tables.of(categories, look_up)
-    return lambda block: table.take(block.array.codes)
+    return lambda block: table.take(cast(pd.Categorical, block.array).codes)
 
 
 def _dictionary_finder(keys: AxisKeys, sample: pd.Series) -> Finder:

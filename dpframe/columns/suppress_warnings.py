@@ -1,10 +1,11 @@
 """No warning about private values is shown while they are being looked at."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 _Params = ParamSpec("_Params")
@@ -39,7 +40,8 @@ def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
 
     `warnings.catch_warnings` swaps the filters of all threads. Here one filter asks whether the
     thread that warns is silent. The answer stands in a context that ends with the call, so that
-    there is nothing to undo, even after Ctrl-C.
+    there is nothing to undo, even after Ctrl-C. Where other threads are alive, one filter stays:
+    they may restore filters from before the call.
 
     Parameters
     ----------
@@ -62,6 +64,8 @@ def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
             return function(*args, **kwargs)
         context = copy_context()
         context.run(_SILENT.set, True)
+        if len(sys._current_frames()) > 1:
+            _keep_filter()
         filters = _filters()
         if filters and filters[0] == _FILTER:
             return context.run(function, *args, **kwargs)
@@ -86,4 +90,7 @@ def _filters() -> Any:
     return warnings.filters if of_context is None else of_context()
 
 
-_filters().insert(0, _FILTER)  # copies of the filters have it, too
+@cache
+def _keep_filter() -> None:
+    """Add a filter that stays, once: copies of the filters have it, too."""
+    _filters().insert(0, _FILTER)

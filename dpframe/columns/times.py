@@ -5,7 +5,7 @@ are moved to that distance. A date is its midnight.
 """
 
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -117,7 +117,7 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         ticks = column.array.__arrow_array__().cast("int64").fill_null(_NOT_A_TIME).to_numpy()
         return _lengths(ticks, dtype.pyarrow_dtype.unit)
     if isinstance(dtype, np.dtype) and dtype.kind == "m":
-        return _lengths(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0])
+        return _lengths(column.to_numpy().view(np.int64), np.datetime_data(dtype.str)[0])
     lengths, valid = np.zeros(len(column), np.int64), np.zeros(len(column), bool)
     if values.holds_objects(column):
         for row, value in enumerate(values.objects(column)):
@@ -203,8 +203,10 @@ def _clock(column: pd.Series) -> _Clock:
         return _clock_of_ticks(ticks, dtype.unit, dtype.tz)
     if isinstance(dtype, pd.ArrowDtype):
         return _arrow_clock(column)
-    if dtype.kind == "M":
-        return _clock_of_ticks(column.to_numpy().view(np.int64), np.datetime_data(dtype)[0], None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return _clock_of_ticks(
+            column.to_numpy().view(np.int64), np.datetime_data(dtype.str)[0], None
+        )
     if values.holds_objects(column):
         return _object_clock(values.objects(column))
     return _no_times(len(column))
@@ -217,7 +219,7 @@ def _no_times(length: int) -> _Clock:
 
 def _arrow_clock(column: pd.Series) -> _Clock:
     """View Arrow timestamps and dates as points in time."""
-    kind, array = column.dtype.pyarrow_dtype, column.array.__arrow_array__()
+    kind, array = cast(pd.ArrowDtype, column.dtype).pyarrow_dtype, column.array.__arrow_array__()
     if pa.types.is_date(kind):
         # days, or milliseconds that may lie within a day
         per_day = 1 if pa.types.is_date32(kind) else _DAY * 1000

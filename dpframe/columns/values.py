@@ -7,10 +7,10 @@ raises or warns because of a value.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -252,6 +252,7 @@ def split_dictionary(column: pd.Series) -> Coded:
     column
         A series of Arrow dictionaries.
     """
+    dtype = cast(pd.ArrowDtype, column.dtype)
     chunks = column.array.__arrow_array__().chunks
     places = [np.empty(0, np.int64)]
     before = 0
@@ -259,7 +260,7 @@ def split_dictionary(column: pd.Series) -> Coded:
         place = chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         places.append(np.where(place < 0, -1, place + before))
         before += len(chunk.dictionary)
-    kind = column.dtype.pyarrow_dtype.value_type
+    kind = dtype.pyarrow_dtype.value_type
     together = pa.chunked_array([chunk.dictionary for chunk in chunks], kind)
     decoded = pd.Series(pd.arrays.ArrowExtensionArray(together))
     return _compact(decoded, np.concatenate(places))
@@ -279,6 +280,17 @@ def spread(view: np.ndarray, codes: np.ndarray, absent: object) -> np.ndarray:
     return np.asarray(extended[codes])
 
 
+def places_of(frame: pd.DataFrame) -> dict[Hashable, int]:
+    """Return the position of every column; of labels that several bear, the last one."""
+    return {label: place for place, label in enumerate(frame.columns)}
+
+
+def column_at(frame: pd.DataFrame, place: int) -> pd.Series:
+    """Return the column at a position."""
+    column: pd.Series = frame.iloc[:, place]
+    return column
+
+
 def dense(column: pd.Series) -> pd.Series:
     """Fill in the default values of a sparse column; leave any other as it is.
 
@@ -286,7 +298,7 @@ def dense(column: pd.Series) -> pd.Series:
     """
     if not isinstance(column.dtype, pd.SparseDtype):
         return column
-    kept, fill = column.dtype.subtype, column.dtype.fill_value
+    kept, fill = column.dtype.subtype, cast(Any, column.dtype.fill_value)
     if kept.kind in "mM":
         fill = kept.type("NaT") if pd.isna(fill) else np.array(fill, kept)
     elif np.asarray(fill).dtype.kind not in _FILLS.get(kept.kind, ""):

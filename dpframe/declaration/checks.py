@@ -19,12 +19,19 @@ Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 """Two numbers, two points in time or two durations."""
 
 
+def _wrong_bounds(label: Hashable, value: object, rule: str, way_out: str = "") -> DeclarationError:
+    return DeclarationError.about("bounds", rule, value, way_out, label=label)
+
+
+def _wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+    return DeclarationError(f"keys of {label!r} {rule}", parameter="keys", label=label)
+
+
 def check_bounds(label: Hashable, value: object) -> Bounds:
     """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
     if isinstance(value, set | frozenset):
-        raise DeclarationError(
-            f"bounds of {label!r} must have an order, and a set has none; got {quote(value)}. "
-            "Give (lower, upper)."
+        raise _wrong_bounds(
+            label, value, "must have an order, and a set has none", "Give (lower, upper)."
         )
     try:
         ends = list(value)  # type: ignore[call-overload]
@@ -33,20 +40,24 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
-        raise DeclarationError(
-            f"bounds of {label!r} must be two finite numbers, or two times or durations of one "
-            f"kind, as (lower, upper), got {quote(value)}."
+        raise _wrong_bounds(
+            label,
+            value,
+            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)",
         ) from None
     if not all(math.isfinite(bound) for bound in numbers):
-        raise DeclarationError(
-            f"bounds of {label!r} must be finite, got {quote(value)}. Choose what a value can "
-            "reasonably be: values beyond the bounds are clipped."
+        raise _wrong_bounds(
+            label,
+            value,
+            "must be finite",
+            "Choose what a value can reasonably be: values beyond the bounds are clipped.",
         )
     if max(map(abs, numbers)) > MOST:
-        raise DeclarationError(
-            f"bounds of {label!r} must be at most {MOST:g} in size, so that sums and their noise "
-            f"stay finite, got {quote(value)}. Choose what a value can reasonably be, or measure "
-            "the column in a larger unit."
+        raise _wrong_bounds(
+            label,
+            value,
+            f"must be at most {MOST:g} in size, so that sums and their noise stay finite",
+            "Choose what a value can reasonably be, or measure the column in a larger unit.",
         )
     return _increasing(label, value, lower, upper)
 
@@ -54,9 +65,7 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
 def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:
     """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
     if lower > upper:
-        raise DeclarationError(
-            f"bounds of {label!r} must have lower <= upper, got {quote(value)}. Swap them."
-        )
+        raise _wrong_bounds(label, value, "must have lower <= upper", "Swap them.")
     return lower, upper
 
 
@@ -67,9 +76,7 @@ def _check_moments(label: Hashable, value: object, ends: list[object]) -> Bounds
         raise TypeError
     _increasing(label, value, lower, upper)
     if not in_use(lower) or not in_use(upper):
-        raise DeclarationError(
-            f"bounds of {label!r} must lie in the years 1 to 9999, got {quote(value)}."
-        )
+        raise _wrong_bounds(label, value, "must lie in the years 1 to 9999")
     return lower, upper
 
 
@@ -92,7 +99,9 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     if not math.isfinite(number):
         raise DeclarationError(
             f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
-            f"missing values, got {quote(value)}."
+            f"missing values, got {quote(value)}.",
+            parameter="missing",
+            value=value,
         )
     return number
 
@@ -100,48 +109,50 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
 def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise DeclarationError(
-            f"keys of {label!r} must be a list of groups, got {quote(value)}; for instance "
-            f"keys={{{label!r}: ['A', 'B']}}."
+        raise DeclarationError.about(
+            "keys",
+            "must be a list of groups",
+            value,
+            f"For instance keys={{{label!r}: ['A', 'B']}}.",
+            label=label,
         )
     if isinstance(value, set | frozenset):
-        raise DeclarationError(
-            f"keys of {label!r} must have an order, and a set has none. Pass sorted(...) of it."
-        )
+        raise _wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        raise DeclarationError(
-            f"keys of {label!r} must be one list of groups, got {a_type(value)}. "
-            "Combinations of several columns are given in the call: keys=frame."
+        raise _wrong_keys(
+            label,
+            f"must be one list of groups, got {a_type(value)}. "
+            "Combinations of several columns are given in the call: keys=frame.",
         )
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
     except UnicodeEncodeError:
-        raise DeclarationError(f"keys of {label!r} must be valid Unicode texts.") from None
+        raise _wrong_keys(label, "must be valid Unicode texts.") from None
     except OverflowError:
-        raise DeclarationError(
-            f"keys of {label!r} must fit in 64 bits where they are numbers."
-        ) from None
+        raise _wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
     check_nesting(label, keys)
     if not len(keys):
-        raise DeclarationError(f"keys of {label!r} must name at least one group, got none.")
+        raise _wrong_keys(label, "must name at least one group, got none.")
     try:
         distinct = len(set(keys))
     except TypeError:
-        raise DeclarationError(f"keys of {label!r} must be hashable.") from None
+        raise _wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
-        raise DeclarationError(
-            f"keys of {label!r} must not be missing; rows with a missing key are left out. "
-            "Fill them in the frame first, to count them as a group of their own."
+        raise _wrong_keys(
+            label,
+            "must not be missing; rows with a missing key are left out. "
+            "Fill them in the frame first, to count them as a group of their own.",
         )
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
-        raise DeclarationError(
-            f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
-            "every group there can be once, whatever the data hold."
+        raise _wrong_keys(
+            label,
+            f"must be unique (1, 1.0 and True are the same key), got {got}. Name "
+            "every group there can be once, whatever the data hold.",
         )
     return keys
 
@@ -151,9 +162,10 @@ def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
     if keys.dtype != object:
         return
     if any(not isinstance(key, str | int | float) and nests_deeply(key) for key in keys):
-        raise DeclarationError(
-            f"keys of {label!r} must not be nested in more than 16 layers, nor hold more than "
-            "65,536 values in one of them. Number the groups, and declare the numbers."
+        raise _wrong_keys(
+            label,
+            "must not be nested in more than 16 layers, nor hold more than "
+            "65,536 values in one of them. Number the groups, and declare the numbers.",
         )
 
 

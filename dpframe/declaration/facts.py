@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
-from dpframe.errors import DeclarationError, quote
+from dpframe.errors import DeclarationError
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
@@ -152,16 +153,19 @@ class Declaration:
         if given is None:
             return self
         if given is not EACH_ROW:
-            raise DeclarationError(
-                f"privacy_unit must be dpf.EACH_ROW in a call, got {quote(given)}. A column that "
-                "names the unit needs caps: declare both with .dp.declare(privacy_unit=..., "
-                "max_rows=...)."
+            raise DeclarationError.about(
+                "privacy_unit",
+                "must be dpf.EACH_ROW in a call",
+                given,
+                "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...).",
             )
         if self.unit_column is not None:
             raise DeclarationError(
                 f"this frame is declared with privacy_unit={self.unit_column!r}, got "
                 "privacy_unit=dpf.EACH_ROW in a call. Leave it out: all rows of one unit are "
-                "protected together."
+                "protected together.",
+                parameter="privacy_unit",
+                value=EACH_ROW,
             )
         return replace(self, privacy_unit=EACH_ROW)
 
@@ -180,7 +184,8 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
     if not isinstance(given, Mapping):
         raise DeclarationError(
             f"{name} must be a dict from column to value, got {type(given).__name__}; "
-            f"for instance {name}={{'column': ...}}."
+            f"for instance {name}={{'column': ...}}.",
+            parameter=name,
         )
     return given.items()
 
@@ -191,19 +196,35 @@ _ATTRIBUTE = "_dpframe_declaration"
 _WARNINGS = "_dpframe_warnings"
 
 
+class _Kept(NamedTuple):
+    """A declaration, and the frame that it is kept on: copies of other kinds of frames share it."""
+
+    declaration: Declaration
+    owner: ref[Any]
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Leave it out of pickles and deep copies."""
+        return type(None), ()
+
+
 def keep_declaration(frame: object, declaration: Declaration) -> None:
     """Keep a declaration on the frame object itself.
 
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    object.__setattr__(frame, _ATTRIBUTE, declaration)
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame)))
 
 
 def kept_declaration(frame: object) -> Declaration | None:
     """Return the declaration kept on a frame object, if any."""
-    declaration = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    return declaration if isinstance(declaration, Declaration) else None
+    kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return kept.declaration if isinstance(kept, _Kept) and kept.owner() is frame else None
+
+
+def is_copied(frame: object) -> bool:
+    """Tell whether a frame object has what another one kept, as a copy of its `__dict__`."""
+    return _ATTRIBUTE in getattr(frame, "__dict__", {}) and kept_declaration(frame) is None
 
 
 def kept_warnings(frame: object) -> set[str]:

@@ -59,30 +59,34 @@ def _dataframe_schema(schema: object) -> Any:
         return schema
     raise DeclarationError(
         "schema must be a pandera DataFrameModel class or DataFrameSchema, got "
-        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=."
+        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=.",
+        parameter="schema",
     )
 
 
 def _column(label: Hashable, column: Any) -> Column:
     """Public facts about one column of a schema."""
-    dtype = getattr(column.dtype, "type", None)
+    dtype: Any = getattr(column.dtype, "type", None)
     integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
     own = _overrides(label, column.metadata)
     refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
+    keys: pd.Index | None
     lower, upper, keys = _of_dtype(dtype)
     for check in column.checks:
         low, high, allowed = _of_check(check, integer=integer)
         lower, upper = max(lower, low), min(upper, high)
         if allowed is not None:
-            allowed = check_keys(label, allowed)
-            keys = allowed if keys is None else keys[keys.isin(allowed)]
+            listed = check_keys(label, allowed)
+            keys = listed if keys is None else keys[keys.isin(listed)]
     numbers = _numbers(keys)
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
     if lower > upper and "bounds" not in own:
         raise DeclarationError(
             f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
-            f"<= {upper}. Correct the schema."
+            f"<= {upper}. Correct the schema.",
+            parameter="schema",
+            label=label,
         )
     # a check may say no more than that a number is finite
     usable = abs(lower) <= MOST and abs(upper) <= MOST
@@ -103,12 +107,15 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
         raise DeclarationError(
             f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
-            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}."
+            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}.",
+            parameter="schema",
+            label=label,
+            value=own,
         )
     return own
 
 
-def _of_dtype(dtype: object) -> tuple[float, float, Any]:
+def _of_dtype(dtype: Any) -> tuple[float, float, Any]:
     """Bounds and keys that a dtype alone implies."""
     if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
         return -math.inf, math.inf, pd.CategoricalIndex(dtype.categories, dtype=dtype)

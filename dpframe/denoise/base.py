@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
+from dpframe.errors import QueryError
+from dpframe.privacy.laws import Law
 
 
 class Denoised(NamedTuple):
@@ -31,16 +31,20 @@ def check_values(values: object) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise QueryError("values to denoise must be numbers in a one-dimensional array.") from None
+        raise QueryError(
+            "values to denoise must be numbers in a one-dimensional array.", parameter="values"
+        ) from None
     if array.ndim != 1:
         raise QueryError(
             f"values to denoise must be a one-dimensional array, got {array.ndim} dimensions. "
-            "Denoise one column, or one row, at a time."
+            "Denoise one column, or one row, at a time.",
+            parameter="values",
         )
     if not np.isfinite(array).all():
         raise QueryError(
             "values to denoise must be finite, and some are missing or infinite. A release has no "
-            "missing values; denoise it before it is joined with other tables."
+            "missing values; denoise it before it is joined with other tables.",
+            parameter="values",
         )
     return array
 
@@ -57,9 +61,8 @@ def check_sigma(sigma: object) -> float:
         number = float(sigma)
         if math.isfinite(number) and number > 0:
             return number
-    raise QueryError(
-        "sigma must be the standard deviation of the noise, a positive number; got "
-        f"sigma={quote(sigma)}"
+    raise QueryError.about(
+        "sigma", "must be the standard deviation of the noise, a positive number", sigma
     )
 
 
@@ -73,9 +76,7 @@ def check_law(law: object) -> Law:
     """
     if isinstance(law, Law):
         return law
-    raise QueryError(
-        f"law must be GAUSSIAN or LAPLACE of dpframe.privacy.laws, got law={quote(law)}."
-    )
+    raise QueryError.about("law", "must be GAUSSIAN or LAPLACE of dpframe.privacy.laws", law)
 
 
 def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> float:
@@ -119,11 +120,13 @@ def check_edges(edges: object, n: int) -> np.ndarray:
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":  # noqa: PLR2004
         raise QueryError(
             "edges must be an array of shape (m, 2) of positions of nodes, got "
-            f"{array.dtype} of shape {array.shape}."
+            f"{array.dtype} of shape {array.shape}.",
+            parameter="edges",
         )
     if array.min() < 0 or array.max() >= n:
         raise QueryError(
-            f"edges must join positions from 0 to {n - 1}, got {array.min()} to {array.max()}."
+            f"edges must join positions from 0 to {n - 1}, got {array.min()} to {array.max()}.",
+            parameter="edges",
         )
     pairs = np.sort(array.astype(np.intp), axis=1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -144,11 +147,13 @@ def check_parents(parents: object, n: int) -> np.ndarray:
     if array.shape != (n,) or array.dtype.kind not in "iu":
         raise QueryError(
             f"parents must be {n} integers, one per value, got {array.dtype} of shape "
-            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root."
+            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root.",
+            parameter="parents",
         )
     if array.min() < -1 or array.max() >= n:
         raise QueryError(
             f"parents must be positions from 0 to {n - 1}, or -1 for a root; got {array.min()} to "
-            f"{array.max()}."
+            f"{array.max()}.",
+            parameter="parents",
         )
     return array.astype(np.intp)

@@ -16,8 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit
 from dpframe.errors import QueryError
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly
@@ -263,7 +262,8 @@ def _check_origin(lower: float | None, integer: bool) -> float:
         return 0.0
     if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
         raise QueryError(
-            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}."
+            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}.",
+            parameter="lower",
         )
     return float(math.ceil(lower)) if integer else float(lower)
 

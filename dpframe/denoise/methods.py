@@ -15,7 +15,7 @@ from dpframe.denoise.thresholding import soft_threshold
 from dpframe.denoise.trend import trend_filter
 from dpframe.denoise.wavelets import tree_wavelets
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 DenoiserName: TypeAlias = Literal[
     "auto",
@@ -132,7 +132,8 @@ def _edges(facts: Facts) -> np.ndarray:
     if facts.edges is None:
         raise QueryError(
             "this method needs to know which values are neighbors: give graph=, for instance "
-            '"ordered" where the keys follow each other.'
+            '"ordered" where the keys follow each other.',
+            parameter="graph",
         )
     return facts.edges
 

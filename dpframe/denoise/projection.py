@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.arguments import check_flag
 from dpframe.denoise import base
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, passing
-from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.errors import QueryError
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released
@@ -120,7 +120,7 @@ def simplex(
     noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
     given = None if total is None else _amount("total", total)
     if given and not noisy.size:
-        raise QueryError(f"total must be 0 where there are no values, got total={quote(given)}.")
+        raise QueryError.about("total", "must be 0 where there are no values", given)
     total = max(float(noisy.sum()), 0.0) if given is None else given
     shared = _share(noisy, total)
     k = int(np.count_nonzero(shared))
@@ -210,11 +210,7 @@ def monotone(values: object, sigma: float, *, increasing: bool = True) -> Denois
     [1.0, 3.0, 3.0, 5.0]
     """
     noisy, sigma = check_values(values), check_sigma(sigma)
-    if not isinstance(increasing, bool | np.bool_):
-        raise QueryError(
-            f"increasing must be True or False, got increasing={quote(increasing)}. False asks for "
-            "values that never increase."
-        )
+    check_flag("increasing", increasing)
     if not noisy.size:
         return Denoised(noisy.copy(), math.nan, {})
     from scipy import optimize  # slow to import, and few releases need it
@@ -324,9 +320,11 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
         total = round(least + Fraction(math.fsum(remainders.tolist())))
     most = least + int(np.count_nonzero(remainders))
     if not _is_whole(total) or not least <= total <= most:
-        raise QueryError(
-            f"total must be an integer that rounding up or down can reach, from {least} to {most}, "
-            f"got total={quote(total)}. Project the values on the simplex with this total first."
+        raise QueryError.about(
+            "total",
+            f"must be an integer that rounding up or down can reach, from {least} to {most}",
+            total,
+            "Project the values on the simplex with this total first.",
         )
     raised = np.argsort(-remainders, kind="stable")[: int(total) - least]
     floors[raised] += 1
@@ -362,7 +360,7 @@ def _amount(name: str, value: object) -> float:
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         if 0 <= value <= sys.float_info.max:
             return float(value)
-    raise QueryError(f"{name} must be a finite number, not negative; got {name}={quote(value)}.")
+    raise QueryError.about(name, "must be a finite number, not negative", value)
 
 
 def _is_whole(value: object) -> bool:
@@ -385,7 +383,8 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
     if circular.size:
         raise QueryError(
             f"parents must lead from every node to a root, and from {circular[:5].tolist()} they "
-            "lead around in a circle. Give the root of every tree the parent -1."
+            "lead around in a circle. Give the root of every tree the parent -1.",
+            parameter="parents",
         )
     order = np.argsort(depths[:n], kind="stable")
     return np.split(order, np.cumsum(np.bincount(depths[:n]))[:-1])

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dpframe.arguments import check_flag
 from dpframe.denoise.base import Denoised, check_sigma, check_values
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 
 _NUMBER = int | float | np.integer | np.floating
 
@@ -90,11 +91,8 @@ def james_stein(
     """
     y, s = check_values(values), check_sigma(sigma)
     if not isinstance(toward, str) or toward not in ("mean", "zero"):
-        raise QueryError(f'toward must be "mean" or "zero", got toward={quote(toward)}.')
-    if not isinstance(positive_part, bool | np.bool_):
-        raise QueryError(
-            f"positive_part must be True or False, got positive_part={quote(positive_part)}."
-        )
+        raise QueryError.about("toward", 'must be "mean" or "zero"', toward)
+    check_flag("positive_part", positive_part)
     factor = y.size - (3 if toward == "mean" else 2)
     if factor < 1:
         return Denoised(y.copy(), s * s, {"weight": 1.0})
@@ -258,12 +256,12 @@ def _pull_offsets(offsets: _Offsets, s: float, pull: _Pull, chosen: dict[str, fl
 def _check_prior(mean: object, variance: object) -> None:
     """Validate the parameters of the prior that are given."""
     if mean is not None and not (isinstance(mean, _NUMBER) and math.isfinite(mean)):
-        raise QueryError(
-            "mean must be a finite number, or None to estimate it from the values; "
-            f"got mean={quote(mean)}."
+        raise QueryError.about(
+            "mean", "must be a finite number, or None to estimate it from the values", mean
         )
     if variance is not None and not (isinstance(variance, _NUMBER) and 0 <= variance < math.inf):
-        raise QueryError(
-            "variance must be a finite number >= 0, or None to estimate it from the values; "
-            f"got variance={quote(variance)}."
+        raise QueryError.about(
+            "variance",
+            "must be a finite number >= 0, or None to estimate it from the values",
+            variance,
         )

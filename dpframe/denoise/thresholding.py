@@ -7,9 +7,8 @@ import numpy as np
 
 from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit, passing
 from dpframe.denoise.shrinkage import stein_risk
-from dpframe.errors import QueryError, quote
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
+from dpframe.errors import QueryError
+from dpframe.privacy.laws import GAUSSIAN, Law
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float
 """How a threshold is chosen, or the threshold itself."""
@@ -121,9 +120,7 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law, unit
     number = int | float | np.integer | np.floating
     if isinstance(threshold, number) and not isinstance(threshold, bool) and threshold >= 0:
         return float(threshold)
-    raise QueryError(
-        f'threshold must be "sure", "universal" or a number >= 0, got threshold={quote(threshold)}.'
-    )
+    raise QueryError.about("threshold", 'must be "sure", "universal" or a number >= 0', threshold)
 
 
 def _at_values(law: Law) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.progress import show_progress
 
@@ -105,7 +105,7 @@ def trend_filter(
     y, s = check_values(values), check_sigma(sigma)
     pairs = check_edges(edges, y.size)
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (0, 1):
-        raise QueryError(f"order must be 0 or 1, got order={quote(order)}.")
+        raise QueryError.about("order", "must be 0 or 1", order)
     given = _penalty(penalty)
     nothing = {"penalty": 0.0, "degrees_of_freedom": float(y.size)}
     smallest = s if given is None else given
@@ -136,9 +136,7 @@ def _penalty(penalty: object) -> float | None:
         number = math.nan
     if math.isfinite(number) and number >= 0:
         return number
-    raise QueryError(
-        f'penalty must be "sure" or a finite number >= 0, got penalty={quote(penalty)}.'
-    )
+    raise QueryError.about("penalty", 'must be "sure" or a finite number >= 0', penalty)
 
 
 def _best_penalty(z: np.ndarray, graph: "_Graph", *, shown: bool) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoise.shrinkage import stein_risk
 from dpframe.denoise.thresholding import soft_threshold
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 
 Rule = Literal["sure", "universal"]
@@ -87,9 +87,7 @@ def tree_wavelets(
     pairs = check_edges(edges, y.size)
     count, start = _whole("trees", trees, 1), _whole("seed", seed, 0)
     if not isinstance(threshold, str) or threshold not in get_args(Rule):
-        raise QueryError(
-            f'threshold must be "sure" or "universal", got threshold={quote(threshold)}.'
-        )
+        raise QueryError.about("threshold", 'must be "sure" or "universal"', threshold)
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
@@ -107,7 +105,7 @@ def _whole(name: str, value: object, least: int) -> int:
         number = least - 1
     if isinstance(number, int) and number >= least:
         return number
-    raise QueryError(f"{name} must be a whole number >= {least}, got {name}={quote(value)}.")
+    raise QueryError.about(name, f"must be a whole number >= {least}", value)
 
 
 class _Removed(NamedTuple):

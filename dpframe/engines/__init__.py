@@ -25,5 +25,6 @@ def engine_for(frame: object) -> Engine:
     kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
     raise DeclarationError(
         f"frame must be a pandas.DataFrame, got a {kind}. dpf.scan_parquet opens Parquet files; "
-        "a dask.dataframe.DataFrame is read after `import dpframe.dask`."
+        "a dask.dataframe.DataFrame is read after `import dpframe.dask`.",
+        parameter="frame",
     )

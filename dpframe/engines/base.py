@@ -44,13 +44,13 @@ class Engine(Protocol):
         """Name the type of a column where it is public; `None` where one cell may decide on it."""
 
     def mark(self, frame: Frame) -> None:
-        """Mark a frame as declared, so that frames made of it can be recognized."""
+        """Mark a frame as declared, if frames made of it can be recognized by that."""
 
     def is_derived(self, frame: Frame) -> bool:
         """Tell whether a frame that is not declared shows that it was made of a marked one."""
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
-        """Return the `attrs` of the frame, as pandas keeps them."""
+        """Return the `attrs` of the frame, as pandas keeps them; empty where it has none."""
 
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Put all rows of some columns together in memory, as a frame of pandas; no release does.
@@ -109,15 +109,17 @@ def check_labels(
     for label in wanted:
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
             raise QueryError(
-                f"the column label {label!a} must be a valid Unicode text. Rename the column."
+                f"the column label {label!a} must be a valid Unicode text. Rename the column.",
+                label=label,
             )
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}")
+            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}", label=label)
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
-                "Rename them so that the label names one."
+                "Rename them so that the label names one.",
+                label=label,
             )
 
 

@@ -34,7 +34,7 @@ class FrameReader:
 
     def __init__(self, frame: pd.DataFrame, axes: list[Axis], finders: Finders) -> None:
         self.frame = frame
-        self._places = {label: place for place, label in enumerate(frame.columns)}
+        self._places = values.places_of(frame)
         self._columns: dict[Hashable, pd.Series] = {}
         self._finders = {_name(axis): self._prepare_search(axis, finders) for axis in axes}
 
@@ -45,7 +45,7 @@ class FrameReader:
     def column(self, label: Hashable) -> pd.Series:
         """Return a column."""
         if label not in self._columns:
-            self._columns[label] = self.frame.iloc[:, self._places[label]]
+            self._columns[label] = values.column_at(self.frame, self._places[label])
         return self._columns[label]
 
     def positions(self, axis: Axis, rows: slice) -> np.ndarray:

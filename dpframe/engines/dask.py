@@ -346,9 +346,9 @@ def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
 
 def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
     """Take some columns of a partition, with the default values of sparse ones."""
-    places = {label: place for place, label in enumerate(part.columns)}
+    places = values.places_of(part)
     # pandas 2.3 takes rows of sparse times wrongly
-    columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
+    columns = (values.dense(values.column_at(part, places[label])) for label in labels)
     dense = [column.reset_index(drop=True) for column in columns]
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from dpframe.arguments import is_unicode
 from dpframe.certificates.verify import ATTRIBUTE
-from dpframe.declaration.facts import Declaration, kept_declaration
+from dpframe.declaration.facts import Declaration, is_copied, kept_declaration
 from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError
@@ -72,7 +72,9 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
         raise QueryError(
             f"keys of {axis.column!r} are {min(kinds)}, but the column holds {held}: no row can "
             f"match. Give {_EXAMPLES.get(kind, kind)}, or convert the column before the frame is "
-            "declared."
+            "declared.",
+            parameter="keys",
+            label=axis.column,
         )
 
 
@@ -105,7 +107,8 @@ def _name_queries(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Que
     for name, query in named.items():
         check_query(query, "" if name is SINGLE else f" under {name!r}")
         if not is_unicode(name):
-            raise QueryError(f"{name!a} must be a valid Unicode text to name a query.")
+            text = f"{name!a} must be a valid Unicode text to name a query."
+            raise QueryError(text, label=name)
     return named
 
 
@@ -120,18 +123,15 @@ def check_private(frame: Frame) -> None:
     attrs = engine_for(frame).attrs(frame)
     if is_private(attrs):
         raise DeclarationError(
-            "this frame is a diagnosis, or was made of one: exact numbers about a private frame, "
-            "in which no row is a person any more. Declare and release the private frame itself."
+            "this frame is a diagnosis, or was made of one: exact numbers about a private frame. "
+            "Declare and release the private frame itself."
         )
     if ATTRIBUTE not in attrs:
         return
     raise DeclarationError(
-        "this frame carries a certificate, so it was released by dpframe: it holds noisy answers "
-        "and no private rows, and more noise would protect nobody. Work on it with .dp.interval, "
-        ".dp.combine and .dp.denoise, or with .dp.select, .dp.sort_values, .dp.round and other "
-        "steps that keep its certificate; all of these cost nothing. pandas also carries attrs "
-        "along, so that a private frame may have got the certificate of a released one that it "
-        f"was made with: then remove it, del frame.attrs[{ATTRIBUTE!r}], and declare the frame."
+        "this frame carries a certificate: it was released by dpframe, and holds no private rows. "
+        "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
+        f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
     )
 
 
@@ -145,12 +145,11 @@ def declaration_of(frame: Frame) -> Declaration:
     """
     check_private(frame)
     declaration = kept_declaration(frame)
-    if declaration is None and engine_for(frame).is_derived(frame):
+    if declaration is None and (is_copied(frame) or engine_for(frame).is_derived(frame)):
         raise DeclarationError(
-            "this frame was derived from a declared frame (a filter, a copy, a new column list, "
-            "what was written to files; with Dask, also what is read anew), and its rows may no "
-            "longer be what was declared. To use only some rows, query the declared frame with "
-            "where='...'; or declare this frame anew with .dp.declare(...), passing ledger= of the "
-            "first one to share its budget."
+            "this frame was derived from a declared frame (a filter, a copy, a merge, a file), and "
+            "its rows may differ. Query the declared frame, with where='...' for some rows; or "
+            "declare this one anew: .dp.declare(..., ledger=...), with the first one's ledger to "
+            "share its budget."
         )
     return Declaration() if declaration is None else declaration

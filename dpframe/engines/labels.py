@@ -285,12 +285,12 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
 
 
 def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
-    places = {label: place for place, label in enumerate(part.columns)}
-    coded = [coded_labels(part.iloc[:, places[axis.column]], axis) for axis in task.axes]
+    places = values.places_of(part)
+    coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
     if task.unit is not None:
-        units = Units(part.iloc[:, places[task.unit]], threads)
+        units = Units(values.column_at(part, places[task.unit]), threads)
         cells = cells[units.choose(cells, len(first), Caps(None, task.most, 1))]
     numbers = np.bincount(cells, minlength=len(first) + 1)[:-1]
     had = first[numbers > 0]
@@ -319,11 +319,12 @@ def _combine_codes(
         cells = cells * len(labels) + codes
         size *= len(labels)
     rows = np.flatnonzero(usable)
-    numbers, distinct = cells[rows], range(size)
+    numbers = cells[rows]
     if len(coded) > 1:
         numbers, distinct = pd.factorize(numbers)
-    found = np.full(len(usable), len(distinct), np.int64)
+        size = len(distinct)
+    found = np.full(len(usable), size, np.int64)
     found[rows] = numbers
-    first = np.zeros(len(distinct), np.int64)  # of one that no row has, any
+    first = np.zeros(size, np.int64)  # of one that no row has, any
     first[numbers[::-1]] = rows[::-1]
     return found, first

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import public_type
+from dpframe.columns.values import column_at, places_of, public_type
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -47,7 +47,7 @@ class PandasEngine:
         columns = frame.columns
         if columns.is_unique and columns.nlevels == 1:  # quicker
             return public_type(frame[label].dtype)
-        return public_type(frame.iloc[:, list(columns).index(label)].dtype)
+        return public_type(column_at(frame, places_of(frame)[label]).dtype)
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""

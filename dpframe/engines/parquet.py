@@ -108,18 +108,21 @@ class ParquetFiles:
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
                 "path must name Parquet files with the same types of columns, got "
-                f"{self._quote_path()}: they cannot be read as such."
+                f"{self._quote_path()}: they cannot be read as such.",
+                parameter="path",
             ) from error
         parquet_files.checked_folder(self.spill_folder)
         places = {parquet_files.place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise DeclarationError(
                 f"path names a file twice, whose rows would count twice: {self._quote_path()}. "
-                "Name each file once, and remove links to files that are named already."
+                "Name each file once, and remove links to files that are named already.",
+                parameter="path",
             )
         if not self._files:
             raise DeclarationError(
-                f"path must name Parquet files, got {self._quote_path()}, where there are none."
+                f"path must name Parquet files, got {self._quote_path()}, where there are none.",
+                parameter="path",
             )
 
     def check(self, labels: Iterable[Hashable]) -> None:

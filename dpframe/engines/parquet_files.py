@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.arrow import pa
-from dpframe.errors import DeclarationError, UnknownColumnError, a_type, quote
+from dpframe.errors import DeclarationError, UnknownColumnError, a_type
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
@@ -48,7 +48,8 @@ def files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
                 return File(name, _folders(name), schema_of(footer), rows, _attrs_of(footer))
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DeclarationError(
-                f"path must name Parquet files, got {name}, which cannot be read as one."
+                f"path must name Parquet files, got {name}, which cannot be read as one.",
+                parameter="path",
             ) from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
@@ -198,16 +199,16 @@ def checked_path(path: Any, filesystem: Any) -> str | list[str]:
         return named if filesystem is not None or "://" in named else os.path.abspath(named)
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
         return [str(checked_path(one, filesystem)) for one in path]
-    raise DeclarationError(f"path must be a file, a folder or a list of files, got {a_type(path)}.")
+    raise DeclarationError(
+        f"path must be a file, a folder or a list of files, got {a_type(path)}.", parameter="path"
+    )
 
 
 def checked_rows(rows: Any) -> int:
     """Check a number of rows."""
     whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
     if not whole or not 1 <= rows <= _MOST_ROWS:
-        raise DeclarationError(
-            f"batch_rows must be an integer from 1 to 2**31 - 1, got {quote(rows)}."
-        )
+        raise DeclarationError.about("batch_rows", "must be an integer from 1 to 2**31 - 1", rows)
     return int(rows)
 
 
@@ -218,6 +219,6 @@ def checked_folder(folder: Any) -> str | None:
     if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
         if os.access(folder, os.W_OK | os.X_OK):
             return os.path.abspath(folder)
-    raise DeclarationError(
-        f"spill_folder must be a folder that exists and can be written to, got {quote(folder)}."
+    raise DeclarationError.about(
+        "spill_folder", "must be a folder that exists and can be written to", folder
     )

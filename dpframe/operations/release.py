@@ -30,7 +30,7 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import Describe, certificate_for, record_of
 from dpframe.plan.tables import TableName
 from dpframe.privacy.amounts import AmountOptions, Spend
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import EachRow
 from dpframe.progress import show_progress
 from dpframe.queries.binned import read_off

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import Design, Mechanism, Planner, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest

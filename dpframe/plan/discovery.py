@@ -10,7 +10,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationErr
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
 from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, Spend, below, check_delta, exact
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
 from dpframe.queries.discovery import Labels

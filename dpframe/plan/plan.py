@@ -25,8 +25,7 @@ from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.law import Allowance
-from dpframe.privacy.laws import LAPLACE
+from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis

@@ -14,7 +14,7 @@ from dpframe.errors import DeclarationError, QueryError, a_type
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
-from dpframe.privacy.reach import Reach, reach_of
+from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float

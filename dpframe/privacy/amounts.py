@@ -113,13 +113,14 @@ def read_amount(name: str, given: object) -> float | Fraction:
     except OverflowError:
         return math.inf
     if number and not rounded:
-        raise CalibrationError(
-            f"{name} must be 0 or at least 5e-324, the smallest float, got {name}={quote(given)}."
+        raise CalibrationError.about(
+            name, "must be 0 or at least 5e-324, the smallest float", given
         )
     if isinstance(number, Fraction) and number.denominator.bit_length() > _MOST_BITS:
         raise CalibrationError(
             f"{name} must be a fraction of at most {_MOST_BITS:,} bits, got "
-            f"{number.denominator.bit_length():,}. Give a float."
+            f"{number.denominator.bit_length():,}. Give a float.",
+            parameter=name,
         )
     return number
 
@@ -138,7 +139,8 @@ def _read_number(name: str, text: str) -> Fraction:
 def _no_amount(name: str, given: object) -> CalibrationError:
     return CalibrationError(
         f'{name} must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} '
-        f"characters and three digits of exponent, got {name}={quote(given)}."
+        f"characters and three digits of exponent, got {name}={quote(given)}.",
+        parameter=name,
     )
 
 
@@ -163,9 +165,11 @@ def check_epsilon(value: object) -> Fraction:
     """Validate an epsilon: a finite number >= 0."""
     number = read_amount("epsilon", value)
     if not math.isfinite(number) or number < 0:
-        raise CalibrationError(
-            f"epsilon must be a finite number >= 0, got epsilon={quote(value)}. "
-            "Common choices lie between 0.01 and 10."
+        raise CalibrationError.about(
+            "epsilon",
+            "must be a finite number >= 0",
+            value,
+            "Common choices lie between 0.01 and 10.",
         )
     return exact(number)
 
@@ -174,9 +178,11 @@ def check_delta(value: object) -> float:
     """Validate a delta: a number in [0, 1)."""
     number = read_amount("delta", value)
     if not 0 <= number < 1:
-        raise CalibrationError(
-            f"delta must be in [0, 1), got delta={quote(value)}. "
-            "It should be far below one over the number of people, 1e-6 for instance."
+        raise CalibrationError.about(
+            "delta",
+            "must be in [0, 1)",
+            value,
+            "It should be far below one over the number of people, 1e-6 for instance.",
         )
     return below(exact(number))
 
@@ -186,7 +192,7 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     number = read_amount(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
         rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError(f"{name} must be {rule}, got {name}={quote(value)}.")
+        raise CalibrationError.about(name, f"must be {rule}", value)
     return exact(number)
 
 
@@ -226,7 +232,8 @@ class Budget:
         if level == 0 and delta == 0:
             raise CalibrationError(
                 "epsilon and delta are both 0: nothing at all could be released. "
-                "Give epsilon > 0 or delta > 0."
+                "Give epsilon > 0 or delta > 0.",
+                parameter="epsilon",
             )
         object.__setattr__(self, "epsilon", below(level))
         object.__setattr__(self, "delta", delta)
@@ -247,9 +254,10 @@ def _check_discovery(value: object, delta: float) -> float:
     """Validate the part of delta that is kept for extra deltas."""
     number = read_amount("discovery", value)
     if not 0 <= number < math.inf or exact(number) > exact(delta):
-        raise CalibrationError(
-            f"discovery must be in [0, delta], delta={delta}: it is the part of delta kept for "
-            f"extra deltas of releases; got discovery={quote(value)}."
+        raise CalibrationError.about(
+            "discovery",
+            f"must be in [0, delta], delta={delta}, of which it is the part for extra deltas",
+            value,
         )
     return below(exact(number))
 
@@ -289,15 +297,16 @@ class Spend:
             named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"
             raise CalibrationError(
                 "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
-                f"got {named}."
+                f"got {named}.",
+                parameter="epsilon",
             )
         ((kind, value),) = given.items()
         if kind == "epsilon":
             checked = None if delta is None else check_delta(delta)
             return cls(kind, check_epsilon(value), checked)
         if delta is not None:
-            raise CalibrationError(
-                f"delta goes with epsilon= only, got delta={quote(delta)} with {kind}=."
+            raise CalibrationError.about(
+                "delta", f"goes with epsilon= only, not with {kind}=", delta
             )
         return cls(kind, check_positive(kind, value))
 
@@ -366,7 +375,8 @@ def check_loss(given: object) -> PrivacyLoss:
     """Validate a loss: exact parts, none of which would give something back."""
     if not isinstance(given, PrivacyLoss):
         raise CalibrationError(
-            f"loss must be a dpframe.privacy.amounts.PrivacyLoss, got {type(given).__name__}."
+            f"loss must be a dpframe.privacy.amounts.PrivacyLoss, got {type(given).__name__}.",
+            parameter="loss",
         )
     parts = (given.epsilon, given.mu_squared, given.delta)
     if not all(isinstance(part, Fraction) and part >= 0 for part in parts):
@@ -423,7 +433,8 @@ def round_up(value: float, holds: Callable[[float], bool]) -> float:
         step *= 2
     if not math.isfinite(value):
         raise CalibrationError(
-            "epsilon, delta or mu is so small that no float is enough noise. Give a larger one."
+            "epsilon, delta or mu is so small that no float is enough noise. Give a larger one.",
+            parameter="epsilon",
         )
     return value
 

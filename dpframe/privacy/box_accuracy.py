@@ -7,7 +7,7 @@ exponentials is above x.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -94,24 +94,6 @@ def _half_widths(members: int, level: float) -> np.ndarray:
         return np.concatenate([beyond(t[:1], members), pair_beyond(t[1:], ratios[1:], members)])
 
     return bisect_tails(tails, (1 + ratios) * _farthest(members), level)
-
-
-def drawn_together(
-    loadings: Mapping[str, float | np.ndarray],
-    scales: Mapping[str, float],
-    groups: Collection[tuple[str, ...]],
-) -> dict[tuple[str, ...], int]:
-    """Return the blocks of each larger group that are in a sum, and how many the group has.
-
-    Blocks of scale 0 are in no group.
-    """
-    found = {}
-    for group in groups:
-        moving = [block for block in group if scales.get(block, 0.0) > 0]
-        read = tuple(block for block in moving if np.any(loadings.get(block, 0.0)))
-        if read and len(moving) > 1:
-            found[read] = len(moving)
-    return found
 
 
 def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: float) -> np.ndarray:

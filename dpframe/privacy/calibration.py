@@ -12,7 +12,14 @@ from functools import lru_cache
 
 from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure, round_up
-from dpframe.privacy.curve import HALF, SQRT_2PI, check_finite, gaussian_delta, mills, mills_slope
+from dpframe.privacy.gaussian_delta import (
+    HALF,
+    SQRT_2PI,
+    check_finite,
+    gaussian_delta,
+    mills,
+    mills_slope,
+)
 
 STANDARD = 1.25
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
@@ -50,10 +57,14 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
         raise CalibrationError(
             f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}: '
             "elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). "
-            'Use mechanism="gaussian".'
+            'Use mechanism="gaussian".',
+            parameter="epsilon",
+            value=epsilon,
         )
     if mass == 0:
-        raise CalibrationError('mechanism="classical" needs delta > 0, got delta=0. Give delta.')
+        raise CalibrationError(
+            'mechanism="classical" needs delta > 0, got delta=0. Give delta.', parameter="delta"
+        )
     return level / math.sqrt(2 * math.log(constant / mass)) * (1 - _SLACK)
 
 
@@ -88,7 +99,9 @@ def sigma_without_epsilon(delta: float, sensitivity: float = 1.0) -> float:
     """
     mass = check_delta(delta)
     if mass == 0:
-        raise CalibrationError("delta must be > 0 where epsilon is 0, got delta=0.")
+        raise CalibrationError(
+            "delta must be > 0 where epsilon is 0, got delta=0.", parameter="delta"
+        )
     return sensitivity / (2 * mass) * (1 + _SLACK)
 
 
@@ -198,9 +211,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     moved = check_finite("sensitivity", sensitivity, least=math.ulp(0.0))
     mu = gaussian_mu(epsilon, delta)
     if delta == 0:
-        raise CalibrationError(
-            'delta must be > 0 for Gaussian noise, got delta=0. Give delta, or mechanism="laplace".'
-        )
+        way_out = 'Give delta, or mechanism="laplace".'
+        raise CalibrationError.about("delta", "must be > 0 for Gaussian noise", delta, way_out)
     start = moved / mu if mu > 0 else math.inf
     return round_up(start, lambda sigma: Fraction(moved) <= Fraction(mu) * Fraction(sigma))
 

@@ -7,8 +7,8 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpframe.errors import CalibrationError, quote
-from dpframe.privacy.curve import check_finite, gaussian_delta
+from dpframe.errors import CalibrationError
+from dpframe.privacy.gaussian_delta import check_finite, gaussian_delta
 
 _UP = 1 + 2.0**-40  # covers the errors of the normal distribution function and its inverse
 _POINTS = 256  # of the curve of deltas that are tried
@@ -57,7 +57,7 @@ class Guarantee(NamedTuple):
         """
         chance = _check_probability("chance", chance)
         if not 0 < chance < 1:
-            raise CalibrationError(f"chance must be in (0, 1), got chance={quote(chance)}.")
+            raise CalibrationError.about("chance", "must be in (0, 1)", chance)
         return _growth(self, chance)
 
     def belief(self, prior: float, chance: float = 0.001) -> float:
@@ -132,5 +132,5 @@ def _growth(promised: Guarantee, chance: float) -> float:
 def _check_probability(name: str, value: float) -> float:
     number = check_finite(name, value)
     if not 0 <= number <= 1:
-        raise CalibrationError(f"{name} must be in [0, 1], got {name}={quote(value)}.")
+        raise CalibrationError.about(name, "must be in [0, 1]", value)
     return number

@@ -1,27 +1,138 @@
-"""The laws of noise, by name.
+"""The laws of noise, by name: what they add to integers, and what it costs.
+
+A law acts on a *group* of coordinates: measured integers of one cell whose noise is drawn together.
+It states how movement counts inside a group, and the norm in which groups add up. Where the noise
+of all coordinates is independent, a group is no more than its coordinates.
 
 A new law is a value here, with its sampler in `noise` or `box`. No other module asks for a law by
 its name: ledgers and certificates write the name, and `law_named` reads it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, quote
-from dpframe.privacy import box_accuracy, sums
-from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
+from dpframe.errors import CalibrationError
+from dpframe.privacy import box_accuracy
+from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
-from dpframe.privacy.law import Allowance, Groups, Law
-from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
+from dpframe.privacy.noise import integer_noise
+from dpframe.privacy.noise_distribution import Distribution
+from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
+from dpframe.privacy.sensitivity import Inside, Norm
 
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
+_WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The most a release may lose: `mu_squared` with Gaussian noise, `epsilon` with pure noise."""
+
+    mu_squared: Fraction
+    epsilon: Fraction
+    delta: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Law(Distribution):
+    """A law of noise on groups of measured integers: how it is drawn, and what it costs.
+
+    Parameters
+    ----------
+    name
+        What ledgers and certificates write.
+    title
+        The law in words.
+    norm
+        p, the norm in which groups add up: a release costs the largest
+        `sum over groups of |moved|^p` between neighbors.
+    inside
+        How what moves counts inside a group, each coordinate divided by its scale: "sum" in the
+        norm, as if each were a group, "max" as the largest. For groups of one it does not matter.
+    needs_delta
+        Whether an epsilon allows noise of this law only beside a delta.
+    curve
+        The density that one coordinate is drawn from.
+    """
+
+    name: str
+    title: str
+    norm: Norm
+    inside: Inside = "sum"
+    needs_delta: bool
+    curve: Curve
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self.name
+
+    def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group in `size` cells, one int64 array per coordinate.
+
+        Parameters
+        ----------
+        scales
+            Scales of the coordinates, as for `integer_noise`. One of scale 0 is in no group.
+        size
+            Number of cells.
+
+        Raises
+        ------
+        CalibrationError
+            If a scale is out of range or the size is negative.
+        """
+        return self._draw(scales, size)
+
+    def draw_each(self, scales: np.ndarray) -> np.ndarray:
+        """Draw independent noise of so many scales, one int64 integer for each.
+
+        Raises
+        ------
+        CalibrationError
+            If a scale is out of range.
+        """
+        return integer_noise(self.curve, scales, len(scales))
+
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: each coordinate on its own."""
+        return [integer_noise(self.curve, scale, size) for scale in scales]
+
+    @abstractmethod
+    def movement_allowed(self, allowance: Allowance) -> Fraction:
+        """Return the most that movement may add up to, 0 where the law has no noise for it."""
+
+    @abstractmethod
+    def charge(self, moved: Fraction) -> PrivacyLoss:
+        """Return the cost of noise that is enough for movement up to `moved`."""
+
+    @abstractmethod
+    def of_sum(self, terms: int, members: int = 1) -> "Law":
+        """Return the law that a sum of so many noises is nearest to.
+
+        Parameters
+        ----------
+        terms
+            How many noises there are.
+        members
+            How many coordinates are drawn together with each, itself included.
+        """
+
+
+def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.ndarray:
+    """Return half of the most that one integer of noise moves a sum."""
+    steps = noise.steps(lambda _, scale: deviation_of(scale)).values()
+    step: np.ndarray = reduce(np.maximum, steps, np.zeros(()))
+    return step / 2
 
 
 class _Gaussian(Law):
@@ -37,34 +148,18 @@ class _Gaussian(Law):
 
     def quantile(self, level: float) -> float:
         """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
-        return sums.normal_quantile(level)
+        from scipy import special  # slow to import, and not always needed
 
-    def sum_half_width(
-        self,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        largest: sums.Loadings | None = None,
-        groups: Groups = (),
-    ) -> float | np.ndarray:
-        """Return `q sd`, with q the quantile and sd the root of the sum of squared loadings."""
-        return self.quantile(level) * sums.norm(loadings.values())
+        return float(special.ndtri((1 + level) / 2))
 
-    def integer_sum_half_width(
-        self,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        largest: sums.Loadings | None = None,
-        groups: Groups = (),
-    ) -> float | np.ndarray:
-        """Return the half-width, and half of the largest `|c_b|`.
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return `q sd`, with q the quantile, and half of the largest `|c_b|` where it may matter.
 
         By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
         normal quantile alone misses a little more than it says.
         """
-        step = sums.half_step(largest or loadings, scales, self.standard_deviation)
-        return self.sum_half_width(loadings, scales, level, largest, groups) + step
+        width = self.quantile(level) * noise.deviation
+        return width if noise.smooth else width + _half_step(noise, self.standard_deviation)
 
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return mu^2."""
@@ -95,7 +190,15 @@ class _Gaussian(Law):
         return sigma
 
     def _deviation(self, scale: float) -> float:
-        return sums.rounded_normal_deviation(scale)
+        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
+
+        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
+        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+        """
+        if scale >= _WIDE:
+            return math.sqrt(scale**2 + 1 / 12)
+        tails = (math.erfc((k - 0.5) / scale / _ROOT2) for k in range(1, 40))
+        return math.sqrt(sum((2 * k - 1) * tail for k, tail in enumerate(tails, 1)))
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return math.erfc((a + 0.5) / scale / _ROOT2)
@@ -119,16 +222,9 @@ class _Laplace(Law):
 
     def quantile(self, level: float) -> float:
         """Return the larger quantile of a Laplace and of a normal, between which a sum lies."""
-        return max(sums.normal_quantile(level), -math.log1p(-level) / _ROOT2)
+        return max(GAUSSIAN.quantile(level), -math.log1p(-level) / _ROOT2)
 
-    def sum_half_width(
-        self,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        largest: sums.Loadings | None = None,
-        groups: Groups = (),
-    ) -> float | np.ndarray:
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
         """Return the half-width for a sum of discrete Laplace noises of scales s_b.
 
         A continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
@@ -138,30 +234,36 @@ class _Laplace(Law):
 
         Examples
         --------
-        >>> LAPLACE.sum_half_width({"0": LAPLACE.standard_deviation(1)}, {"0": 1}, 0.95).round(4)
+        >>> noise = NoiseSum({"0": LAPLACE.standard_deviation(1)}, {"0": 1})
+        >>> LAPLACE.sum_half_width(noise, 0.95).round(4)
         np.float64(3.4957)
         """
-        two = sums.pair_of(loadings, scales) if largest is None else None
+        two = noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_half_width(*two, level)
-        return sums.independent_half_width(loadings, scales, level, self.quantile(level), largest)
+        width: np.ndarray = _half_step(noise, self.standard_deviation)
+        width = width + self._continuous_half_width(noise, level)
+        return width
 
-    def sum_holds(
-        self,
-        distance: np.ndarray,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        *,
-        largest: sums.Loadings | None = None,
-        groups: Groups = (),
-    ) -> np.ndarray:
+    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
-        alone = largest is None and not box_accuracy.drawn_together(loadings, scales, groups)
-        two = sums.pair_of(loadings, scales) if alone else None
+        two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_holds(distance, *two, level)
-        return super().sum_holds(distance, loadings, scales, level, largest=largest, groups=groups)
+        return super().sum_holds(distance, noise, level)
+
+    def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
+        """Half-width for continuous noises of the same scales; some may not be of integers."""
+        own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
+        wide = [
+            np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
+            for b, loading in noise.loadings.items()
+        ]
+        alone = len(wide) == 1 and any(own.values())
+        if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
+            return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
+        width: np.ndarray = self.quantile(level) * norm(wide)
+        return width
 
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
@@ -195,7 +297,8 @@ class _Laplace(Law):
         return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
 
     def _deviation(self, scale: float) -> float:
-        return sums.deviation(scale)
+        """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""
+        return _ROOT2 * math.exp(-0.5 / scale) / -math.expm1(-1 / scale)  # no overflow
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         return 2 * math.exp(-(a + 1) / scale) / (1 + math.exp(-1 / scale))
@@ -218,30 +321,11 @@ class _Box(_Laplace):
         """Draw the noise of a group: all of its coordinates together."""
         return box_noise(scales, size)
 
-    def deviations(self, scales: Sequence[float]) -> list[float]:
-        """Return the roots of (D + 1) (D + 2) s^2 / 3 and rounding, with D scales s above 0.
-
-        Examples
-        --------
-        >>> [round(deviation, 4) for deviation in BOX.deviations([1, 10, 0])]
-        [2.0207, 20.0021, 0.0]
-        """
-        checked = [float(check_scale(scale)) for scale in scales]
-        members = sum(scale > 0 for scale in checked)
-        return [self.deviation_among(scale, members) for scale in checked]
-
     def quantile(self, level: float) -> float:
         """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
         return max(super().quantile(level), _ROOT3 * level)
 
-    def sum_half_width(
-        self,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        largest: sums.Loadings | None = None,
-        groups: Groups = (),
-    ) -> float | np.ndarray:
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
         """Return the half-width for a sum of noises, some of them drawn together.
 
         One coordinate: its own half-width, times the loading. Of one group: that of the continuous
@@ -251,18 +335,18 @@ class _Box(_Laplace):
 
         Examples
         --------
-        >>> two = {"0": 5.0, "1": 7.0}, 0.95, None, [("0", "1")]
-        >>> BOX.sum_half_width({"0": 10.0, "1": 14.0}, *two).round(4)
+        >>> scales, together = {"0": 5.0, "1": 7.0}, [("0", "1")]
+        >>> BOX.sum_half_width(NoiseSum({"0": 10.0, "1": 14.0}, scales, together), 0.95).round(4)
         np.float64(37.2762)
         """
-        together = box_accuracy.drawn_together(loadings, scales, groups)
+        together = noise.drawn_together()
         if not together:
-            return super().sum_half_width(loadings, scales, level, largest)
+            return super().sum_half_width(noise, level)
         (group, members), *others = together.items()
-        beside = any(np.any(loading) for block, loading in loadings.items() if block not in group)
-        if others or beside or largest is not None:
-            return self._of_groups(loadings, scales, level, largest, together)
-        return self._of_group({b: loadings[b] for b in group}, scales, level, members)
+        beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
+        if others or beside or noise.largest is not None:
+            return self._of_groups(noise, level, together)
+        return self._of_group(noise, level, group, members)
 
     def of_sum(self, terms: int, members: int = 1) -> Law:
         """Return the discrete Laplace law for one noise on its own, and the normal law for more.
@@ -273,40 +357,29 @@ class _Box(_Laplace):
         return LAPLACE if terms == members == 1 else GAUSSIAN
 
     def _of_group(
-        self, loadings: sums.Loadings, scales: Mapping[str, float], level: float, members: int
+        self, noise: NoiseSum, level: float, group: Sequence[str], members: int
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of one group of two or more."""
-        weights = {
-            block: np.abs(loading) / self.deviation_among(scales[block], members)
-            for block, loading in loadings.items()
-        }
-        if len(weights) == 1:
-            ((block, weight),) = weights.items()
-            return weight * self.half_width(scales[block], level, members)
-        parts = [weight * scales[block] for block, weight in weights.items()]
-        rounding = sum(weights.values(), start=np.zeros(()))
+        steps = noise.steps(lambda _, scale: self.deviation_among(scale, members))
+        if len(group) == 1:
+            return steps[group[0]] * self.half_width(noise.scales[group[0]], level, members)
+        parts = [steps[block] * noise.scales[block] for block in group]
+        rounding = sum((steps[block] for block in group), start=np.zeros(()))
         return box_accuracy.sum_half_width(parts, members, level) + rounding / 2
 
     def _of_groups(
-        self,
-        loadings: sums.Loadings,
-        scales: Mapping[str, float],
-        level: float,
-        largest: sums.Loadings | None,
-        together: Mapping[tuple[str, ...], int],
+        self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]
     ) -> float | np.ndarray:
         """Half-width for a sum of noises of several groups, or of several cells."""
         own = {block: members for group, members in together.items() for block in group}
-        lonely = any(scales.get(block, 0.0) > 0 for block in loadings.keys() - own.keys())
+        lonely = any(
+            noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - own.keys()
+        )
         ratios = [box_accuracy.largest_ratio(len(g), d, level) for g, d in together.items()]
         factor = max(super().quantile(level) if lonely else GAUSSIAN.quantile(level), *ratios)
         factor *= box_accuracy.raise_quantile(level, max(own.values()))
-        rounding: np.ndarray = np.zeros(())
-        for block, loading in (loadings if largest is None else largest).items():
-            deviation = self.deviation_among(scales.get(block, 0.0), own.get(block, 1))
-            if deviation:
-                rounding = rounding + np.abs(loading) / deviation / 2
-        width: np.ndarray = factor * sums.norm(loadings.values()) + rounding
+        steps = noise.steps(lambda block, scale: self.deviation_among(scale, own.get(block, 1)))
+        width: np.ndarray = factor * noise.deviation + sum(steps.values()) / 2
         return width
 
     def deviation_among(self, scale: float, members: int) -> float:
@@ -355,7 +428,5 @@ def law_named(name: object) -> Law:
     if isinstance(name, str) and name in LAWS:
         return LAWS[name]
     known = ", ".join(f'"{law}"' for law in LAWS)
-    raise CalibrationError(
-        f"law must be one of {known}, got law={quote(name)}. A newer version of dpframe may know "
-        "it."
-    )
+    way_out = "A newer version of dpframe may know it."
+    raise CalibrationError.about("law", f"must be one of {known}", name, way_out)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
-from dpframe.errors import DeclarationError, quote
+from dpframe.errors import DeclarationError
 from dpframe.privacy.amounts import WRITTEN, as_number
 
 Neighboring = Literal["add_remove", "replace"]
@@ -56,10 +56,8 @@ class Caps:
             except (TypeError, ValueError):
                 number = math.nan
             if not isinstance(number, int) or not 1 <= number < WRITTEN:
-                raise DeclarationError(
-                    f"max_{name} must be a whole number >= 1, got max_{name}={quote(value)}. "
-                    "Leave it out for no such limit."
-                )
+                rule, way_out = "must be a whole number >= 1", "Leave it out for no such limit."
+                raise DeclarationError.about(f"max_{name}", rule, value, way_out)
             object.__setattr__(self, name, number)
 
     @property
@@ -82,6 +80,4 @@ def check_neighboring(value: object) -> Neighboring:
     for name in get_args(Neighboring):
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
-    raise DeclarationError(
-        f'neighboring must be "add_remove" or "replace", got neighboring={quote(value)}.'
-    )
+    raise DeclarationError.about("neighboring", 'must be "add_remove" or "replace"', value)

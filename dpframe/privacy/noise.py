@@ -172,7 +172,8 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     if scales.ndim and scales.shape != (size,):
         raise CalibrationError(
             f"scale must be one number or one per draw, got shape {scales.shape} for "
-            f"size={quote(size)}."
+            f"size={quote(size)}.",
+            parameter="scale",
         )
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         return _draw(strip_table(curve), scales, size)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, quote
+from dpframe.errors import CalibrationError
 from dpframe.privacy.noise_tables import STRIP_BITS
 
 MAX_SCALE = 2.0**60
@@ -18,7 +18,7 @@ MAX_SCALE = 2.0**60
 def check_size(size: int) -> None:
     """Validate a number of draws."""
     if size < 0:
-        raise CalibrationError(f"size must be >= 0, got size={quote(size)}.")
+        raise CalibrationError.about("size", "must be >= 0", size)
 
 
 def check_scale(scale: float | np.ndarray) -> np.ndarray:
@@ -30,7 +30,8 @@ def check_scale(scale: float | np.ndarray) -> np.ndarray:
     if not valid.all():
         raise CalibrationError(
             f"scale must be between 0 and 2**60, got scale={scales[~valid].flat[0]}. "
-            "Wider noise does not fit in 64 bits: ask for a larger epsilon or for narrower bounds."
+            "Wider noise does not fit in 64 bits: ask for a larger epsilon or for narrower bounds.",
+            parameter="scale",
         )
     return scales
 

@@ -53,8 +53,8 @@ from dpframe.privacy.amounts import round_up
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
 from dpframe.privacy.noise_tables import LAPLACE_CURVE
-from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, movement
+from dpframe.privacy.unit_reach import Reach
 
 SELECT = "select"
 """The name of the mechanism."""
@@ -166,7 +166,7 @@ def selection_of(
 
     Examples
     --------
-    >>> from dpframe.privacy.reach import Reach
+    >>> from dpframe.privacy.unit_reach import Reach
     >>> median = [Fraction(1, 2)]
     >>> [
     ...     selection_of(median, Fraction(1), Reach(1, rows, 0, 1), neighboring).scales
@@ -181,7 +181,8 @@ def selection_of(
     if max(scales) > _MOST_SCALE:
         raise CalibrationError(
             "epsilon is so small that a quantile would be selected at random: the noise would be "
-            "beyond 2**50. Give a larger epsilon, or tighter caps."
+            "beyond 2**50. Give a larger epsilon, or tighter caps.",
+            parameter="epsilon",
         )
     return Selection(steps, scales)
 
@@ -221,7 +222,7 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
 
     Examples
     --------
-    >>> from dpframe.privacy.reach import Reach
+    >>> from dpframe.privacy.unit_reach import Reach
     >>> sure = selection_of([Fraction(1, 2)], Fraction(10**6), Reach(1, 1, 0, 1), "add_remove")
     >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64))
     array([[0],

@@ -21,7 +21,7 @@ from functools import cache
 from typing import Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.reach import Reach, fillings
+from dpframe.privacy.unit_reach import Reach, fillings
 
 Scale = TypeVar("Scale", Fraction, float)
 """Exact, for what is promised, or a float, to compare designs with."""
@@ -134,7 +134,7 @@ def movement(
     --------
     A row adds 1 to a count and 3 or -3 to a sum:
 
-    >>> from dpframe.privacy.reach import Reach
+    >>> from dpframe.privacy.unit_reach import Reach
     >>> parts = Footprint((0,), ((1,),)), Footprint((1,), ((-3,), (3,)))
     >>> rest = [Fraction(1, 2), Fraction(3)], 1, Reach(1, 1, 0, 1), "add_remove"
     >>> movement(parts, *rest), movement(parts, *rest, groups=[(0, 1)])

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, Unpack
+from typing import TypeAlias, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -245,10 +245,11 @@ def intervals_between(
         If the bounds are equal, or floats cannot tell them apart.
     """
     lower, upper = bounds
+    edges: np.ndarray | pd.Index
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
-        edges = _times_between(lower, upper, number)
+        edges = _times_between(lower, cast(Moment, upper), number)
     else:
-        edges = _numbers_between(float(lower), float(upper), number, integer=integer)
+        edges = _numbers_between(float(lower), float(cast(float, upper)), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
         ends = f"({quote(lower)}, {quote(upper)})"
         if lower == upper:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pandas as pd
 
@@ -315,7 +315,7 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     binned = [column for column in named if column in bins]
     if binned:
         raise QueryError(f"keys and bins both name {quote(binned)}; give one of them.")
-    return {column: materialized_keys(keys) for column, keys in named.items()} or None
+    return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
 
 
 def _other(
@@ -333,7 +333,12 @@ def _other(
                 f"other names {column!r}, which has bins: let the first or the last bin reach to "
                 "infinity."
             )
-        if not is_label(key) or isinstance(key, tuple) or pd.isna(key) or not is_unicode(key):
+        if (
+            not is_label(key)
+            or isinstance(key, tuple)
+            or pd.isna(cast(str, key))
+            or not is_unicode(key)
+        ):
             raise QueryError(
                 f"other must be a key, such as 'other', or a dict of them by column, got "
                 f"{quote(key)} for {column!r}."

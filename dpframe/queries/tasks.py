@@ -8,7 +8,7 @@ answer of an engine is an int64 array of shape (terms, cells), modulo 2**64.
 import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -128,9 +128,9 @@ class Cells:
         if len(self.axes) == 1:
             keys = self.axes[0].keys
             return keys if self.chosen is None else keys.take(self.chosen)
-        levels = [axis.keys for axis in self.axes]
+        levels: list[Any] = [axis.keys for axis in self.axes]
         positions = np.arange(self.product) if self.chosen is None else self.chosen
-        codes = np.unravel_index(positions, [len(axis) for axis in self.axes])
+        codes: Any = np.unravel_index(positions, [len(axis) for axis in self.axes])
         return pd.MultiIndex(levels, codes, names=[axis.column for axis in self.axes])
 
 

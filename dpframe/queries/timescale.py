@@ -32,7 +32,7 @@ def as_moment(value: object) -> Moment | None:
     """
     try:
         if isinstance(value, date | np.datetime64):
-            found = pd.Timestamp(value)
+            found: Moment = pd.Timestamp(value)
         elif isinstance(value, pd.Timedelta | np.timedelta64):
             found = pd.Timedelta(value)
         elif isinstance(value, timedelta):
@@ -71,7 +71,7 @@ def ticks_of(lower: Moment, upper: Moment) -> Ticks:
     """
     low, high = microseconds(lower), microseconds(upper)
     points = isinstance(lower, pd.Timestamp)
-    origin, zone = (low, lower.tzinfo) if points else (0, None)
+    origin, zone = (low, lower.tzinfo) if isinstance(lower, pd.Timestamp) else (0, None)
     farthest = max(abs(low - origin), abs(high - origin))
     tick = next((tick for tick in _UNITS if farthest <= _MOST_TICKS * tick), 1_000_000)
     return Ticks(tick, origin, points, zone)
@@ -146,7 +146,7 @@ def _count_times(column: pd.Series) -> tuple[np.ndarray, int]:
 
 def _like(column: pd.Series, counted: np.ndarray) -> np.ndarray | ExtensionArray:
     """Turn integers into times of the dtype of others."""
-    if column.dtype.kind == "m":
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "m":
         return counted.view(column.dtype)
     return _in_zone(counted, column.dt.tz)
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
 from dpframe.strategies import (
     bernstein,
     box,

@@ -11,11 +11,11 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Scale
+from dpframe.privacy.shared_movement import Kernel
+from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.structure import Structure
 

@@ -10,7 +10,7 @@ the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none i
 `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
 """
 
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.strategies.base import EVERYONE, Output, Source, Workload
 from dpframe.strategies.linear import AnyReading, Block, Dispersion, LinearDesign, Quotient, Reading
 

@@ -5,7 +5,7 @@ to the squared width of its output, and `h_k` how far a neighbor moves it, the b
 `sigma_k ~ (h_k / q_k)^(1/3)` for Laplace and `sigma_k ~ sqrt(h_k / sqrt(q_k))` for Gaussian noise.
 """
 
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import best_scales, separate, weights
 from dpframe.strategies.linear import LinearDesign, move_alone

@@ -15,10 +15,10 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
+from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
 

@@ -13,7 +13,7 @@ It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza,
 
 import math
 
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.strategies.base import EVERYONE, Output, Source, Workload
 from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
 

@@ -10,7 +10,7 @@ t)` and `n` with `s^2 / gamma^2`, `gamma^2 = r t`, all relative to mu^2. In inte
 import math
 from fractions import Fraction
 
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.strategies.base import EVERYONE, Output, Workload
 from dpframe.strategies.linear import Block, LinearDesign, Reading
 

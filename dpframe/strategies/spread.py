@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED

@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.kernel import Kernel
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
+from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import independent
 from dpframe.strategies.base import Workload
 from dpframe.strategies.contrasts import contrasts, restore_totals, squared_lengths

@@ -14,7 +14,7 @@ from checks import Checks
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.calibration import classical_sigma, gaussian_sigma, least_sigma
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 DELTA = 1e-6  # of the panels over epsilon
 EPSILONS = (0.001, 0.01, 0.1, 0.5, 1.0)

@@ -18,7 +18,7 @@ from checks import Checks
 from scipy.special import ndtr
 
 from dpframe.privacy.calibration import gaussian_sigma, least_sigma
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 ROUNDS = 400_000
 

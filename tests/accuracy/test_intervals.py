@@ -9,6 +9,7 @@ import dpframe as dpf
 from dpframe.accuracy.intervals import covariance
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
+from dpframe.privacy.noise_sum import NoiseSum
 
 BOUNDS = {"fare": (-10, 30), "tips": (0, 5)}
 QUERY = dpf.aggregate(
@@ -66,7 +67,8 @@ def test_intervals_are_as_wide_as_the_noise(mechanism, level):
     assert bars["n_low"].equals(frame["n"] - int(width))
     assert bars["n_high"].equals(frame["n"] + int(width))
     mean = next(part for part in frame.dp.certificate.columns if part.name == "mean")
-    width = law.sum_half_width(mean.deviations, frame.dp.certificate.mechanism.scales, level)
+    scales = frame.dp.certificate.mechanism.scales
+    width = law.sum_half_width(NoiseSum(mean.deviations, scales, smooth=True), level)
     if mechanism == "gaussian":
         assert width == pytest.approx(law.quantile(level) * frame.dp.std_error["mean"].to_numpy())
     low = np.clip(frame["mean"] - width, *BOUNDS["fare"])

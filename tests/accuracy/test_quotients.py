@@ -14,6 +14,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import LAPLACE
+from dpframe.privacy.noise_sum import NoiseSum
 
 SPENDS = {
     "laplace": {"epsilon": 1},
@@ -179,15 +180,7 @@ def half_width(certificate, labels, level, r):
     mechanism = certificate.mechanism
     groups = mechanism.drawn_together(certificate.query.cells)
     law = mechanism.distribution
-    width = law.sum_half_width(loadings, mechanism.scales, level, groups=groups)
-    if law.name != "gaussian":
-        return width
-    steps = [
-        loading / law.standard_deviation(mechanism.scales[block])
-        for block, loading in loadings.items()
-        if block in mechanism.scales
-    ]
-    return width + max(steps) / 2  # in the other widths it is already
+    return law.sum_half_width(NoiseSum(loadings, mechanism.scales, groups), level)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -370,7 +363,8 @@ def test_one_tail_decides_as_the_half_width_does():
             block: step * LAPLACE.standard_deviation(named[block])
             for block, step in zip("01", steps, strict=True)
         }
-        width = LAPLACE.sum_half_width(loadings, named, 0.95)
+        noise = NoiseSum(loadings, named)
+        width = LAPLACE.sum_half_width(noise, 0.95)
         for factor, holds in ((1 - 1e-7, True), (1 + 1e-7, False)):
-            found = LAPLACE.sum_holds(width * factor, loadings, named, 0.95)
+            found = LAPLACE.sum_holds(width * factor, noise, 0.95)
             assert (found == holds).mean() > (0.999 if holds else 0.7)

@@ -12,6 +12,7 @@ from dpframe.certificates.column_parts import RatioPart
 from dpframe.certificates.json_records import pack
 from dpframe.certificates.parts import BlockNoisePart
 from dpframe.errors import QueryError
+from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.dispersion import ratio
 
@@ -46,7 +47,7 @@ def released_rates(met, others, mechanism, scale):
 def half_widths(rates, mechanism, scale, level=0.95):
     part, _, of_rows = made_of(mechanism, scale)
     loadings = {"0": (1 - rates) * of_rows["0"], "1": -rates * of_rows["1"]}
-    return part.distribution.integer_sum_half_width(loadings, part.scales, level)
+    return part.distribution.sum_half_width(NoiseSum(loadings, part.scales), level)
 
 
 @pytest.mark.parametrize("sampling", [False, True])

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import stats
-from support.boxes import chances, joint_test, neighbors_test
+from support.boxes import chances, deviations, joint_test, neighbors_test
 
 from dpframe.privacy import box, noise
 from dpframe.privacy.box_accuracy import beyond
@@ -228,7 +228,7 @@ def test_low_bits_show_no_gap_at_length(scales, base):
 @pytest.mark.parametrize("members", [2, 4, 10])
 def test_moments_are_those_of_the_law(members):
     draws, scales = 10**6, [1000.0 * (1 + k) for k in range(members)]
-    z = np.array(BOX.draw(scales, draws)) / np.array(BOX.deviations(scales))[:, None]
+    z = np.array(BOX.draw(scales, draws)) / np.array(deviations(scales))[:, None]
     kurtosis = 1.8 * (members + 3) * (members + 4) / ((members + 1) * (members + 2))
     # five of their own deviations: 3e-7 for one normal variable, of which there are few
     error = 5 / np.sqrt(draws)

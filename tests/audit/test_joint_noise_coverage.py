@@ -15,8 +15,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import LAWS
+from dpframe.privacy.laws import LAWS, Law
 
 pytestmark = pytest.mark.audit
 

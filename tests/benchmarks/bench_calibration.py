@@ -15,7 +15,7 @@ import mpmath as mp
 from scipy import optimize, special
 
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, gaussian_sigma
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 Budgets = Sequence[tuple[float, float]]
 COUNT = 2_000

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.denoise.methods import Facts, choose, denoise_array
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN, LAWS
+from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
 from dpframe.steps.denoise_checks import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,7 @@ from real_tables import Means, counts, other_means, tuned_means
 
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Facts, choose
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 
 SIGMAS = (1, 5, 25, 100)
 # scale of the noise in sums, in half widths, and in numbers of rows, if both cost the same

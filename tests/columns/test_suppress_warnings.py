@@ -21,6 +21,12 @@ from dpframe.engines.threads import in_threads
 PATIENCE = 60  # seconds
 
 
+@pytest.fixture(autouse=True, scope="module")
+def threads_were_seen():
+    """The filter that stays is added once in a process, here before the tests."""
+    silence._keep_filter()
+
+
 def warn(text="the cell holds 42"):
     warnings.warn(text, UserWarning, stacklevel=2)
 
@@ -124,7 +130,7 @@ def test_a_thread_that_restores_the_filters_shows_no_cell(monkeypatch):
 
     heard = []
     monkeypatch.setattr(warnings, "showwarning", lambda *told, **_: heard.append(told))
-    warnings.filters.insert(0, silence._FILTER)  # as after the import
+    warnings.filters.insert(0, silence._FILTER)
     thread = threading.Thread(target=meddle)
     thread.start()
     assert entered.wait(PATIENCE)

@@ -12,6 +12,7 @@ import pandera.pandas as pa
 import pytest
 from pandera.errors import SchemaErrors
 from pandera.typing import Series
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column
@@ -107,7 +108,7 @@ def test_several_sets_of_keys_are_intersected():
     assert list(narrowed) == ["q", "r"]
     assert isinstance(narrowed.dtype, pd.CategoricalDtype)
     assert narrowed.dtype.ordered
-    with pytest.raises(DeclarationError, match="keys of 'x' must name at least one group"):
+    with raises(DeclarationError, "least", parameter="keys", label="x"):
         column(str, [Check.isin(["a"]), Check.isin(["b"])])
 
 
@@ -128,7 +129,7 @@ def test_missing_values_are_no_keys():
     ],
 )
 def test_checks_that_contradict_each_other_are_refused(dtype, checks):
-    with pytest.raises(DeclarationError, match=r"^checks of 'x' contradict each other"):
+    with raises(DeclarationError, "contradict", parameter="schema", label="x"):
         column(dtype, checks)
 
 
@@ -223,9 +224,7 @@ def test_checks_of_the_whole_frame_say_nothing_about_a_column():
     "thing", [5, {"x": float}, float, pd.DataFrame, pa.SeriesSchema(float), Trips.fare]
 )
 def test_schemas_are_panderas(thing):
-    with pytest.raises(
-        DeclarationError, match=r"^schema must be a pandera DataFrameModel class or"
-    ):
+    with raises(DeclarationError, "DataFrameModel", parameter="schema"):
         facts(thing)
 
 

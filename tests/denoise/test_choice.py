@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from support.raising import raises
 
 from dpframe.denoise import methods
 from dpframe.denoise.base import check_edges, check_sigma, check_values
@@ -129,19 +130,19 @@ def test_results_stay_above_the_smallest_truth_but_for_projections():
 
 def test_graphs_are_needed_where_they_are_used():
     for method in ("tree_wavelets", "trend_filter"):
-        with pytest.raises(QueryError, match="give graph="):
+        with raises(QueryError, "give graph=", parameter="graph"):
             denoise_array([1.0, 2], method, Facts(GAUSSIAN, 1.0), {})
 
 
 @pytest.mark.parametrize("values", [["a"], [[1.0, 2]], [math.nan], [1, math.inf], [None], 3.0])
 def test_values_are_checked(values):
-    with pytest.raises(QueryError, match="values to denoise must"):
+    with raises(QueryError, "denoise", parameter="values"):
         check_values(values)
 
 
 @pytest.mark.parametrize("sigma", [0, -1, math.nan, math.inf, "1", None, True])
 def test_sigmas_are_checked(sigma):
-    with pytest.raises(QueryError, match="sigma must be"):
+    with raises(QueryError, "sigma must be", parameter="sigma"):
         check_sigma(sigma)
 
 
@@ -149,7 +150,7 @@ def test_sigmas_are_checked(sigma):
     "edges", [[[0, 5]], [[-1, 2]], [[0.0, 1]], [0, 1], [[0, 1, 2]], [["a", "b"]]]
 )
 def test_edges_are_checked(edges):
-    with pytest.raises(QueryError, match="edges must"):
+    with raises(QueryError, "edges must", parameter="edges"):
         check_edges(edges, 4)
 
 

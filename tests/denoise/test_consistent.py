@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.raising import raises
 
 from dpframe.denoise.consistent import (
     can_be_consistent,
@@ -256,16 +257,16 @@ def test_tables_of_three_attributes_are_refused():
     assert can_be_consistent([(), (1,), (0, 2)])
     assert can_be_consistent([])
     assert not can_be_consistent([(), (0, 1, 2)])
-    with pytest.raises(QueryError, match=r"at most two attributes.*\(0, 1, 2\).*ways=2"):
+    with raises(QueryError, "at most two attributes"):
         consistent_tables({(0, 1, 2): np.ones((2, 2, 2))}, [(0,)])
 
 
 @pytest.mark.parametrize("table", [[1.0, math.nan], [math.inf, 1.0], 3.0, [[1.0]]])
 def test_estimates_that_are_no_finite_table_are_refused(table):
-    with pytest.raises(QueryError, match=r"\(0,\) and an array of shape"):
+    with raises(QueryError, "and an array of shape"):
         consistent_tables({(0,): table}, [(0,)])
 
 
 def test_tables_that_do_not_follow_are_refused():
-    with pytest.raises(QueryError, match=r"no estimate .* \(0, 1\)"):
+    with raises(QueryError, "no estimate"):
         consistent_tables({(0,): [1.0, 2.0], (1,): [3.0]}, [(0, 1)])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
+from support.raising import raises
 
 from dpframe.denoise import means
 from dpframe.denoise.means import (
@@ -276,9 +277,9 @@ def test_rows_that_are_public_have_no_noise():
 def test_no_groups_and_groups_that_do_not_fit():
     empty = NoisyRatio(np.empty(0), np.empty(0), 1.0, 1.0, 0.0, ONE)
     assert shrunken_means([], empty).denoised.values.shape == (0,)
-    with pytest.raises(QueryError, match="a number of rows each"):
+    with raises(QueryError, "a number of rows each"):
         shrunken_means([1.0], empty)
-    with pytest.raises(QueryError, match="finite"):
+    with raises(QueryError, "finite", parameter="values"):
         shrunken_means([math.nan], empty)
 
 

@@ -8,6 +8,7 @@ import clarabel
 import numpy as np
 import pytest
 from scipy import integrate, sparse, stats
+from support.raising import raises
 
 from dpframe.denoise.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
 from dpframe.errors import QueryError
@@ -320,34 +321,34 @@ def test_constant_values_of_any_size_are_fine(name, n, value):
 
 def test_no_values_have_no_total():
     assert len(simplex([], 1.0, total=0).values) == len(whole([], total=0).values) == 0
-    with pytest.raises(QueryError, match="total must be 0"):
+    with raises(QueryError, "must be 0", parameter="total"):
         simplex([], 1.0, total=1)
-    with pytest.raises(QueryError, match="from 0 to 0"):
+    with raises(QueryError, "from 0 to 0", parameter="total"):
         whole([], total=1)
 
 
 @EACH
 def test_values_and_sigma_are_checked(name):
     for wrong in ([1.0, math.nan], [[1.0]], ["a"]):
-        with pytest.raises(QueryError, match="values to denoise"):
+        with raises(QueryError, "values to denoise", parameter="values"):
             PROJECTIONS[name](wrong, 1.0)
     for sigma in (0, -1, math.inf, "1", None):
-        with pytest.raises(QueryError, match="sigma must be"):
+        with raises(QueryError, "sigma must be", parameter="sigma"):
             PROJECTIONS[name]([1.0], sigma)
 
 
 @pytest.mark.parametrize("size", [-1, math.nan, math.inf, True, "1", 10**400])
 def test_sizes_are_checked(size):
-    with pytest.raises(QueryError, match="total must be a finite number"):
+    with raises(QueryError, "finite", parameter="total"):
         simplex([1.0], 1.0, total=size)
-    with pytest.raises(QueryError, match="radius must be a finite number"):
+    with raises(QueryError, "finite", parameter="radius"):
         l1_ball([1.0], 1.0, radius=size)
 
 
 def test_options_are_checked():
-    with pytest.raises(QueryError, match="law must be"):
+    with raises(QueryError, "law must be", parameter="law"):
         nonnegative([1.0], 1.0, law="cauchy")
-    with pytest.raises(QueryError, match="increasing must be True or False"):
+    with raises(QueryError, "False", parameter="increasing"):
         monotone([1.0], 1.0, increasing="down")
-    with pytest.raises(QueryError, match="values to denoise"):
+    with raises(QueryError, "values to denoise", parameter="values"):
         whole([math.inf])

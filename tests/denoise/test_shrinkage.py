@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from support.raising import raises
 
 from dpframe.denoise.shrinkage import gaussian_prior, james_stein, stein_risk
 from dpframe.errors import QueryError
@@ -279,23 +280,23 @@ def test_values_given_are_not_changed():
 @pytest.mark.parametrize("sigma", [0, -1.0, math.nan, math.inf, "1", None])
 def test_sigma_is_checked(sigma):
     for estimator in (james_stein, gaussian_prior):
-        with pytest.raises(QueryError, match="sigma must be the standard deviation"):
+        with raises(QueryError, "deviation", parameter="sigma"):
             estimator(VALUES, sigma)
 
 
 @pytest.mark.parametrize("denoise", [james_stein, gaussian_prior])
 @pytest.mark.parametrize("values", [[1.0, math.nan, 2, 3], [1.0, math.inf, 2, 3], [[1.0]], "abc"])
 def test_values_are_checked(denoise, values):
-    with pytest.raises(QueryError, match="values to denoise must be"):
+    with raises(QueryError, "denoise", parameter="values"):
         denoise(values, 1.0)
 
 
 def test_other_arguments_are_checked():
-    with pytest.raises(QueryError, match=r"toward must be .*got toward='median'"):
+    with raises(QueryError, "got toward='median'", parameter="toward"):
         james_stein(VALUES, 1.0, toward="median")
     for mean in (math.nan, math.inf, "0"):
-        with pytest.raises(QueryError, match="mean must be a finite number, or None"):
+        with raises(QueryError, "finite", parameter="mean"):
             gaussian_prior(VALUES, 1.0, mean=mean)
     for variance in (-1.0, math.nan, math.inf, "1"):
-        with pytest.raises(QueryError, match="variance must be a finite number >= 0, or None"):
+        with raises(QueryError, "finite", parameter="variance"):
             gaussian_prior(VALUES, 1.0, variance=variance)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines import engine_for, parquet
@@ -128,7 +129,7 @@ def test_one_unit_more_adds_one_to_its_labels_and_nothing_else(labels, first):
 
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 def test_a_column_that_is_not_there_is_refused(frames, kind):
-    with pytest.raises(UnknownColumnError, match="zones"):
+    with raises(UnknownColumnError, "zones", label="zones"):
         engine_for(frames[kind]).labels(frames[kind], LabelTask((LabelAxis("zones", "bool"),), 1))
 
 

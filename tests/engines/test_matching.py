@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.hostile import KINDS, objects
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.columns.lookup import finder
@@ -179,7 +180,7 @@ def a_frame(zones):
 def test_every_call_refuses_them_with_every_engine(name, opened):
     frame = opened(a_frame(pd.array(["A", "B"], dtype="string")))
     declared(frame, privacy_unit="who", max_rows=2)
-    with pytest.raises(QueryError, match=r"keys of 'zone' are numbers, .* holds texts"):
+    with raises(QueryError, "numbers", parameter="keys", label="zone"):
         asked(range(3))[name](frame.dp)
     assert not frame.dp.ledger.entries
     asked(["A", "B"])[name](frame.dp)
@@ -189,7 +190,7 @@ def test_declared_keys_are_refused_where_they_are_used(opened):
     frame = opened(a_frame(pd.array(["A", "B"], dtype="string")))
     declared(frame, keys={"zone": range(3)})
     frame.dp.sum("fare", epsilon=1)
-    with pytest.raises(QueryError, match="Give texts, such as"):
+    with raises(QueryError, "texts", parameter="keys", label="zone"):
         frame.dp.count("zone", epsilon=1)
     assert len(frame.dp.ledger.entries) == 1
 
@@ -197,13 +198,13 @@ def test_declared_keys_are_refused_where_they_are_used(opened):
 @pytest.mark.skipif(pd.__version__ < "3", reason="texts are objects, which may hold anything")
 def test_texts_of_pandas_itself_are_typed():
     frame = declared(pd.DataFrame({"zone": ["A", "B"], "fare": 1.0}))
-    with pytest.raises(QueryError, match=r"holds texts \(str\): no row can match"):
+    with raises(QueryError, "match", parameter="keys", label="zone"):
         frame.dp.count("zone", keys=range(3), epsilon=1)
 
 
 def test_texts_that_dask_makes_of_objects_are_typed():
     frame = dd.from_pandas(a_frame(objects([1, 2])), npartitions=1)
-    with pytest.raises(QueryError, match="holds texts"):
+    with raises(QueryError, "holds texts", parameter="keys", label="zone"):
         frame.dp.count("zone", keys=range(3), epsilon=1, privacy_unit=dpf.EACH_ROW)
 
 
@@ -280,5 +281,5 @@ def test_columns_are_found_by_any_label(label):
     frame.columns = pd.Index([label, "x"], tupleize_cols=False)
     assert engine_for(frame).type_of(frame, label) == "string"
     assert engine_for(frame).type_of(frame, "x") is None
-    with pytest.raises(QueryError, match="no row can match"):
+    with raises(QueryError, "match", parameter="keys"):
         frame.dp.count([label], keys=[1], epsilon=1, privacy_unit=dpf.EACH_ROW)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.raising import raises
 
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
@@ -313,11 +314,11 @@ def test_columns_are_named_exactly_once():
     engine = engine_for(frame)
     engine.check(frame, ["fare"])
     assert engine.columns(frame) == ["fare", "tip", "tip"]
-    with pytest.raises(UnknownColumnError, match=r"no column 'fair'\. Did you mean 'fare'"):
+    with raises(UnknownColumnError, "column", label="fair"):
         engine.check(frame, ["fare", "fair"])
-    with pytest.raises(UnknownColumnError, match=r"no column 7\. It has"):
+    with raises(UnknownColumnError, "column", label=7):
         engine.check(frame, [7])
-    with pytest.raises(QueryError, match="duplicate column: 2 columns"):
+    with raises(QueryError, "duplicate", label="tip"):
         engine.check(frame, ["tip"])
     tasks_naming = {
         "where": Task(Cells(), (Term("rows"),), where=Condition.parse("fair > 1")),
@@ -327,14 +328,14 @@ def test_columns_are_named_exactly_once():
         "unit": Task(Cells(), (Term("rows"),), unit="fair", caps=Caps(rows=1)),
     }
     for task in tasks_naming.values():
-        with pytest.raises(UnknownColumnError, match="fair"):
+        with raises(UnknownColumnError, "fair", label="fair"):
             totals(frame, task)
 
 
 def test_frames_of_another_kind_are_refused():
     assert len(ENGINES) >= 1
     for other in ({"x": [1]}, pd.Series([1]), None, np.zeros((2, 2))):
-        with pytest.raises(DeclarationError, match=r"must be a pandas\.DataFrame"):
+        with raises(DeclarationError, "pandas.DataFrame", parameter="frame"):
             engine_for(other)
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.parquet import ParquetFiles
@@ -52,9 +53,9 @@ def test_links_to_files_that_are_read_anyway_are_refused(link, opened, folder):
     scan = dpf.scan_parquet(path, filesystem=filesystem)
     scan.dp.declare(budget=dpf.Budget(1))
     LINKS[link](folder / "two.parquet", folder / "a" / "one.parquet")
-    with pytest.raises(DeclarationError, match="path names a file twice"):
+    with raises(DeclarationError, "names", parameter="path"):
         ParquetFiles(path, filesystem=filesystem)
-    with pytest.raises(DeclarationError, match="remove links"):
+    with raises(DeclarationError, "remove links", parameter="path"):
         scan.dp.count(share=1)
     assert not scan.dp.ledger.entries
 
@@ -88,5 +89,5 @@ def test_pages_that_were_damaged_are_not_read(unit, tmp_path):
 def test_damaged_attrs_are_refused_when_files_are_opened(attrs, tmp_path):
     table = pa.table({"x": [1]}).replace_schema_metadata({b"PANDAS_ATTRS": attrs})
     pq.write_table(table, tmp_path / "one.parquet")
-    with pytest.raises(DeclarationError, match="path must name Parquet files"):
+    with raises(DeclarationError, "Parquet", parameter="path"):
         dpf.scan_parquet(tmp_path / "one.parquet")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import compute
+from support.raising import raises
 
 from dpframe.engines import batches, engine_for, parquet
 from dpframe.engines.parquet import ParquetFiles
@@ -129,7 +130,7 @@ def test_few_rows_are_not_written(units, monkeypatch, tmp_path):
 
 def test_a_folder_that_is_gone_is_refused_however_many_rows_there_are(units, tmp_path):
     (tmp_path / "spill").rmdir()
-    with pytest.raises(DeclarationError, match="spill_folder must be a folder that exists"):
+    with raises(DeclarationError, "folder", parameter="spill_folder"):
         totals(units, [capped()])
 
 

@@ -14,7 +14,7 @@ import dpframe as dpf
 from dpframe.errors import LedgerError
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 
 @pytest.fixture

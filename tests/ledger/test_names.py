@@ -13,7 +13,7 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DeclarationError, ReleaseError
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 
 def trips(**declared) -> pd.DataFrame:

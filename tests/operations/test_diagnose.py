@@ -11,7 +11,7 @@ import pytest
 import dpframe as dpf
 from dpframe.engines import base
 from dpframe.errors import CertificateError, DeclarationError, DPFrameError, QueryError
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 HEADING = "Not for publication"
 BY_ZONE = dpf.count(by="zone")

@@ -21,7 +21,7 @@ from dpframe.errors import (
     QueryError,
     UnknownColumnError,
 )
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.threshold import extra_delta
 
 SPEND = {"epsilon": 1, "delta": 1e-6}

@@ -23,7 +23,7 @@ from dpframe.errors import (
 )
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import noise
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.strategies.linear import LinearDesign
 
 door = importlib.import_module("dpframe.operations.release")

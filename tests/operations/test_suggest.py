@@ -18,7 +18,7 @@ from dpframe.errors import (
     UnknownColumnError,
 )
 from dpframe.operations import release as releasing
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 
 COLUMNS = ["units", "lost", "noise", "error"]
 DAYS = pd.Timedelta("1D")

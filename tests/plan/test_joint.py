@@ -9,8 +9,7 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import capping
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import LAWS
+from dpframe.privacy.laws import LAWS, Law
 from dpframe.privacy.neighbors import Caps
 
 COLUMNS = {

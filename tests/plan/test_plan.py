@@ -18,7 +18,7 @@ from dpframe.ledger.log import Entry
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import MECHANISMS

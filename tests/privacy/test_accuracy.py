@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from mpmath import mp
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level, integer_pair_half_width, pair_half_width
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
+from dpframe.privacy.noise_sum import NoiseSum
 
 
 def beyond(law, scale, a):
@@ -50,13 +52,13 @@ def test_an_approximate_half_width_covers_sums_of_laplace_noise(level):
 
 
 def test_half_widths_have_the_shape_of_the_errors():
-    widths = GAUSSIAN.sum_half_width({"0": np.array([1.0, 2.0])}, {}, 0.95)
+    widths = GAUSSIAN.sum_half_width(NoiseSum({"0": np.array([1.0, 2.0])}, {}), 0.95)
     assert widths == pytest.approx([1.959964, 3.919928])
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, np.nan, np.inf, "0.9", None, True, [0.9]])
 def test_levels_are_checked(level):
-    with pytest.raises(QueryError, match="level must be a number in"):
+    with raises(QueryError, "number", parameter="level"):
         check_level(level)
 
 
@@ -142,7 +144,7 @@ def test_half_widths_of_discrete_laplace_noises_cover_at_least_the_level(level):
         one, other = discrete_laplace(a), discrete_laplace(b)
         for c in (0, 0.01, 0.25, 0.4, 0.7071, 0.9, 1, 1.5, 3.3):
             loadings = {"0": one[2], "1": c * other[2]}
-            width = LAPLACE.sum_half_width(loadings, {"0": a, "1": b}, level)
+            width = LAPLACE.sum_half_width(NoiseSum(loadings, {"0": a, "1": b}), level)
             shares.append(covered(width, (1, one), (c, other)))
             bare = pair_half_width(one[2], c * other[2], level)
             without.append(covered(bare, (1, one), (c, other)))
@@ -158,7 +160,8 @@ def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):
     for scale in (0.25, 0.5, 0.8) if len(weights) > 3 else (0.25, 0.5, 1, 2):
         law = discrete_laplace(scale)
         loading, largest = np.linalg.norm(weights) * law[2], max(weights) * law[2]
-        width = LAPLACE.sum_half_width({"0": loading}, {"0": scale}, level, {"0": largest})
+        noise = NoiseSum({"0": loading}, {"0": scale}, largest={"0": largest})
+        width = LAPLACE.sum_half_width(noise, level)
         assert covered(width, *((c, law) for c in weights)) >= level
 
 
@@ -192,11 +195,11 @@ def test_every_pair_of_integer_noises_is_covered_at_least_as_often_as_said():
 
 def test_no_noise_has_no_width():
     assert pair_half_width(0.0, 0.0, 0.9) == 0
-    assert LAPLACE.sum_half_width({"0": 0.0, "1": 0.0}, {"0": 0.0, "1": 5e-324}, 0.9) == 0
+    nothing = NoiseSum({"0": 0.0, "1": 0.0}, {"0": 0.0, "1": 5e-324})
+    assert LAPLACE.sum_half_width(nothing, 0.9) == 0
     # a public number comes with a deviation of its own, and no scale
-    assert LAPLACE.sum_half_width({"-1": 2.0}, {"0": 3.0}, 0.9) == pytest.approx(
-        LAPLACE.quantile(0.9) * 2
-    )
+    public = NoiseSum({"-1": 2.0}, {"0": 3.0})
+    assert LAPLACE.sum_half_width(public, 0.9) == pytest.approx(LAPLACE.quantile(0.9) * 2)
 
 
 @pytest.mark.parametrize("cells", [1, 2, 37, 10**6])
@@ -216,7 +219,7 @@ def test_single_levels_stay_below_one():
 @pytest.mark.parametrize("flag", ["no", None, 1])
 def test_simultaneous_is_a_flag(flag):
     made = dpf.release(pd.DataFrame({"x": [1]}), dpf.count(), epsilon=1)
-    with pytest.raises(QueryError, match="simultaneous must be True or False"):
+    with raises(QueryError, "False", parameter="simultaneous"):
         made.dp.interval(simultaneous=flag)
 
 

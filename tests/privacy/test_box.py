@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.raising import raises
 from support.streams import Stream
 
 from dpframe.errors import CalibrationError
@@ -47,17 +48,17 @@ def test_one_coordinate_has_the_discrete_laplace_noise(monkeypatch):
     one = drawn_from(monkeypatch, 4, [0.0, 3.5], 4000)[1]
     monkeypatch.setattr(noise, "random_bytes", Stream(4))
     assert (one == noise.integer_noise(LAPLACE.curve, 3.5, 4000)).all()
-    assert BOX.deviations([0, 3.5]) == [0, LAPLACE.standard_deviation(3.5)]
+    assert BOX.deviation_among(3.5, 1) == LAPLACE.standard_deviation(3.5)
     assert BOX.half_width(3.5, 0.9) == LAPLACE.half_width(3.5, 0.9)
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(CalibrationError, match="size must be >= 0, got size=-1"):
+    with raises(CalibrationError, ">= 0", parameter="size"):
         box.box_noise([1.0, 2.0], -1)
     for scale in (-1.0, math.nan, math.inf, 2.0**61):
-        for call in (box.box_noise, lambda scales, size: BOX.deviations(scales)):
-            with pytest.raises(CalibrationError, match="scale must be between 0 and 2"):
-                call([1.0, scale], 3)
+        for call in (lambda s: box.box_noise([1.0, s], 3), BOX.standard_deviation):
+            with raises(CalibrationError, "between", parameter="scale"):
+                call(scale)
 
 
 def test_the_widest_noise_wraps():

@@ -7,10 +7,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import special
-from support.boxes import chances
+from support.boxes import chances, deviations
 
 from dpframe.privacy import box_accuracy
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_sum import NoiseSum
 
 LEVELS = [0.5, 0.8, 0.95, 0.999]
 
@@ -38,7 +39,7 @@ def test_deviations_are_those_of_the_probabilities(members, scale):
         variance = mp.fsum(
             (2 * k - 1) * mp_beyond((k - mp.mpf("0.5")) / scale, members) for k in range(1, most)
         )
-        assert abs(BOX.deviations([scale] * members)[0] / mp.sqrt(variance) - 1) < 1e-12
+        assert abs(BOX.deviation_among(scale, members) / mp.sqrt(variance) - 1) < 1e-12
 
 
 def test_wide_noise_has_the_deviation_of_the_closed_form_from_where_it_is_exact():
@@ -50,10 +51,10 @@ def test_wide_noise_has_the_deviation_of_the_closed_form_from_where_it_is_exact(
         direct = np.sum((2 * k - 1) * box_accuracy.beyond((k - 0.5) / scale, members))
         closed = box_accuracy.spread(members) * scale**2 + 1 / 12
         assert closed == pytest.approx(direct, rel=1e-12)
-    assert BOX.deviations([2.0**60] * 4)[0] == pytest.approx(math.sqrt(10) * 2.0**60, rel=1e-15)
+    assert BOX.deviation_among(2.0**60, 4) == pytest.approx(math.sqrt(10) * 2.0**60, rel=1e-15)
     # narrow noise is not uniform within an integer
-    assert BOX.deviations([0.2] * 2)[0] ** 2 - 0.16 == pytest.approx(0.0327, abs=1e-4)
-    assert BOX.deviations([5e-324] * 2) == [0, 0]
+    assert BOX.deviation_among(0.2, 2) ** 2 - 0.16 == pytest.approx(0.0327, abs=1e-4)
+    assert BOX.deviation_among(5e-324, 2) == 0
 
 
 @pytest.mark.parametrize("members", [2, 4, 10])
@@ -126,22 +127,22 @@ TWO = [((0.3, 0.3), (9, 9)), ((1.0, 3.0), (30, 90)), ((0.5, 8.0), (15, 230))]
 @pytest.mark.parametrize(("scales", "last"), TWO)
 def test_half_widths_of_one_and_two_coordinates_cover(scales, last, level):
     named, groups = {"0": scales[0], "1": scales[1]}, [("0", "1")]
-    deviations = BOX.deviations(scales)
+    own = deviations(scales)
     bare = []
     for weights in [(1, 0), (0, 2.5), (1, 1), (1, 0.1), (0.2, 1), (3, -1)]:
-        loadings = {str(k): c * deviations[k] for k, c in enumerate(weights)}
-        width = BOX.sum_half_width(loadings, named, level, groups=groups)
+        loadings = {str(k): c * own[k] for k, c in enumerate(weights)}
+        width = BOX.sum_half_width(NoiseSum(loadings, named, groups), level)
         assert exact_coverage(width, weights, scales, last) >= level - 1e-12
         rounding = sum(map(abs, weights)) / 2
         bare.append(exact_coverage(width - rounding, weights, scales, last))
         # not far too wide: in several cells at once, and for one coordinate as the exact one
         packed = {block: np.full(3, loading) for block, loading in loadings.items()}
-        many = BOX.sum_half_width(packed, named, level, groups=groups)
+        many = BOX.sum_half_width(NoiseSum(packed, named, groups), level)
         assert many == pytest.approx(np.full(3, width), rel=1e-12)
     # what rounding adds is needed somewhere
     assert min(bare) < level
     half = BOX.half_width(scales[0], level, 2)
-    one = BOX.sum_half_width({"0": deviations[0]}, named, level, groups=groups)
+    one = BOX.sum_half_width(NoiseSum({"0": own[0]}, named, groups), level)
     assert one == pytest.approx(half)
 
 
@@ -151,21 +152,20 @@ def test_half_widths_of_more_coordinates_cover(level):
     named = {str(k): s for k, s in enumerate(scales)}
     for weights in [(1, 1, 1), (1, 2, 0.3), (0.1, 1, -1)]:
         loadings = {
-            str(k): c * d
-            for k, (c, d) in enumerate(zip(weights, BOX.deviations(scales), strict=True))
+            str(k): c * d for k, (c, d) in enumerate(zip(weights, deviations(scales), strict=True))
         }
-        width = BOX.sum_half_width(loadings, named, level, groups=[("0", "1", "2")])
+        width = BOX.sum_half_width(NoiseSum(loadings, named, [("0", "1", "2")]), level)
         assert exact_coverage(width, weights, scales, last) >= level - 1e-6
 
 
 def test_blocks_of_scale_0_and_groups_of_one_are_as_without_groups():
     scales, loadings = {"0": 3.0, "1": 0.0, "2": 5.0}, {"0": 4.0, "2": 7.0}
-    plain = LAPLACE.sum_half_width(loadings, scales, 0.9)
-    assert BOX.sum_half_width(loadings, scales, 0.9) == plain
-    assert BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "1")]) == plain
-    assert BOX.sum_half_width({"1": 0.0}, scales, 0.9, groups=[("0", "1")]) == 0
-    together = BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "1", "2")])
-    assert together == BOX.sum_half_width(loadings, scales, 0.9, groups=[("0", "2")])
+    plain = LAPLACE.sum_half_width(NoiseSum(loadings, scales), 0.9)
+    assert BOX.sum_half_width(NoiseSum(loadings, scales), 0.9) == plain
+    assert BOX.sum_half_width(NoiseSum(loadings, scales, [("0", "1")]), 0.9) == plain
+    assert BOX.sum_half_width(NoiseSum({"1": 0.0}, scales, [("0", "1")]), 0.9) == 0
+    together = BOX.sum_half_width(NoiseSum(loadings, scales, [("0", "1", "2")]), 0.9)
+    assert together == BOX.sum_half_width(NoiseSum(loadings, scales, [("0", "2")]), 0.9)
     assert together != plain
 
 
@@ -257,16 +257,16 @@ def test_half_widths_of_several_groups_cover(level):
     drawn = [
         x for group in (*groups, ("4",)) for x in BOX.draw([scales[b] for b in group], 4 * size)
     ]
-    deviations = [d for g in (*groups, ("4",)) for d in BOX.deviations([scales[b] for b in g])]
+    own = [d for g in (*groups, ("4",)) for d in deviations([scales[b] for b in g])]
     weights = (1.0, 0.1, 0.7, -0.5, 0.3)
-    loadings = {str(k): c * d for k, (c, d) in enumerate(zip(weights, deviations, strict=True))}
+    loadings = {str(k): c * d for k, (c, d) in enumerate(zip(weights, own, strict=True))}
     read = sum(c * x for c, x in zip(weights, drawn, strict=True))
-    width = BOX.sum_half_width(loadings, scales, level, groups=groups)
+    width = BOX.sum_half_width(NoiseSum(loadings, scales, groups), level)
     # five deviations of a share of 200,000 or more: 6e-7 for each side
     error = 5 * math.sqrt(level * (1 - level) / size)
     assert level - error < np.mean(np.abs(read) <= width) < level + 0.06
     over = {block: 2 * loading for block, loading in loadings.items()}
-    width = BOX.sum_half_width(over, scales, level, loadings, groups)
+    width = BOX.sum_half_width(NoiseSum(over, scales, groups, loadings), level)
     total = read.reshape(4, size).sum(axis=0)
     assert level - error < np.mean(np.abs(total) <= width)
 

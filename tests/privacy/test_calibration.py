@@ -18,7 +18,7 @@ from dpframe.privacy.calibration import (
     mu_of_pure,
     pure_of_mu,
 )
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 EPSILONS = [1e-9, 1e-4, 0.03, 0.5, 1.0, 2.7, 11.0, 300.0, 1e4]
 DELTAS = [1e-280, 1e-40, 1e-9, 1e-6, 1e-3, 0.2, 0.49, 0.51, 0.9, 0.999]

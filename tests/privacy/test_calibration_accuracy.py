@@ -8,7 +8,7 @@ import mpmath as mp
 import pytest
 
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 DIGITS = 60
 TOLERANCE = 1e-12

@@ -7,13 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from support.raising import raises
 from support.selecting import Ratios, added, flipped, law_of, tables, utilities
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import selection
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.reach import Reach, reach_of
 from dpframe.privacy.selection import geometric, select, selection_of, steps_of
+from dpframe.privacy.unit_reach import Reach, reach_of
 
 ROW = Reach(1, 1, 0, 1)
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -157,7 +158,7 @@ def test_steps_halve_the_quantiles_that_are_left():
 
 
 def test_noise_that_would_hide_everything_is_refused():
-    with pytest.raises(CalibrationError, match="larger epsilon"):
+    with raises(CalibrationError, "larger epsilon", parameter="epsilon"):
         selection_of([HALF], Fraction(1, 2**52), ROW, "add_remove")
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.reach import Reach, reach_of
 from dpframe.privacy.sensitivity import Footprint, movement
+from dpframe.privacy.unit_reach import Reach, reach_of
 
 COUNT = (Footprint((0,), ((1,),)),)
 ONE = (Fraction(1),)

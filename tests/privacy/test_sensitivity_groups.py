@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.reach import Reach, reach_of
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement
+from dpframe.privacy.unit_reach import Reach, reach_of
 
 LIMITS = [
     (cells, Caps(*caps))

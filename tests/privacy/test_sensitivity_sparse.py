@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.reach import reach_of
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement
+from dpframe.privacy.unit_reach import reach_of
 
 VALUES = [(0, 1), (-1, 2), (-3, 1), (2, 5), (0, 0)]
 SCALE = Fraction(3, 2)

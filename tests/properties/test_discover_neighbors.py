@@ -17,7 +17,7 @@ from support.hostile import DAY, HOSTILE, KINDS, NOON, OBJECTS
 import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
-from dpframe.privacy.law import Law
+from dpframe.privacy.laws import Law
 from dpframe.queries.tasks import LabelAxis, LabelTask
 
 LABELS = ["string", "int64", "bool", "date", "datetime"]

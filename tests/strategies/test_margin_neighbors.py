@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigmas, up_to
 
-from dpframe.privacy.kernel import Kernel
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import Output, Source, margin_tables, margins
 
 BOTH = [(margins.apart, GAUSSIAN), (margin_tables.apart, LAPLACE)]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.designing import columns, counting, covariances, variances, workload
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -167,13 +168,13 @@ def test_a_limit_that_all_rows_keep_is_none():
 
 
 def test_a_limit_is_one_on_boolean_columns():
-    with pytest.raises(QueryError, match="max_true=2 needs boolean columns, and 'x'"):
+    with raises(QueryError, "max_true=2 needs boolean columns, and 'x'"):
         planned(dpf.sum([*NAMES, "x"], max_true=2))
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", np.nan, 2.0])
 def test_a_limit_is_a_whole_number(most):
-    with pytest.raises(QueryError, match="max_true must be a whole number >= 1"):
+    with raises(QueryError, "max_true must be a whole number >= 1"):
         dpf.sum(NAMES, max_true=most)
 
 

@@ -8,7 +8,7 @@ from support.designing import row_of
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.reach import reach_of
+from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import MECHANISMS, Output, Source, Workload, independently
 from dpframe.strategies.noise import deviations_of, noise_of
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
-from dpframe.privacy.kernel import shared_movement
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.reach import reach_of
 from dpframe.privacy.sensitivity import Footprint
+from dpframe.privacy.shared_movement import shared_movement
+from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import Output, Source, Workload
 from dpframe.strategies import node_tree as nodes
 from dpframe.strategies import tree as contrasts

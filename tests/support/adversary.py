@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, pure_of_mu
-from dpframe.privacy.curve import gaussian_delta
+from dpframe.privacy.gaussian_delta import gaussian_delta
 from dpframe.privacy.pots import GaussianPot, Pots, Spare, settle_pots
 
 BUDGETS = [Budget(1, 1e-6), Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]

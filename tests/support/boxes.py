@@ -7,9 +7,15 @@ import numpy as np
 from scipy import stats
 
 from dpframe.privacy.box import box_noise
+from dpframe.privacy.laws import BOX
 
 FEWEST = 50  # expected draws in each cell that counts alone
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def deviations(scales):
+    """Return the standard deviations of the coordinates of a group."""
+    return [BOX.deviation_among(scale, len(scales)) for scale in scales]
 
 
 @cache

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.reach import reach_of
+from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain, largest_sets
 

@@ -11,9 +11,8 @@ from support.games import ADD, GAMES, REPLACE
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import calibrated, plan, tables
-from dpframe.privacy import noise, noise_tables, reach, sensitivity
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
 from dpframe.strategies import linear
@@ -90,7 +89,7 @@ def noise_for_the_other_relation(patch):
 
 
 def units_taken_for_rows(patch):
-    reach_of = reach.reach_of
+    reach_of = unit_reach.reach_of
     patch.setattr(
         tables, "reach_of", lambda caps, cells, *, always: reach_of(ROW_CAPS, cells, always=always)
     )

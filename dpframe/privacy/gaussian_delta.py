@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, quote
+from dpframe.errors import CalibrationError
 
 _DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
 _SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
@@ -69,7 +69,7 @@ def check_finite(name: str, value: float, least: float = -math.inf) -> float:
         number = math.nan
     if not math.isfinite(number) or number < least:
         rule = {0: " >= 0", -math.inf: ""}.get(least, " > 0")
-        raise CalibrationError(f"{name} must be a finite number{rule}, got {name}={quote(value)}.")
+        raise CalibrationError.about(name, f"must be a finite number{rule}", value)
     return number
 
 

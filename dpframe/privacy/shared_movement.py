@@ -26,8 +26,8 @@ from functools import cache
 from typing import NamedTuple
 
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.reach import Reach
 from dpframe.privacy.sensitivity import Footprint, Norm, Scale, over_units
+from dpframe.privacy.unit_reach import Reach
 
 
 @dataclass(frozen=True, slots=True)

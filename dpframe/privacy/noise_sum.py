@@ -1,0 +1,91 @@
+"""Sums of noises of several blocks: what is known of them before a law is."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+Groups = Collection[tuple[str, ...]]
+"""Names of blocks whose noise is drawn together."""
+
+Steps = tuple[float | np.ndarray, float | np.ndarray]
+"""By how much a sum moves with one integer of each of two noises."""
+
+
+def norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
+    """Root of the sum of squares, which may leave the range of floats where the root does not."""
+    return reduce(np.hypot, parts, np.zeros(()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseSum:
+    """A sum `sum_b c_b Y_b` of the noises of several blocks.
+
+    Parameters
+    ----------
+    loadings
+        By block: what its noise adds to the standard deviation of the sum, `|c_b| sd(Y_b)`, or the
+        root of the sum of the squares of several such parts.
+    scales
+        Scales of the Y_b; a block without one has noise that is not of integers.
+    groups
+        Blocks whose noise is drawn together; one in no group is on its own.
+    largest
+        The largest parts of the blocks, where loadings are made of several; `None`: they are not.
+    smooth
+        Whether so many values are likely that none of them matters. Otherwise a half-width allows
+        for a level that lies between two values of the sum.
+    """
+
+    loadings: Mapping[str, float | np.ndarray]
+    scales: Mapping[str, float]
+    groups: Groups = ()
+    largest: Mapping[str, float | np.ndarray] | None = None
+    smooth: bool = False
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+        return norm(self.loadings.values())
+
+    def steps(
+        self, deviation_of: Callable[[str, float], float]
+    ) -> Mapping[str, float | np.ndarray]:
+        """Return by how much one integer of each block moves the sum, at most.
+
+        Parameters
+        ----------
+        deviation_of
+            Standard deviation of the noise of a block, by its name and its scale.
+        """
+        parts = self.loadings if self.largest is None else self.largest
+        own = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
+        return {block: np.abs(parts[block]) / of for block, of in own.items() if of}
+
+    def pair(
+        self, deviation_of: Callable[[float], float]
+    ) -> tuple[Steps, tuple[float, float]] | None:
+        """Return by how much the sum of two noises moves with an integer of each, and their scales.
+
+        `None` where the sum is not of two noises of integers.
+        """
+        if len(self.loadings) != 2 or self.largest is not None:  # noqa: PLR2004
+            return None
+        one, other = (self.scales.get(block, 0.0) for block in self.loadings)
+        wide = deviation_of(one), deviation_of(other)
+        first, second = self.loadings.values()
+        return ((first / wide[0], second / wide[1]), (one, other)) if all(wide) else None
+
+    def drawn_together(self) -> dict[tuple[str, ...], int]:
+        """Return the blocks of each larger group that are in the sum, and how many the group has.
+
+        Blocks of scale 0 are in no group.
+        """
+        found = {}
+        for group in self.groups:
+            moving = [block for block in group if self.scales.get(block, 0.0) > 0]
+            read = tuple(block for block in moving if np.any(self.loadings.get(block, 0.0)))
+            if read and len(moving) > 1:
+                found[read] = len(moving)
+        return found
