@@ -155,6 +155,7 @@ class AmountOptions(TypedDict, total=False):
     share: Amount | None
 
 
+_PERCENT = 100
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
 _TINY = Fraction(1, 2**1074)
 
@@ -185,8 +186,10 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     """Validate a mu, a rho or a share: a finite number > 0, at most 1 for a share."""
     number = read_amount(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
-        rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError(f"{name} must be {rule}, got {name}={quote(value)}.")
+        rule = "must be in (0, 1]" if name == "share" else "must be a finite number > 0"
+        percent = name == "share" and 1 < number <= _PERCENT
+        way = f"Did you mean {float(number) / _PERCENT:g}?" if percent else ""
+        raise CalibrationError.about(name, rule, value, way)
     return exact(number)
 
 

@@ -56,10 +56,8 @@ class Caps:
             except (TypeError, ValueError):
                 number = math.nan
             if not isinstance(number, int) or not 1 <= number < WRITTEN:
-                raise DeclarationError(
-                    f"max_{name} must be a whole number >= 1, got max_{name}={quote(value)}. "
-                    "Leave it out for no such limit."
-                )
+                rule, way = "must be a whole number >= 1", "Leave it out for no such limit."
+                raise DeclarationError.about(f"max_{name}", rule, value, way)
             object.__setattr__(self, name, number)
 
     @property

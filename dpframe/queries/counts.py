@@ -167,9 +167,7 @@ def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     """
     limits = reading.limits_of(options)
     if limits.rows_per_group is not None:
-        raise QueryError(
-            "units counts a unit once in a group, however many rows it has there: "
-            f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
-            "max_groups= says in how many groups a unit counts."
-        )
+        rule = "changes nothing for units, which count once in a group, whatever their rows"
+        way = "Leave it out; max_groups= says in how many groups a unit counts."
+        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, way)
     return UnitCount(*reading.groups_of(by, options), limits=limits)

@@ -40,10 +40,8 @@ def power_ends(smallest: object, largest: object) -> Ends:
     least, most = _size("smallest", smallest), _size("largest", largest)
     first, last = math.floor(math.log2(least)), math.ceil(math.log2(most))
     if first > last:
-        raise QueryError(
-            f"smallest must be no larger than largest, got smallest={quote(smallest)} and "
-            f"largest={quote(largest)}."
-        )
+        rule = f"must be no larger than largest={quote(largest)}"
+        raise QueryError.about("smallest", rule, smallest)
     sizes = np.ldexp(1.0, np.arange(first, last + 1))
     return np.concatenate([-sizes[::-1], [0.0], sizes])
 
@@ -62,27 +60,21 @@ def linear_ends(within: object, bins: object) -> Ends:
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     if not isinstance(bins, int) or isinstance(bins, bool) or not 1 <= bins <= _MOST_BINS:
-        raise QueryError(
-            f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={quote(bins)}."
-        )
+        raise QueryError.about("bins", f"must be a whole number from 1 to {_MOST_BINS}", bins)
     try:
         low, high = (float(as_number(end)) for end in within)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (-math.inf < low < high < math.inf) or max(-low, high) > 2.0**_MOST_EXPONENT:
-        raise QueryError(
-            "within must be two numbers of at most 2**100 in size, the first below the second, "
-            f"got within={quote(within)}."
-        )
+        rule = "must be two numbers of at most 2**100 in size, the first below the second"
+        raise QueryError.about("within", rule, within)
     return np.linspace(low, high, bins + 1)
 
 
 def _size(called: str, given: object) -> float:
     size = as_float(given)
     if not 2.0**-_MOST_EXPONENT <= size <= 2.0**_MOST_EXPONENT:
-        raise QueryError(
-            f"{called} must be a number from 2**-100 to 2**100, got {called}={quote(given)}."
-        )
+        raise QueryError.about(called, "must be a number from 2**-100 to 2**100", given)
     return size
 
 
@@ -175,10 +167,8 @@ def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
     except (TypeError, ValueError, OverflowError):
         end = math.nan
     if not isinstance(end, int) or not 1 <= end <= _MOST_LARGEST:
-        raise QueryError(
-            "largest must be a whole number from 1 to 2**40, the largest cap to look at, got "
-            f"largest={quote(largest)}."
-        )
+        rule = "must be a whole number from 1 to 2**40, the largest cap to look at"
+        raise QueryError.about("largest", rule, largest)
     return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
 
 
