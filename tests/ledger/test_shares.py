@@ -260,35 +260,37 @@ def test_a_share_that_is_shown_rounded_down_says_so():
         ledger.status().share(0.9)
 
 
-def test_a_cell_that_was_run_twice_is_asked_about(trips):
-    trips.dp.declare(budget=ONE)
-    trips.dp.count(by="zone", keys=["A", "B"], share=0.6)
-    last = trips.dp.ledger.entries[-1]
+def test_a_cell_that_was_run_twice_is_asked_about():
+    frame = trips(budget=ONE)
+    frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
+    last = frame.dp.ledger.entries[-1]
     with raises(BudgetExceededError, "run twice? Released last: count by zone", parameter="share"):
-        trips.dp.count(by="zone", keys=["A", "B"], share=0.6)
+        frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
     with raises(BudgetExceededError, last.released_at, parameter="epsilon"):
-        trips.dp.count(by="zone", keys=["A", "B"], epsilon=0.9)
+        frame.dp.count(by="zone", keys=["A", "B"], epsilon=0.9)
     with raises(BudgetExceededError, "Spend less", parameter="share") as other:
-        trips.dp.count(share=0.7)
+        frame.dp.count(share=0.7)
     assert "twice" not in str(other.value)
 
 
-def test_what_is_said_to_fit_fits(trips):
-    trips.dp.declare(budget=ONE)
-    trips.dp.count(share=0.6)
+def test_what_is_said_to_fit_fits():
+    frame = trips(budget=ONE)
+    frame.dp.count(share=0.6)
     with raises(BudgetExceededError, "share=0.4 takes all of it") as caught:
-        trips.dp.count(share=0.5)
+        frame.dp.count(share=0.5)
     assert "larger budget" not in str(caught.value)
-    trips.dp.count(share=0.4)
+    frame.dp.count(share=0.4)
 
 
 @pytest.mark.parametrize(("share", "meant"), [(50, "0.5"), (100, "1"), (12.5, "0.125")])
-def test_a_share_in_percent_is_answered_with_the_share(trips, share, meant):
+def test_a_share_in_percent_is_answered_with_the_share(share, meant):
+    frame = trips(budget=ONE)
     with raises(CalibrationError, f"Did you mean {meant}?", parameter="share", value=share):
-        trips.dp.count(share=share)
+        frame.dp.count(share=share)
 
 
-def test_other_shares_are_no_percentages(trips):
+def test_other_shares_are_no_percentages():
+    frame = trips(budget=ONE)
     with raises(CalibrationError, "share must be", parameter="share") as caught:
-        trips.dp.count(share=101)
+        frame.dp.count(share=101)
     assert "Did you mean" not in str(caught.value)
