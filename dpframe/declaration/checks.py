@@ -54,9 +54,8 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
 def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:
     """Check the order of bounds; a TypeError for times with and without a zone, or durations."""
     if lower > upper:
-        raise DeclarationError(
-            f"bounds of {label!r} must have lower <= upper, got {quote(value)}. Swap them."
-        )
+        rule = "must have lower <= upper"
+        raise DeclarationError.about("bounds", rule, value, "Swap them.", label=label)
     return lower, upper
 
 
@@ -141,7 +140,9 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
         raise DeclarationError(
             f"keys of {label!r} must be unique (1, 1.0 and True are the same key), got {got}. Name "
-            "every group there can be once, whatever the data hold."
+            "every group there can be once, whatever the data hold.",
+            parameter="keys",
+            label=label,
         )
     return keys
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpframe.jobs import answers
-from dpframe.jobs.looking import look_at_ledger, report_files, show, verify_file
-from dpframe.jobs.planned import preview_plan, release_plan
+from dpframe.jobs.file_commands import look_at_ledger, report_files, show, verify_file
+from dpframe.jobs.plan_commands import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 

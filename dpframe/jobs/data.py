@@ -17,7 +17,7 @@ from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
-from dpframe.jobs.plan_text import Section
+from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.type_check import kind_from_plan
 from dpframe.queries.query import Query
 
@@ -133,7 +133,7 @@ class Data:
 
     def what_is_wrong(
         self, stored: Stored, wanted: Iterable[Hashable], known: Collection[Hashable]
-    ) -> str | None:
+    ) -> DPFrameError | None:
         """Say which wanted column a file lacks, and quote no line that may be a private row.
 
         The first line of a CSV file with no column that the plan knows need not be a header.
@@ -141,12 +141,13 @@ class Data:
         for label in wanted:
             lacking = [path for path, labels in stored.files.items() if label not in labels]
             if lacking and (self.form == "csv" or len(lacking) < len(stored.files)):
-                return self._lacks(stored, lacking[0], label, known)
+                why = self._lacks(stored, lacking[0], label, known)
+                return PlanFileError(why, label=label)
             if stored.scan is not None and label in stored.labels:
                 try:
                     stored.scan.check([label])
                 except DPFrameError as error:
-                    return str(error)
+                    return error
         return None
 
     def check_alike(self, stored: Stored) -> None:

@@ -465,8 +465,11 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
 
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
-        such = "For instance, dpf.Budget(epsilon=1, delta=1e-6)."
-        raise DeclarationError.about("budget", "must be a dpf.Budget", budget, such)
+        raise DeclarationError(
+            f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
+            "dpf.Budget(epsilon=1, delta=1e-6).",
+            parameter="budget",
+        )
 
 
 def _checked_path(path: object) -> Path:

@@ -47,7 +47,9 @@ class Protected:
             raise DeclarationError.about("unit", rule, unit, 'For instance, unit="patient".')
         if privacy_unit is None:
             way = "Name its column with privacy_unit=."
-            raise DeclarationError.about("unit", "needs a privacy unit", unit, way)
+            raise DeclarationError.about(
+                "unit", "names a privacy unit, and none is declared", unit, way
+            )
         return cls(unit, neighboring)
 
     @classmethod

@@ -136,10 +136,8 @@ def _read_number(name: str, text: str) -> Fraction:
 
 
 def _no_amount(name: str, given: object) -> CalibrationError:
-    return CalibrationError(
-        f'{name} must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} '
-        f"characters and three digits of exponent, got {name}={quote(given)}."
-    )
+    such = f'must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} characters'
+    return CalibrationError.about(name, f"{such} and three digits of exponent", given)
 
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]

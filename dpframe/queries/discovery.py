@@ -79,7 +79,7 @@ def labels_wanted(
     """
     asked = units(by, where=where)
     if not asked.by:
-        raise QueryError.about("by", "must name the columns whose labels are to be found", by)
+        raise QueryError.about("by", "must name at least one column, whose labels are found", by)
     length = _length(max_length)
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):

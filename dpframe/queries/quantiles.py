@@ -214,8 +214,7 @@ def quantile(
 
 def _taken_label(label: Hashable, what: str) -> QueryError:
     return QueryError(
-        f"by names a column {label!r}, which is what {what} is called. Rename the column in the "
-        "frame.",
+        f"by names a column {label!r}, which is what {what} is called. Rename it in the frame.",
         parameter="by",
         label=label,
     )

@@ -11,8 +11,8 @@ import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import release_job
 from dpframe.privacy.amounts import Spend
 
 MARCH = Overrides({"month": "2024-03"})

@@ -10,8 +10,8 @@ from support.planning import planned
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.csv_cells import UTF8, Encoding, cells_as
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 CYRILLIC = [bytes(letters) for letters in itertools.product(range(0xE0, 0xEA), repeat=3)]

@@ -14,8 +14,8 @@ from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.csv_cells import KINDS, cells_as
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 NO_NOISE = ('share = "1/12"', "epsilon = 1e7\ndelta = 0")

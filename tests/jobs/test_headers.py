@@ -6,8 +6,8 @@ from support.planning import planned
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job
 
 MARCH = Overrides({"month": "2024-03"})
 ROWS = "zones,secret,4711\nzones,other,4712\n"

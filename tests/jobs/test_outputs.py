@@ -9,10 +9,10 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError, TemporaryError
-from dpframe.jobs import outputs
+from dpframe.jobs import output_files
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 
@@ -59,7 +59,7 @@ def test_a_folder_that_is_full_is_known_before_the_charge(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     plan = planned(tmp_path)
-    monkeypatch.setitem(outputs.WRITERS, ".csv", full)
+    monkeypatch.setitem(output_files.WRITERS, ".csv", full)
     with pytest.raises(TemporaryError, match="cannot be written: No space left"):
         release_job(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
@@ -70,7 +70,7 @@ def test_a_folder_of_others_is_called_so(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     plan = planned(tmp_path)
-    monkeypatch.setitem(outputs.WRITERS, ".csv", denied)
+    monkeypatch.setitem(output_files.WRITERS, ".csv", denied)
     with pytest.raises(PlanFileError, match=r"line 24, release.files: .* must be writable; name"):
         preview_job(read_plan(plan, MARCH))
 
@@ -78,13 +78,13 @@ def test_a_folder_of_others_is_called_so(tmp_path, monkeypatch):
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, capsys, monkeypatch):
     plan = planned(tmp_path)
     place = tmp_path / "fares-2024-03.csv"
-    write = outputs.write_all
+    write = output_files.write_all
 
     def late(job, frames, *, overwrite):
         place.write_text("mine")
         return write(job, frames, overwrite=overwrite)
 
-    monkeypatch.setattr("dpframe.jobs.running.write_all", late)
+    monkeypatch.setattr("dpframe.jobs.run_job.write_all", late)
     assert main(["release", str(plan), "--set", "month=2024-03"]) == 5
     assert place.read_text() == "mine"
     assert "was made by something else meanwhile" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = Overrides({"month": "2024-03"})
 

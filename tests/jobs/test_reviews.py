@@ -7,11 +7,11 @@ import pytest
 from support.planning import planned
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs import running
+from dpframe.jobs import run_job
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job
 
 MARCH = ("--set", "month=2024-03")
 ELSEWHERE = ('"{query}-{month}.csv"', '"published/{query}-{month}.csv"')
@@ -38,7 +38,7 @@ def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
     may = os.access
     mine = str(tmp_path)
     monkeypatch.setattr(
-        running.os,
+        run_job.os,
         "access",
         lambda path, mode: not str(path).startswith(mine + "/trips") and may(path, mode),
     )

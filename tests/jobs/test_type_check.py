@@ -10,8 +10,8 @@ import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'

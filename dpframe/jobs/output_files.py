@@ -12,8 +12,8 @@ from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DPFrameError, TemporaryError
 from dpframe.files.csv import sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
-from dpframe.jobs.plan_file import Job
-from dpframe.jobs.plan_text import Section
+from dpframe.jobs.job import Job
+from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.failures import NO_ROOM
 
 WRITERS = {".csv": write_csv, ".parquet": write_parquet}

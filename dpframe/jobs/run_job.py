@@ -16,10 +16,10 @@ from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.data import Stored
-from dpframe.jobs.outputs import check_places, rescue_frames, try_to_write, write_all
-from dpframe.jobs.plan_file import Job
-from dpframe.jobs.plan_text import key_of
-from dpframe.jobs.plan_values import by_table
+from dpframe.jobs.job import Job
+from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write, write_all
+from dpframe.jobs.output_paths import by_table
+from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger
@@ -151,7 +151,7 @@ def preview_job(
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
-            raise _place_error(job, frame, error) from None
+            raise _place_error(job, error) from None
     needed = job.data.columns_for(stored.labels, declared, job.queries.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
@@ -220,18 +220,13 @@ def _spending(job: Job) -> dict[str, Any]:
     return {name: job.options[name] for name in _SPENDING if name in job.options}
 
 
-def _place_error(job: Job, frame: Frame, error: errors.DPFrameError) -> errors.PlanFileError:
-    """Say which query an error is about: one that has it by itself, too."""
+def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
+    """Say which query an error is about, or that it is about the amounts, which all share."""
     amounts = job.plan.section("release")
-    for name, query in job.queries.items():
-        section = job.plan.section("queries").section(name)
-        if key_of(amounts.table, str(error)) and not key_of(section.table, str(error)):
-            break  # of all queries
-        try:
-            preview(frame, query, **_spending(job))
-        except errors.DPFrameError as own:
-            if str(own) == str(error):
-                return section.about(error)
+    if isinstance(error.query, str) and error.query in job.queries:
+        section = job.plan.section("queries").section(error.query)
+        if keys_of(section.table, error) or not keys_of(amounts.table, error):
+            return section.about(error)
     return amounts.about(error)
 
 
