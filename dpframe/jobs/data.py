@@ -31,55 +31,26 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is public about the rows that are stored: their columns. No row is read.
+    """What is public about the rows that are stored: their columns. No row is read."""
 
-    Parameters
-    ----------
-    labels
-        The labels of the columns.
-    types
-        What they hold, by label, as far as it is known.
-    files
-        The labels in each file; of Parquet files, none.
-    scan
-        Parquet files, opened.
-    """
-
-    labels: list[Hashable]
-    types: Mapping[str, str]
+    labels: list[Hashable]  # the labels of the columns
+    types: Mapping[str, str]  # what they hold, by label, as far as it is known
+    # the labels in each file; of Parquet files, none
     files: Mapping[Path, list[Hashable]] = field(default_factory=dict)
-    scan: ParquetScan | None = None
+    scan: ParquetScan | None = None  # Parquet files, opened
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where private rows are, and how they are read.
+    """Where private rows are, and how they are read."""
 
-    Parameters
-    ----------
-    section
-        What the plan says.
-    paths
-        The files, or a folder.
-    types
-        What columns of CSV files hold, where the plan says so.
-    separator
-        What stands between the cells of CSV files.
-    missing
-        Cells of CSV files that are missing, beside empty ones.
-    encoding
-        What CSV files are in.
-    given
-        Whether the files are named on the command line, not in the plan.
-    """
-
-    section: Section
-    paths: tuple[Path, ...]
-    types: Mapping[str, str]
-    separator: str
-    missing: tuple[str, ...]
-    encoding: Encoding
-    given: bool = False
+    section: Section  # what the plan says
+    paths: tuple[Path, ...]  # the files, or a folder
+    types: Mapping[str, str]  # what columns of CSV files hold, where the plan says so
+    separator: str  # what stands between the cells of CSV files
+    missing: tuple[str, ...]  # cells of CSV files that are missing, beside empty ones
+    encoding: Encoding  # what CSV files are in
+    given: bool = False  # whether the files are named on the command line, not in the plan
 
     @property
     def form(self) -> str:

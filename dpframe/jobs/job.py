@@ -11,7 +11,7 @@ from dpframe.forks import cached_property
 from dpframe.jobs import output_paths, plan_values
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.privacy.amounts import Budget, Spend
+from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
@@ -26,7 +26,7 @@ _CAPS = tuple(CapOptions.__annotations__)
 _FACTS = ("keys", "bounds", "missing")
 _DECLARE = ("schema", "each_row", "privacy_unit", "unit", *_CAPS, "neighboring", *_FACTS, "name")
 _AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
-_AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
+_AMOUNTS = tuple(AmountOptions.__annotations__)
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
@@ -51,61 +51,27 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What is given in the call of a job, in place of what the plan says.
+    """What is given in the call of a job, in place of what the plan says."""
 
-    Parameters
-    ----------
-    values
-        What placeholders stand for, by name.
-    data
-        Paths of the data.
-    name
-        Name of the release in the ledger.
-    note
-        What else to keep with it.
-    allow_imports
-        Whether a schema may be imported from a module.
-    """
-
-    values: Mapping[str, str] = field(default_factory=dict)
-    data: tuple[Path, ...] = ()
-    name: str | None = None
-    note: str | None = None
-    allow_imports: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)  # what placeholders stand for, by name
+    data: tuple[Path, ...] = ()  # paths of the data
+    name: str | None = None  # name of the release in the ledger
+    note: str | None = None  # what else to keep with it
+    allow_imports: bool = False  # whether a schema may be imported from a module
 
 
 @dataclass(frozen=True)
 class Job:
-    """A plan that was read: nothing of the data is known yet.
+    """A plan that was read: nothing of the data is known yet."""
 
-    Parameters
-    ----------
-    plan
-        The outermost table of the file, for errors.
-    data
-        Where the private rows are.
-    declared
-        Keywords of `declare`, but for the ledger.
-    queries
-        What is asked, by name.
-    options
-        Keywords of `release`.
-    files
-        Where each release is written to, by name of the table.
-    ledger
-        The file of the ledger.
-    budget
-        What the plan says of the budget; `None`: nothing.
-    """
-
-    plan: Section
-    data: Data
-    declared: Mapping[str, Any]
-    queries: Mapping[str, Query]
-    options: Mapping[str, Any]
-    files: Mapping[str, tuple[Path, ...]]
-    ledger: Path
-    budget: Budget | None
+    plan: Section  # the outermost table of the file, for errors
+    data: Data  # where the private rows are
+    declared: Mapping[str, Any]  # keywords of `declare`, but for the ledger
+    queries: Mapping[str, Query]  # what is asked, by name
+    options: Mapping[str, Any]  # keywords of `release`
+    files: Mapping[str, tuple[Path, ...]]  # where each release is written to, by name of the table
+    ledger: Path  # the file of the ledger
+    budget: Budget | None  # what the plan says of the budget; `None`: nothing
 
     @cached_property
     def asked_by(self) -> Mapping[str, str]:
@@ -123,15 +89,7 @@ class Job:
 
 
 def read_plan(path: Path, given: Overrides) -> Job:
-    """Read a plan file and check all that can be checked without data and ledger.
-
-    Raises
-    ------
-    PlanFileError
-        If something is missing, unknown or not usable, with its line and key.
-    OSError
-        If the file cannot be read.
-    """
+    """Read a plan file and check all that can be checked without data and ledger."""
     plan = read_text(path, given.values)
     plan.only(_TABLES, "a plan")
     if given.name is None:

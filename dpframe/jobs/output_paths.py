@@ -110,22 +110,7 @@ _NAMES = ("name", "query")  # the first may be given in the call; tables have na
 
 
 def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
-    """Fill the placeholders of a path of a plan, under the key `files`.
-
-    Parameters
-    ----------
-    section
-        The table that has the key.
-    text
-        The path as the plan has it.
-    names
-        What the placeholders stand for that are no values: `name`, `query` and `table`.
-
-    Raises
-    ------
-    PlanFileError
-        If a name leads elsewhere, or all that is filled in does so together.
-    """
+    """Fill the placeholders of a path of a plan, under the key `files`."""
     filled = section.fill_text("files", text, **names)
     for one in _NAMES:
         if one in names and one in placeholders(text) and leads_elsewhere(names[one]):

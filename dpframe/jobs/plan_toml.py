@@ -243,40 +243,20 @@ _NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """A plan file as it was read, and the values of its placeholders.
+    """A plan file as it was read, and the values of its placeholders."""
 
-    Parameters
-    ----------
-    path
-        Where it is.
-    text
-        What it holds.
-    values
-        What placeholders stand for, by name.
-    """
-
-    path: Path
-    text: str
-    values: Mapping[str, str]
+    path: Path  # where it is
+    text: str  # what it holds
+    values: Mapping[str, str]  # what placeholders stand for, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table of a plan file, and where it stands.
+    """A table of a plan file, and where it stands."""
 
-    Parameters
-    ----------
-    source
-        The file.
-    keys
-        The names that lead to the table.
-    table
-        What it holds.
-    """
-
-    source: PlanText
-    keys: tuple[str, ...]
-    table: Mapping[str, Any]
+    source: PlanText  # the file
+    keys: tuple[str, ...]  # the names that lead to the table
+    table: Mapping[str, Any]  # what it holds
 
     def error(self, why: object, *keys: str) -> PlanFileError:
         """Say what is wrong with a key of this table, or with the table itself."""
@@ -284,7 +264,7 @@ class Section:
         at = line_of(self.source.text, named)
         dotted = ".".join(map(_shown_key, named))
         place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
-        return PlanFileError(f"{place}: {why}" if place else str(why))
+        return PlanFileError(f"{place}: {why}" if place else str(why), parameter=dotted or None)
 
     def about(self, error: BaseException) -> PlanFileError:
         """Say what is wrong with this table, at the key that the error is about."""
@@ -380,23 +360,7 @@ def kind_words(kind: type) -> str:
 
 
 def read_text(path: Path, given: Mapping[str, str]) -> Section:
-    """Read a plan file as its outermost table.
-
-    Parameters
-    ----------
-    path
-        The file.
-    given
-        Values of placeholders, which go before those of the table `values`.
-
-    Raises
-    ------
-    PlanFileError
-        If it is no TOML, or a value is given that leads out of its folders, or for a placeholder
-        that it does not have.
-    OSError
-        If it cannot be read.
-    """
+    """Read a plan file as its outermost table."""
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:

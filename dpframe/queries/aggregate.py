@@ -140,11 +140,6 @@ _KINDS = {
     "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column) or dpf.std(column)",
     "margins": f"{_MARGIN_KINDS} or dpf.mean(column)",
 }
-_COLUMNS = {"aggregate": "by", "margins": "columns"}
-_CAPS = {
-    "aggregate": "max_rows=, max_groups= and max_rows_per_group= are",
-    "margins": "max_rows= is",
-}
 _OPTIONS = {
     "aggregate": "in aggregate, n_weight= and objective= are given once for all",
     "margins": "margins have weights= of tables in place of n_weight= and objective=",
@@ -249,16 +244,11 @@ def check_part(
 
 def _why_not(query: AggregatePart, by: tuple[Hashable, ...], called: str) -> str:
     """Say what a query has that is given once for all outputs; empty if nothing."""
+    once = f"of its own; give them once, as keywords of {called}"
     if query.by not in ((), by) or query.keys is not None:
-        return (
-            f"has groups of its own; in {called}, {_COLUMNS[called]}= and keys= are given once for "
-            "all."
-        )
+        return f"has groups {once}."
     if query.limits != NO_CAPS:
-        return (
-            f"has caps of its own; in {called}, {_CAPS[called]} given once for all. Queries with "
-            "other caps go through release({...})."
-        )
+        return f"has caps {once}. Queries with other caps go through release({{...}})."
     if query.options.names_given:
         return (
             f"has options for several outputs; {_OPTIONS[called]}, and max_true= and n= belong to "

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.counts import units
 from dpframe.queries.query import Columns
+from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
 
@@ -80,7 +80,7 @@ def labels_wanted(
     asked = units(by, where=where)
     if not asked.by:
         raise QueryError.about("by", "must name at least one column, whose labels are found", by)
-    length = _length(max_length)
+    length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
         rule = f"must be one of {_kinds()}, or a dict with each column of by={quote([*asked.by])}"
@@ -99,15 +99,3 @@ def _kind(given: Any) -> LabelKind:
 
 def _kinds() -> str:
     return ", ".join(f'"{kind}"' for kind in get_args(LabelKind))
-
-
-def _length(given: object) -> int:
-    """Check how long a label may be."""
-    try:
-        number = as_number(given)
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-    if not isinstance(number, int) or not 1 <= number <= _MOST_LENGTH:
-        rule = f"must be a whole number from 1 to {_MOST_LENGTH:,}"
-        raise QueryError.about("max_length", rule, given, "Longer texts are no labels.")
-    return number

@@ -16,7 +16,14 @@ from dpframe.queries.aggregate import Aggregate, View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.counts import Count, Rate
 from dpframe.queries.query import Columns, Keys, Query
-from dpframe.queries.reading import as_float, condition_of, labels_of, limits_of, materialized_keys
+from dpframe.queries.reading import (
+    as_float,
+    check_whole,
+    condition_of,
+    labels_of,
+    limits_of,
+    materialized_keys,
+)
 from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
@@ -265,10 +272,7 @@ def _list_sets(columns: object) -> list[object]:
 
 def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
     """List all sets of so many columns at most, the smallest first."""
-    most = min(_WAYS, len(by)) if ways is None else ways
-    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= len(by):
-        rule = f"must be a whole number from 1 to the number of columns, {len(by)}"
-        raise QueryError.about("ways", rule, ways)
+    most = min(_WAYS, len(by)) if ways is None else check_whole("ways", ways, len(by))
     sizes, sets, layers = range(most + 1), 1, 0
     for size in sizes:
         layers += sets * 2**size

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
@@ -37,6 +37,9 @@ class ColumnOptions(CountOptions, total=False):
     """The same, and bounds of columns; see `dpframe.mean`."""
 
     bounds: GivenBounds
+
+
+_ANY_WHOLE = "must be a whole number >= 1"
 
 
 def limits_of(caps: CapOptions) -> Caps:
@@ -133,6 +136,18 @@ def as_float(given: object) -> float:
         return float(as_number(given))
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def check_whole(name: str, given: object, most: int, way_out: str = "") -> int:
+    """Read a whole number from 1 to a largest one."""
+    try:
+        number = as_number(given)
+    except (TypeError, ValueError, OverflowError):
+        number = 0
+    if isinstance(number, int) and 1 <= number <= most:
+        return number
+    rule = f"must be a whole number from 1 to {most:,}" if most < WRITTEN - 1 else _ANY_WHOLE
+    raise QueryError.about(name, rule, given, way_out)
 
 
 def check_query(query: object, called: str = "") -> Query:

@@ -14,7 +14,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import OutputSpec, Query
-from dpframe.queries.reading import as_float
+from dpframe.queries.reading import as_float, check_whole
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100
@@ -59,8 +59,7 @@ def linear_ends(within: object, bins: object) -> Ends:
     >>> linear_ends((0, 8), 4).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    if not isinstance(bins, int) or isinstance(bins, bool) or not 1 <= bins <= _MOST_BINS:
-        raise QueryError.about("bins", f"must be a whole number from 1 to {_MOST_BINS}", bins)
+    number = check_whole("bins", bins, _MOST_BINS)
     try:
         low, high = (float(as_number(end)) for end in within)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):
@@ -68,7 +67,7 @@ def linear_ends(within: object, bins: object) -> Ends:
     if not (-math.inf < low < high < math.inf) or max(-low, high) > 2.0**_MOST_EXPONENT:
         rule = "must be two numbers of at most 2**100 in size, the first below the second"
         raise QueryError.about("within", rule, within)
-    return np.linspace(low, high, bins + 1)
+    return np.linspace(low, high, number + 1)
 
 
 def _size(called: str, given: object) -> float:
@@ -162,13 +161,7 @@ def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
     >>> candidate_caps("rows", 20).tolist()
     [1, 2, 3, 4, 6, 8, 12, 16, 20]
     """
-    try:
-        end = as_number(largest)
-    except (TypeError, ValueError, OverflowError):
-        end = math.nan
-    if not isinstance(end, int) or not 1 <= end <= _MOST_LARGEST:
-        rule = "must be a whole number from 1 to 2**40, the largest cap to look at"
-        raise QueryError.about("largest", rule, largest)
+    end = check_whole("largest", largest, _MOST_LARGEST, "It is the largest cap to look at.")
     return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
 
 

@@ -1,13 +1,12 @@
 """Queries for sums, means, variances and standard deviations of bounded columns."""
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypedDict, Unpack, get_args
 
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.queries import reading
 from dpframe.queries.query import (
     NO_OPTIONS,
@@ -112,7 +111,8 @@ def read_options(
     max_true: object, n: KnownRows, n_weight: object, objective: object
 ) -> QueryOptions:
     """Check options of a sum or an aggregate; the plan checks n, which it alone can match."""
-    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
+    most = None if max_true is None else reading.check_whole("max_true", max_true, WRITTEN - 1)
+    options = QueryOptions(most, n, _n_weight(n_weight), _objective(objective))
     others = [name for name in options.names_given if name != "max_true"]
     if options.max_true is not None and others:
         raise QueryError.about("max_true", f"cannot go with {others[0]}=", max_true)
@@ -122,23 +122,8 @@ def read_options(
     return options
 
 
-def _max_true(value: object) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = as_number(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(number, int) and 1 <= number < WRITTEN:
-        return number
-    raise QueryError.about("max_true", "must be a whole number >= 1", value)
-
-
 def _n_weight(value: object) -> float:
-    try:
-        number = float(as_number(value))
-    except (TypeError, OverflowError):
-        number = math.nan
+    number = reading.as_float(value)
     if 0 <= number <= _MOST_WEIGHT:
         return number
     rule = f"must be a number >= 0, and at most {_MOST_WEIGHT:g}"

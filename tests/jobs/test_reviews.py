@@ -3,8 +3,8 @@
 import os
 import shutil
 
-import pytest
 from support.planning import planned
+from support.raising import raises
 
 from dpframe.errors import PlanFileError
 from dpframe.jobs import run_job
@@ -44,12 +44,12 @@ def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
     )
     before = (tmp_path / "trips.ledger").read_bytes()
     job = read_plan(plan, Overrides({"month": "2024-03"}))
-    with pytest.raises(PlanFileError, match="must be writable"):
+    with raises(PlanFileError, "must be writable", parameter="ledger.path"):
         preview_job(job)
     tried = preview_job(job, with_data=False)
     assert tried.fits
     assert tried.ledger.budget.epsilon == 2
     assert (tmp_path / "trips.ledger").read_bytes() == before
     shutil.copy(plan, tmp_path / "trips.ledger")
-    with pytest.raises(PlanFileError, match="is not a ledger"):
+    with raises(PlanFileError, "is not a ledger", parameter="ledger.path"):
         preview_job(job, with_data=False)

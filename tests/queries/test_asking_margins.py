@@ -71,7 +71,7 @@ def test_tables_may_be_listed():
         (["sex", ["age"]], {}, "['region']", "columns", None),
         ([["sex", "age"], ["age", "sex"]], {}, "table twice", "columns", None),
         ([["sex", "sex"]], {}, "column twice", "columns", None),
-        (COLUMNS, {"ways": 4}, "columns, 3, got ways=4", "ways", None),
+        (COLUMNS, {"ways": 4}, "from 1 to 3, got ways=4", "ways", None),
         (COLUMNS, {"ways": 0}, "got ways=0", "ways", None),
         (COLUMNS, {"ways": 1.5}, "got ways=1.5", "ways", None),
         (COLUMNS, {"ways": True}, "got ways=True", "ways", None),
