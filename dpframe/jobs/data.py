@@ -303,6 +303,6 @@ def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.D
 
     table = feather.read_table(path, columns=list(needed), memory_map=False)
     table.validate(full=True)
-    return table.replace_schema_metadata(None).to_pandas(
-        types_mapper=pd.ArrowDtype  # dtypes that do not depend on what is missing
-    )
+    # dtypes that do not depend on what is missing
+    frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas(types_mapper=pd.ArrowDtype)
+    return frame

@@ -292,9 +292,8 @@ def test_days_are_groups(tmp_path):
     TRIPS.assign(zone=list(days) * 20).to_csv(tmp_path / "trips-2024-03.csv", index=False)
     assert released(plan)["trips"].tolist() == [20, 20, 0]
     plan.write_text(plan.read_text().replace("{query}-{month}.parquet", "{query}-{month}.csv"))
-    with raises(
-        PlanFileError, "end in .parquet", parameter="release.files"
-    ):  # known before anything is charged
+    # known before anything is charged
+    with raises(PlanFileError, "end in .parquet", parameter="release.files"):
         preview_job(read_plan(plan, Overrides({"month": "2024-03"}, name="again")))
 
 
