@@ -134,7 +134,7 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
         if args and by_position and by_position[0] in _OF_QUERIES and hasattr(args[0], "dp"):
             raise _takes_no_frame(called)
         if len(args) > most:
-            raise _too_many(called, by_position, known)
+            raise _too_many(called, args, by_position, known)
         if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
             twice = next(name for name in by_position if name in keywords)
             raise CallError(
@@ -142,7 +142,8 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
             )
         if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
             missing = [name for name in known if name in needed - given]
-            raise _too_few(called, missing, by_position)
+            every = [name for name in known if name in needed]
+            raise _too_few(called, missing, every, by_position)
         for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
             if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
                 refuse_private(name, value)
@@ -256,9 +257,16 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return lowered[found[0]] if found else None
 
 
-def _too_many(called: str, order: Sequence[str], known: Sequence[str]) -> CallError:
+def _too_many(
+    called: str, given: Sequence[object], order: Sequence[str], known: Sequence[str]
+) -> CallError:
     """Make the error about arguments that are not given by keyword."""
     places = [name for name in order if name not in _OWNERS]
+    groups = list(given[len(order) - 1 :])
+    if places[-1:] == ["by"] and all(isinstance(one, str) for one in groups):
+        by = quote(groups)
+        rule = f"{called}() takes one label or a list to group by, got {len(groups)} labels"
+        return CallError(f"{rule}. Write by={by}.", parameter="by", value=groups)
     named = [f"{name}=" for name in known if name not in places]
     first = f"{' and '.join(places)} alone" if places else "nothing"
     rest = f": give {', '.join(named)} by keyword" if named else ""
@@ -286,7 +294,11 @@ def _takes_no_frame(called: str) -> CallError:
     )
 
 
-def _too_few(called: str, missing: Sequence[str], order: Sequence[str]) -> CallError:
+def _too_few(
+    called: str, missing: Sequence[str], needed: Sequence[str], order: Sequence[str]
+) -> CallError:
     """Make the error about arguments that are needed and not given."""
-    call = ", ".join(name if name in order else f"{name}=..." for name in missing)
-    return CallError(f"{called}() needs {' and '.join(missing)}: {called}({call}).")
+    call = ", ".join(name if name in order else f"{name}=..." for name in needed)
+    way_out = _WAYS_OUT.get(missing[0], "")
+    text = f"{called}() needs {' and '.join(missing)}: {called}({call}). {way_out}".rstrip()
+    return CallError(text, parameter=missing[0])

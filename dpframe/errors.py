@@ -67,7 +67,7 @@ class DPFrameError(Exception):
     label
         The column, output or level that it is about.
     value
-        What was given there, if that is public.
+        What was given there, if that is public; arrays and tables are not kept.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class DPFrameError(Exception):
         super().__init__(message)
         self.parameter = parameter
         self.label = label
-        self.value = value
+        self.value = None if is_data(value) else value
         self.query: Hashable = None
         self.places: tuple[str, ...] = ()
 

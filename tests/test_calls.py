@@ -136,7 +136,7 @@ def test_nothing_is_charged_for_a_call_that_is_wrong(frame, ask, words):
 def test_outputs_of_aggregate_may_be_called_like_a_keyword_with_a_letter_more(frame):
     query = dpf.aggregate("zone", keys_=dpf.count(), notes=dpf.sum("fare"))
     assert list(query.queries) == ["keys_", "notes"]
-    with pytest.raises(QueryError, match=r"visits= must be dpf\.count\(\)"):
+    with pytest.raises(QueryError, match=r"visits must be dpf\.count\(\)"):
         dpf.aggregate("zone", visits=3)
     assert "epsilon" in NOT_OUTPUTS
 
@@ -187,7 +187,7 @@ def test_what_a_wrapped_function_takes_reaches_it():
             lambda frame: frame.dp.ratio(level=0.9),
             "ratio() needs numerator and denominator: ratio(numerator, denominator).",
         ),
-        (lambda frame: dpf.Ledger.create("x"), "create() needs budget: create(budget=...)."),
+        (lambda frame: dpf.Ledger.create("x"), "create() needs budget: create(path, budget=...)."),
         (
             lambda frame: dpf.release(),
             "release() needs frame and queries: release(frame, queries).",

@@ -5,6 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import (
@@ -42,12 +43,12 @@ def trips():
 )
 def test_a_misspelled_column_is_named_with_its_neighbor(trips, query):
     for call in (trips.dp.release, trips.dp.preview):
-        with pytest.raises(UnknownColumnError, match=r"Did you mean '(zone|fare)'\?"):
+        with raises(UnknownColumnError, "Did you mean"):
             call(query, epsilon=1)
 
 
 def test_declaring_again_cannot_drop_the_privacy_unit(trips):
-    with pytest.raises(DeclarationError, match="repeat what still holds"):
+    with raises(DeclarationError, "repeat", parameter="privacy_unit"):
         trips.dp.declare(bounds={"fare": (0, 9)})
     trips.dp.declare(bounds={"fare": (0, 9)}, privacy_unit="driver", max_rows=1)
     assert trips.dp.budget.budget.epsilon == 10
@@ -55,14 +56,14 @@ def test_declaring_again_cannot_drop_the_privacy_unit(trips):
 
 @pytest.mark.parametrize("size", [10**9, 10**12])
 def test_more_groups_than_fit_are_refused_before_they_are_read(trips, size):
-    with pytest.raises(DeclarationError, match="must be at most 100,000,000"):
+    with raises(DeclarationError, "100,000,000"):
         trips.dp.count(by="zone", keys=range(size), epsilon=1)
-    with pytest.raises(DeclarationError, match="must be at most 100,000,000"):
+    with raises(DeclarationError, "100,000,000"):
         trips.dp.histogram("fare", bins=range(size), epsilon=1)
 
 
 def test_nothing_is_charged_for_a_name_that_is_no_text(trips):
-    with pytest.raises(QueryError, match="valid Unicode"):
+    with raises(QueryError, "valid Unicode", parameter="name"):
         trips.dp.aggregate(epsilon=1, **{"\ud800": dpf.count()})
     assert not trips.dp.ledger.entries
 
@@ -70,23 +71,23 @@ def test_nothing_is_charged_for_a_name_that_is_no_text(trips):
 def test_a_series_of_a_release_has_no_certificate(trips):
     released = trips.dp.count(by="zone", epsilon=1)
     for call in (dpf.verify, dpf.interval, dpf.std_error, dpf.covariance, dpf.plot):
-        with pytest.raises(CertificateError, match="whole released DataFrame"):
+        with raises(CertificateError, "whole released DataFrame"):
             call(released["count"])
 
 
 @pytest.mark.parametrize("mechanism", [["gaussian"], {}, None, 1])
 def test_mechanisms_are_named_by_text(trips, mechanism):
-    with pytest.raises(CalibrationError, match="mechanism must be one of"):
+    with raises(CalibrationError, "mechanism", parameter="mechanism"):
         trips.dp.count(epsilon=1, mechanism=mechanism)
 
 
 def test_bins_have_an_order(trips):
-    with pytest.raises(QueryError, match="order"):
+    with raises(QueryError, "order", parameter="bins", label="fare"):
         trips.dp.histogram("fare", bins={0, 1, 2}, epsilon=1)
 
 
 def test_reserved_names_of_outputs_are_told(trips):
-    with pytest.raises(QueryError, match="cannot be names"):
+    with raises(QueryError, "cannot be names"):
         trips.dp.aggregate(mu=1, epsilon=None)
 
 
@@ -127,7 +128,7 @@ AFTER = {
 @pytest.mark.parametrize("call", [*CALLS, *AFTER])
 def test_what_has_no_truth_value_is_refused_as_any_other_value(trips, call, odd):
     # a comparison with pd.NA, a column or an array is neither true nor false
-    with pytest.raises(DPFrameError, match="must be") as caught:
+    with raises(DPFrameError, "must be") as caught:
         if call in CALLS:
             CALLS[call](trips, odd)
         else:

@@ -91,29 +91,15 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a command on one file.
+    """What came of a command on one file."""
 
-    Parameters
-    ----------
-    about
-        The file.
-    words
-        What to print of it.
-    facts
-        The same for a program: what JSON can hold.
-    code
-        The exit code.
-    problems
-        What is wrong, each to be printed in one line.
-    unsaved
-        Releases that are in no file: printed whatever is asked for.
-    """
-
-    about: str
-    words: str = ""
+    about: str  # the file
+    words: str = ""  # what to print of it
+    # the same for a program: what JSON can hold
     facts: Mapping[str, Any] = field(default_factory=dict)
-    code: int = SOUND
-    problems: tuple[str, ...] = ()
+    code: int = SOUND  # the exit code
+    problems: tuple[str, ...] = ()  # what is wrong, each to be printed in one line
+    # releases that are in no file: printed whatever is asked for
     unsaved: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpframe.jobs import answers
-from dpframe.jobs.looking import look_at_ledger, report_files, show, verify_file
-from dpframe.jobs.planned import preview_plan, release_plan
+from dpframe.jobs.file_commands import look_at_ledger, report_files, show, verify_file
+from dpframe.jobs.plan_commands import preview_plan, release_plan
 from dpframe.jobs.released_files import without_certificates
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 
@@ -32,27 +32,14 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command.
+    """One command."""
 
-    Parameters
-    ----------
-    about
-        What it does, in a line.
-    run
-        Does it for one file, or for all together.
-    options
-        Adds its own options.
-    several
-        Whether it takes several files, one by one.
-    together
-        Whether it takes several files at once.
-    """
-
-    about: str
+    about: str  # what it does, in a line
+    # does it for one file, or for all together
     run: Callable[[argparse.Namespace, Any], answers.Answer]
-    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
-    several: bool = False
-    together: bool = False
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None  # adds its own options
+    several: bool = False  # whether it takes several files, one by one
+    together: bool = False  # whether it takes several files at once
 
 
 def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
@@ -63,13 +50,6 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     written. 3: a release does not fit in the budget. 4: it was made before. 5: it was charged, now
     or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
     full. 128 and the number of a signal: it was stopped by that.
-
-    Parameters
-    ----------
-    arguments
-        What follows `dpframe`; `None`: as in the command line of the process.
-    leaving
-        Whether the process ends afterwards, so that no later signal may change its exit code.
     """
     with stoppable(leaving=leaving) as stops:
         try:

@@ -29,28 +29,14 @@ _SAMPLES = (b"\\u0041", b"xn--4ca", b"\x1b$B,,\x1b(B", bytes(range(128)))
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """An encoding that has ASCII as it is, and needs nothing of other cells to decode one.
+    """An encoding that has ASCII as it is, and needs nothing of other cells to decode one."""
 
-    Parameters
-    ----------
-    name
-        As Python calls it.
-    opened
-        How the file is opened, to be taken apart.
-    """
-
-    name: str
-    opened: str
+    name: str  # as Python calls it
+    opened: str  # how the file is opened, to be taken apart
 
     @classmethod
     def of(cls, name: str) -> "Encoding":
-        """Find an encoding.
-
-        Raises
-        ------
-        LookupError
-            If there is none of this name, or it is none of texts, or has no such properties.
-        """
+        """Find an encoding."""
         try:
             found = codecs.lookup(name).name
             plain = all(sample.decode(found) == sample.decode("ascii") for sample in _SAMPLES)
@@ -85,13 +71,7 @@ class Encoding:
         return cells if "".join(cells).isascii() else map(self.text, cells)
 
     def separator(self, character: str) -> str:
-        """Return what stands between cells of the file as it is opened.
-
-        Raises
-        ------
-        ValueError
-            If it can be part of another character, or has several bytes.
-        """
+        """Return what stands between cells of the file as it is opened."""
         if self == UTF8:
             return character
         data = character.encode(self.name)

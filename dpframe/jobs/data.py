@@ -17,7 +17,7 @@ from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
-from dpframe.jobs.plan_text import Section
+from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.type_check import kind_from_plan
 from dpframe.queries.query import Query
 
@@ -31,55 +31,26 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is public about the rows that are stored: their columns. No row is read.
+    """What is public about the rows that are stored: their columns. No row is read."""
 
-    Parameters
-    ----------
-    labels
-        The labels of the columns.
-    types
-        What they hold, by label, as far as it is known.
-    files
-        The labels in each file; of Parquet files, none.
-    scan
-        Parquet files, opened.
-    """
-
-    labels: list[Hashable]
-    types: Mapping[str, str]
+    labels: list[Hashable]  # the labels of the columns
+    types: Mapping[str, str]  # what they hold, by label, as far as it is known
+    # the labels in each file; of Parquet files, none
     files: Mapping[Path, list[Hashable]] = field(default_factory=dict)
-    scan: ParquetScan | None = None
+    scan: ParquetScan | None = None  # Parquet files, opened
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where private rows are, and how they are read.
+    """Where private rows are, and how they are read."""
 
-    Parameters
-    ----------
-    section
-        What the plan says.
-    paths
-        The files, or a folder.
-    types
-        What columns of CSV files hold, where the plan says so.
-    separator
-        What stands between the cells of CSV files.
-    missing
-        Cells of CSV files that are missing, beside empty ones.
-    encoding
-        What CSV files are in.
-    given
-        Whether the files are named on the command line, not in the plan.
-    """
-
-    section: Section
-    paths: tuple[Path, ...]
-    types: Mapping[str, str]
-    separator: str
-    missing: tuple[str, ...]
-    encoding: Encoding
-    given: bool = False
+    section: Section  # what the plan says
+    paths: tuple[Path, ...]  # the files, or a folder
+    types: Mapping[str, str]  # what columns of CSV files hold, where the plan says so
+    separator: str  # what stands between the cells of CSV files
+    missing: tuple[str, ...]  # cells of CSV files that are missing, beside empty ones
+    encoding: Encoding  # what CSV files are in
+    given: bool = False  # whether the files are named on the command line, not in the plan
 
     @property
     def form(self) -> str:
@@ -133,7 +104,7 @@ class Data:
 
     def what_is_wrong(
         self, stored: Stored, wanted: Iterable[Hashable], known: Collection[Hashable]
-    ) -> str | None:
+    ) -> DPFrameError | None:
         """Say which wanted column a file lacks, and quote no line that may be a private row.
 
         The first line of a CSV file with no column that the plan knows need not be a header.
@@ -141,12 +112,13 @@ class Data:
         for label in wanted:
             lacking = [path for path, labels in stored.files.items() if label not in labels]
             if lacking and (self.form == "csv" or len(lacking) < len(stored.files)):
-                return self._lacks(stored, lacking[0], label, known)
+                why = self._lacks(stored, lacking[0], label, known)
+                return PlanFileError(why, label=label)
             if stored.scan is not None and label in stored.labels:
                 try:
                     stored.scan.check([label])
                 except DPFrameError as error:
-                    return str(error)
+                    return error
         return None
 
     def check_alike(self, stored: Stored) -> None:
@@ -331,6 +303,6 @@ def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.D
 
     table = feather.read_table(path, columns=list(needed), memory_map=False)
     table.validate(full=True)
-    return table.replace_schema_metadata(None).to_pandas(
-        types_mapper=pd.ArrowDtype  # dtypes that do not depend on what is missing
-    )
+    # dtypes that do not depend on what is missing
+    frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas(types_mapper=pd.ArrowDtype)
+    return frame

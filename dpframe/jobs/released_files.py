@@ -22,13 +22,7 @@ _END = struct.Struct("<i6s")  # the length of what describes a Feather file, and
 
 
 def check_parquet(path: Path) -> None:
-    """Read the end of a Parquet file, and refuse one of too many values.
-
-    Raises
-    ------
-    ExcessError
-        If it would take far more memory than a release of its size.
-    """
+    """Read the end of a Parquet file, and refuse one of too many values."""
     import pyarrow.parquet as pq  # comes with the extra that reads such files
 
     found = pq.read_metadata(path)
@@ -37,13 +31,7 @@ def check_parquet(path: Path) -> None:
 
 
 def check_feather(path: Path) -> None:
-    """Do the same for a Feather file, by what the parts of it say of themselves.
-
-    Raises
-    ------
-    ExcessError
-        If it would take far more memory than a release of its size.
-    """
+    """Do the same for a Feather file, by what the parts of it say of themselves."""
     from pyarrow import OSFile, ipc  # comes with the extra that reads such files
 
     with OSFile(str(path)) as file:

@@ -50,24 +50,13 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class Stops:
-    """Signals that came, and what they do.
+    """Signals that came, and what they do."""
 
-    Parameters
-    ----------
-    number
-        The last signal that came; `None`: none did.
-    at
-        When it came.
-    stage
-        How far the command has come: while it writes, the first signal waits.
-    over
-        Whether the exit code is known, and no signal changes it.
-    """
-
-    number: int | None = None
-    at: float = -math.inf
+    number: int | None = None  # the last signal that came; `None`: none did
+    at: float = -math.inf  # when it came
+    # how far the command has come: while it writes, the first signal waits
     stage: Stage = Stage.UNSPENT
-    over: bool = False
+    over: bool = False  # whether the exit code is known, and no signal changes it
 
     @property
     def words(self) -> str:
@@ -108,13 +97,7 @@ def set_stage(stage: Stage) -> None:
 
 @contextmanager
 def stoppable(*, leaving: bool = False) -> Iterator[Stops]:
-    """Raise `Stopped` for signals that end a job, unless whoever started the program ignores them.
-
-    Parameters
-    ----------
-    leaving
-        Whether the process ends afterwards: then signals are ignored, so that its exit code stays.
-    """
+    """Raise `Stopped` for signals that end a job, unless the program's caller ignores them."""
     stops = Stops()
     heard = [one for one in _WORDS if signal.getsignal(one) not in (signal.SIG_IGN, None)]
     if threading.current_thread() is not threading.main_thread():

@@ -124,20 +124,12 @@ def _kind_of_side(value: where.Value) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What does not go together.
+    """What does not go together."""
 
-    Parameters
-    ----------
-    query
-        Name of the query; `None`: what is declared.
-    words
-        What is said of the column, in two ways, and the way out where there is a plain one.
-    keys
-        The keys of the plan that lead to what is wrong, in the query or the declaration.
-    """
-
-    query: str | None
+    query: str | None  # name of the query; `None`: what is declared
+    # what is said of the column, in two ways, and the way out where there is a plain one
     words: str
+    # the keys of the plan that lead to what is wrong, in the query or the declaration
     keys: tuple[str, ...] = ()
 
 
@@ -155,17 +147,7 @@ class _Said:
 def disagreement(
     types: Mapping[str, str], declared: Declaration, queries: Mapping[str, Query]
 ) -> Disagreement | None:
-    """Find a column of which a plan and its types say what no value can satisfy.
-
-    Parameters
-    ----------
-    types
-        What columns hold, by label, as Arrow or a plan calls it; columns may be left out.
-    declared
-        The declaration.
-    queries
-        What is asked, by name.
-    """
+    """Find a column of which a plan and its types say what no value can satisfy."""
     known: dict[Hashable, _Said] = {}
     said = [(None, one) for one in (*_said_by_types(types), *_said_by_declaration(declared))]
     asked = ((name, one) for name, query in queries.items() for one in _said_by_query(query))

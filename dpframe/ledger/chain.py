@@ -215,10 +215,8 @@ def _text(value: Fraction) -> str:
         return str(value)
     text = f"{value.numerator:#x}/{value.denominator:#x}"
     if len(text) > _LONGEST:
-        raise CalibrationError(
-            f"an amount that is a fraction of more than {_LONGEST:,} digits cannot be charged: "
-            "nothing was. Give a number with fewer."
-        )
+        rule = f"an amount must be a fraction of at most {_LONGEST:,} digits: nothing was charged."
+        raise CalibrationError(f"{rule} Give a number with fewer.", parameter="epsilon")
     return text
 
 

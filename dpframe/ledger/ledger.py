@@ -37,7 +37,9 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     if first is not None:
         raise errors.AlreadyReleasedError(
             f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
-            "nothing was charged. If this is another release, give it another name."
+            "nothing was charged. If this is another release, give it another name.",
+            parameter="name",
+            value=name,
         )
 
 
@@ -47,7 +49,9 @@ def refuse_recorded(release_id: str, seen: Chain) -> None:
     if first is not None:
         raise errors.AlreadyReleasedError(
             f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
-            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance."
+            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance.",
+            parameter="release_id",
+            value=release_id,
         )
 
 
@@ -56,7 +60,9 @@ def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
     if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
         raise BudgetExceededError(
             f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
-            "was planned, for another one was charged: nothing was charged. Ask again."
+            "was planned, for another one was charged: nothing was charged. Ask again.",
+            parameter="share",
+            value=entry.spend.amount,
         )
 
 
@@ -168,10 +174,9 @@ class Ledger:
         elif budget is not None:
             self._seen, _ = Chain.start(uuid4().hex, budget)
         if budget is not None and budget != self.budget:
-            raise DeclarationError(
-                f"the ledger {self.path} has {self.budget}, got budget={budget}. Leave budget= "
-                "out to use it, or choose another path."
-            )
+            rule = f"must be that of the ledger {self.path}, {self.budget}"
+            shown = f"budget {rule}, got {budget}. Leave budget= out, or choose another path."
+            raise DeclarationError(shown, parameter="budget", value=budget)
 
     @classmethod
     @with_keywords
@@ -282,7 +287,8 @@ class Ledger:
         if not isinstance(entry, Entry):
             raise DeclarationError(
                 f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
-                "charge the ledger of their frame by themselves."
+                "charge the ledger of their frame by themselves.",
+                parameter="entry",
             )
         try:
             self._append(lambda seen: self._decide(seen, entry))
@@ -309,17 +315,17 @@ class Ledger:
             If the file cannot be written, or was changed.
         """
         if not isinstance(protected, Protected):
-            raise DeclarationError(
-                f"protected must be a dpframe.ledger.protected.Protected, got {a_type(protected)}."
-            )
+            rule = "must be a dpframe.ledger.protected.Protected"
+            raise DeclarationError.about("protected", rule, protected)
         if self._seen.protected is None:
             self._append(lambda seen: _settle_protected(seen, protected))
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
-                "add up. A declaration replaces the one before, so repeat what still holds; where "
-                "the column of the unit is called differently, name the unit with unit=. For other "
-                "people, pass a ledger of their own, ledger=dpf.Ledger(...)."
+                "add up. A declaration replaces the one before, so repeat what still holds; for a "
+                "column of another name, give unit=. For other people, pass another ledger.",
+                parameter="privacy_unit",
+                value=protected.unit,
             )
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
@@ -350,7 +356,7 @@ class Ledger:
         if entry.spend.kind == "share":
             refuse_outdated(entry, left.share(entry.spend.amount))
         if not seen.pots.fits(entry.loss):
-            raise BudgetExceededError(refusal(left, entry.loss))
+            raise refusal(left, entry)
         return seen.with_entry(entry)
 
     def _look(self) -> Chain:
@@ -461,23 +467,21 @@ def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
         raise DeclarationError(
             f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
-            "dpf.Budget(epsilon=1, delta=1e-6)."
+            "dpf.Budget(epsilon=1, delta=1e-6).",
+            parameter="budget",
         )
 
 
 def _checked_path(path: object) -> Path:
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        # anything else may hold data
-        shown = repr(path) if isinstance(path, str) else a_type(path)
-        raise DeclarationError(
-            f"path must be the path of a file, got {shown}. For a ledger in memory, give "
-            "budget= alone."
-        )
+        way = "For a ledger in memory, give budget= alone."
+        raise DeclarationError.about("path", "must be the path of a file", path, way)
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise LedgerError(f"path must be one that this system can write, got {text!a}.") from None
+        rule = f"path must be one that this system can write, got path={text!a}."
+        raise LedgerError(rule, parameter="path", value=text) from None
     return Path(text)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpframe.arguments import is_unicode
-from dpframe.errors import DeclarationError, a_type
+from dpframe.errors import DeclarationError
 from dpframe.privacy.neighbors import Neighboring, check_neighboring
 
 _KEY = "protected"  # tells its row from those of entries
@@ -43,15 +43,12 @@ class Protected:
         if unit is None:
             return cls(None if privacy_unit is None else str(privacy_unit), neighboring)
         if not isinstance(unit, str) or not unit or not is_unicode(unit):
-            shown = ascii(unit) if isinstance(unit, str) else a_type(unit)
-            raise DeclarationError(
-                f"unit must be a text, the name of the privacy unit, got {shown}; for instance "
-                'unit="patient".'
-            )
+            rule = "must be a text, the name of the privacy unit"
+            raise DeclarationError.about("unit", rule, unit, 'For instance, unit="patient".')
         if privacy_unit is None:
-            raise DeclarationError(
-                f"unit={unit!r} names a privacy unit, and none is declared: name its column with "
-                "privacy_unit=."
+            way = "Name its column with privacy_unit=."
+            raise DeclarationError.about(
+                "unit", "names a privacy unit, and none is declared", unit, way
             )
         return cls(unit, neighboring)
 

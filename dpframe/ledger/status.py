@@ -13,7 +13,7 @@ from dpframe.html import budget_html, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy import amounts
-from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, check_loss, check_positive
 from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
@@ -139,12 +139,8 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
-            nothing = "Nothing is left: less than a billionth of a budget counts as nothing."
-            way = "Spend less, or declare a larger budget." if any(left) else nothing
-            raise BudgetExceededError(
-                f"share={float(amount):.6g} does not fit in what is left of {self.budget}. "
-                f"Left: {_fits(self, 6)}. {way}"
-            )
+            repeated = [last for last in self.log.latest(1) if last.spend == Spend("share", amount)]
+            raise _exceeded(self, f"share={float(amount):.6g}", "share", amount, repeated)
         part = amount / (1 - self.shares)
         parts = (part * left.epsilon, part * left.mu_squared)
         return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
@@ -250,18 +246,34 @@ def _part(pot: Pot, loss: PrivacyLoss) -> float:
     return float((pot.price(loss) or 0) / pot.limit)
 
 
-def refusal(left: BudgetStatus, loss: PrivacyLoss) -> str:
+def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
     """Say that a release does not fit, and what would."""
+    loss, spend = entry.loss, entry.spend
     if not left.pots.fits_delta(loss):
-        return (
+        return BudgetExceededError(
             f"this release needs an extra delta={float(loss.delta):.6g}, and "
             f"delta={_floor(left.remaining_delta, 6)} is left for such in {left.budget}. How much "
             "of delta is kept for them is settled when the ledger is made: "
-            "dpf.Budget(epsilon, delta, discovery=...)."
+            "dpf.Budget(epsilon, delta, discovery=...).",
+            parameter="discovery",
         )
-    return (
-        f"this release needs {describe(loss)}, which does not fit in what is left of "
-        f"{left.budget}. Left: {_fits(left, 6)}. Spend less, or declare a larger budget."
+    repeated = [last for last in left.log.latest(1) if last.what == entry.what]
+    return _exceeded(left, describe(loss), spend.kind, spend.amount, repeated)
+
+
+def _exceeded(
+    left: BudgetStatus, needed: str, kind: str, amount: Fraction, repeated: list[Entry]
+) -> BudgetExceededError:
+    """Say what does not fit, what does, and whether the last release was perhaps the same."""
+    way = "Spend less: a budget is fixed once its ledger is made."
+    if not any(left.pots.largest):
+        way = "Nothing is left: less than a billionth of a budget counts as nothing."
+    for last in repeated:
+        way = f"Was the cell run twice? Released last: {last.what:.40}, {last.released_at}."
+    return BudgetExceededError(
+        f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}",
+        parameter=kind,
+        value=amount,
     )
 
 

@@ -179,7 +179,9 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         raise DeclarationError(
             f"privacy_unit={quote(privacy_unit)} needs a cap on its rows: declare max_rows=, or "
-            "max_rows_per_group= (with max_groups= to spend less)."
+            "max_rows_per_group= (with max_groups= to spend less).",
+            parameter="privacy_unit",
+            value=privacy_unit,
         )
     return caps
 

@@ -84,7 +84,9 @@ def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     if axis is None:
         raise DeclarationError(
             f"no public keys for {label!r}: the groups present in the data would leak. "
-            f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
+            f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}}).",
+            parameter="keys",
+            label=label,
         )
     return axis
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, quote
+from dpframe.errors import BudgetExceededError, CalibrationError, of_query, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join
@@ -124,11 +124,10 @@ def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Reso
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    tables = {
-        key: table
-        for name, query in queries.items()
-        for key, table in tables_of(name, query, declaration).items()
-    }
+    tables: dict[Hashable, Table] = {}
+    for name, query in queries.items():
+        with of_query(name):
+            tables |= tables_of(name, query, declaration)
     return Resolved(tables, join(tables, declaration))
 
 
@@ -223,7 +222,9 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
         raise CalibrationError(
             f"mechanism must be one of {known} (of quantiles alone), got "
-            f"mechanism={quote(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}"
+            f"mechanism={quote(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}",
+            parameter="mechanism",
+            value=mechanism,
         )
     if mechanism != "auto":
         return [mechanism]

@@ -137,11 +137,8 @@ def _read_number(name: str, text: str) -> Fraction:
 
 
 def _no_amount(name: str, given: object) -> CalibrationError:
-    return CalibrationError(
-        f'{name} must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} '
-        f"characters and three digits of exponent, got {name}={quote(given)}.",
-        parameter=name,
-    )
+    such = f'must be a number, or a text such as "1/12" or "1e-6" of at most {_LONGEST} characters'
+    return CalibrationError.about(name, f"{such} and three digits of exponent", given)
 
 
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
@@ -157,6 +154,7 @@ class AmountOptions(TypedDict, total=False):
     share: Amount | None
 
 
+_PERCENT = 100
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
 _TINY = Fraction(1, 2**1074)
 
@@ -191,8 +189,10 @@ def check_positive(name: SpendKind, value: object) -> Fraction:
     """Validate a mu, a rho or a share: a finite number > 0, at most 1 for a share."""
     number = read_amount(name, value)
     if not math.isfinite(number) or number <= 0 or (name == "share" and exact(number) > 1):
-        rule = "in (0, 1]" if name == "share" else "a finite number > 0"
-        raise CalibrationError.about(name, f"must be {rule}", value)
+        rule = "must be in (0, 1]" if name == "share" else "must be a finite number > 0"
+        percent = name == "share" and 1 < number <= _PERCENT
+        way = f"Did you mean {float(number) / _PERCENT:g}?" if percent else ""
+        raise CalibrationError.about(name, rule, value, way)
     return exact(number)
 
 

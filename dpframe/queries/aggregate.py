@@ -140,11 +140,6 @@ _KINDS = {
     "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column) or dpf.std(column)",
     "margins": f"{_MARGIN_KINDS} or dpf.mean(column)",
 }
-_COLUMNS = {"aggregate": "by", "margins": "columns"}
-_CAPS = {
-    "aggregate": "max_rows=, max_groups= and max_rows_per_group= are",
-    "margins": "max_rows= is",
-}
 _OPTIONS = {
     "aggregate": "in aggregate, n_weight= and objective= are given once for all",
     "margins": "margins have weights= of tables in place of n_weight= and objective=",
@@ -217,45 +212,46 @@ def check_part(
     if name in NOT_OUTPUTS:
         raise QueryError(
             f"{name}= cannot name an output of {called}: {_NOT_NAMES}. Choose another name; "
-            "amounts and options go to release(...)."
+            "amounts and options go to release(...).",
+            parameter=name,
         )
     if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
-        raise QueryError(f"{name!r} must be a valid Unicode text to name an output.")
+        raise QueryError.about("name", "of an output must be a valid Unicode text", name)
     if isinstance(query, UnitCount):
         raise QueryError(
             f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
             f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
-            f"dpf.{called}(...)}})."
+            f"dpf.{called}(...)}}).",
+            parameter=name,
         )
     if name == "bounds" and not isinstance(query, Query):
         raise QueryError(
             f"bounds= goes to each output of {called}: dpf.mean('column', bounds=(low, high)); or "
-            "declare the bounds, for all queries."
+            "declare the bounds, for all queries.",
+            parameter="bounds",
         )
     if not isinstance(query, AggregatePart):
-        raise QueryError(
-            f"{name}= must be {_KINDS[called]}, got {type(query).__name__}. Several queries by "
-            "different groups go through release({...})."
-        )
+        others = "Several queries by different groups go through release({...})."
+        raise QueryError.about(name, f"must be {_KINDS[called]}", query, others)
+    columns = [asked.column for asked in query.outputs]
+    if why := _why_not(query, by, called):
+        raise QueryError(f"{name}= {why}", parameter=name)
+    if len(columns) != 1:
+        raise QueryError.about(name, "must be of a single column", columns, "Name each by itself.")
+
+
+def _why_not(query: AggregatePart, by: tuple[Hashable, ...], called: str) -> str:
+    """Say what a query has that is given once for all outputs; empty if nothing."""
+    once = f"of its own; give them once, as keywords of {called}"
     if query.by not in ((), by) or query.keys is not None:
-        raise QueryError(
-            f"{name}= has groups of its own; in {called}, {_COLUMNS[called]}= and keys= are given "
-            "once for all."
-        )
+        return f"has groups {once}."
     if query.limits != NO_CAPS:
-        raise QueryError(
-            f"{name}= has caps of its own; in {called}, {_CAPS[called]} given once for all. "
-            "Queries with other caps go through release({...})."
-        )
+        return f"has caps {once}. Queries with other caps go through release({{...}})."
     if query.options.names_given:
-        raise QueryError(
-            f"{name}= has options for several outputs; {_OPTIONS[called]}, and max_true= and n= "
-            "belong to dpf.sum([...]) on its own."
+        return (
+            f"has options for several outputs; {_OPTIONS[called]}, and max_true= and n= belong to "
+            "dpf.sum([...]) on its own."
         )
-    if len(query.outputs) != 1:
-        columns = [asked.column for asked in query.outputs]
-        raise QueryError(
-            f"{name}= must be of a single column, got {columns!r}; name each on its own."
-        )
+    return ""

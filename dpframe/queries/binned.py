@@ -210,23 +210,17 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
         return BINS
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if not 0 < bins <= MOST_GROUPS:
-            raise QueryError(
-                f"bins of {column!r} must be from 1 to {MOST_GROUPS:,}, got bins={bins}."
-            )
+            raise QueryError.about("bins", f"must be from 1 to {MOST_GROUPS:,}", bins, label=column)
         return int(bins)
     intervals = check_bins(column, bins)
     adjacent = bool((intervals.left[1:] == intervals.right[:-1]).all())
     if not adjacent or intervals.closed not in ("left", "right"):
-        raise QueryError(
-            f"bins of {column!r} must be adjacent, all closed on the same side, so that every "
-            f"value between the bounds is in one of them; got {quote(bins)}."
-        )
+        rule = "must be adjacent, all closed on the same side, so that each value is in one of them"
+        raise QueryError.about("bins", rule, bins, label=column)
     ends = [intervals.left[0], intervals.right[-1]]
     if intervals.left.dtype.kind == "f" and not np.isfinite(ends).all():
-        raise QueryError(
-            f"bins of {column!r} must have finite edges: what lies beyond counts in the first and "
-            f"in the last bin; got {quote(bins)}."
-        )
+        way = "What lies beyond counts in the first and in the last bin."
+        raise QueryError.about("bins", "must have finite edges", bins, way, label=column)
     return intervals
 
 
@@ -251,16 +245,14 @@ def intervals_between(
     else:
         edges = _numbers_between(float(lower), float(cast(float, upper)), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
-        ends = f"({quote(lower)}, {quote(upper)})"
         if lower == upper:
-            raise QueryError(
-                f"bins of {column!r} are between its bounds, which must differ; got {ends}. Give "
-                "wider ones: bounds=(lower, upper)."
-            )
-        raise QueryError(
-            f"bins of {column!r} are between its bounds, {ends}, which are the same float. "
-            "Subtract a number from the column, so that bounds are smaller, before it is declared."
+            way = "Bins lie between them: give wider ones."
+            raise QueryError.about("bounds", "must differ", bounds, way, label=column)
+        rule = "must not be the same float, for bins to lie between them"
+        way = (
+            "Before it is declared, subtract a number from the column, so that bounds are smaller."
         )
+        raise QueryError.about("bounds", rule, bounds, way, label=column)
     return pd.IntervalIndex.from_breaks(edges)
 
 
@@ -295,10 +287,9 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | N
     except TypeError:
         covered = False
     if not covered:
-        raise QueryError(
-            f"bins of {column!r} must reach from bound to bound, ({quote(bounds[0])}, "
-            f"{quote(bounds[1])}), and these do not. Add edges, or give bounds= in the call."
-        )
+        rule = f"must reach from bound to bound, {quote(bounds)}"
+        way = "Add edges, or give bounds= in the call."
+        raise QueryError.about("bins", rule, bins, way, label=column)
 
 
 def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_size
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of
 
@@ -19,20 +19,18 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
     """Validate bins: increasing edges or intervals that do not overlap, in increasing order."""
     intervals = bins if isinstance(bins, pd.IntervalIndex) else _from_edges(column, bins)
     if not len(intervals):
-        raise QueryError(f"bins of {column!r} must be at least one interval, got none.")
+        raise QueryError.about("bins", "must be at least one interval", [], label=column)
     kind = intervals.left.dtype.kind
     if kind not in "iufmM" or intervals.hasnans:
-        raise QueryError(
-            f"bins of {column!r} must have edges that are numbers, times or durations, none "
-            f"missing, got {quote(bins)}."
-        )
+        rule = "must have edges that are numbers, times or durations, none missing"
+        raise QueryError.about("bins", rule, bins, label=column)
     if kind in "mM":
         for edge in (*intervals.left, *intervals.right):
             _check_moment(column, edge)
     if not _follow(intervals):
-        raise QueryError(
-            f"bins of {column!r} must not overlap and must increase, got {quote(bins)}; sort "
-            "them, and merge those that overlap."
+        way = "Sort them, and merge those that overlap."
+        raise QueryError.about(
+            "bins", "must not overlap and must increase", bins, way, label=column
         )
     return intervals.rename(column)
 
@@ -47,15 +45,11 @@ def _follow(intervals: pd.IntervalIndex) -> bool:
 
 def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
     if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
-        raise QueryError(
-            f"bins of {column!r} must be edges or a pandas.IntervalIndex, got {quote(bins)}: edges "
-            "taken from the data would leak. For equal widths, use "
-            "numpy.linspace(lower, upper, n + 1)."
-        )
+        rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
+        way = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
+        raise QueryError.about("bins", rule, bins, way, label=column)
     if isinstance(bins, set | frozenset):
-        raise QueryError(
-            f"bins of {column!r} must have an order, and a set has none. Pass sorted(...) of it."
-        )
+        raise QueryError.about("bins", "must have an order", bins, "Sort the set.", label=column)
     check_size(f"bins of {column!r}", bins)
     given = list(bins)
     plain = {*map(type, given)} <= _PLAIN
@@ -67,12 +61,10 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise QueryError(f"bins of {column!r} must be numbers, got {quote(bins)}.") from None
+        raise QueryError.about("bins", "must be numbers", bins, label=column) from None
     if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
-        raise QueryError(
-            f"bins of {column!r} must be at least two edges, each above the one before, got "
-            f"{quote(bins)}."
-        )
+        rule = "must be at least two edges, each above the one before"
+        raise QueryError.about("bins", rule, bins, label=column)
     return pd.IntervalIndex.from_breaks(edges)
 
 
@@ -85,10 +77,11 @@ def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.Inte
     except TypeError:  # of several kinds, or with a time zone and without
         increase = False
     if len(moments) < 2 or not increase:  # noqa: PLR2004
-        raise QueryError(
-            f"bins of {column!r} must be at least two times, in the years 1 to 9999, or durations, "
-            f"all of one kind, each above the one before, got {quote(bins)}."
+        rule = (
+            "must be at least two times, in the years 1 to 9999, or durations, all of one kind, "
+            "each above the one before"
         )
+        raise QueryError.about("bins", rule, bins, label=column)
     for moment in moments:
         _check_moment(column, moment)
     return pd.IntervalIndex.from_breaks(index_of(moments))
@@ -98,6 +91,5 @@ def _check_moment(column: Hashable, edge: Moment) -> None:
     """Refuse an edge between microseconds, which is what engines count."""
     rest = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
     if rest or not in_use(edge):
-        raise QueryError(
-            f"bins of {column!r} must have edges of whole microseconds in the years 1 to 9999."
-        )
+        rule = "must have edges of whole microseconds in the years 1 to 9999"
+        raise QueryError.about("bins", rule, edge, label=column)

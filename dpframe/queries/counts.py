@@ -16,15 +16,8 @@ from dpframe.queries.where import Condition
 class Count(Query):
     """The number of rows per group."""
 
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("count", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return "count"
+    outputs = (OutputSpec("count", "count"),)
+    what = "count"
 
 
 @with_keywords
@@ -111,20 +104,9 @@ def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate
 class UnitCount(Query):
     """The number of distinct privacy units per group."""
 
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("units", "count"),)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return "units"
-
-    @property
-    def counts_units(self) -> bool:
-        """Units are what is counted."""
-        return True
+    outputs = (OutputSpec("units", "count"),)
+    what = "units"
+    counts_units = True
 
     def caps(self, declared: Caps) -> Caps:
         """Keep one row of a unit per group: it is in no more groups than it may have rows."""
@@ -167,9 +149,7 @@ def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     """
     limits = reading.limits_of(options)
     if limits.rows_per_group is not None:
-        raise QueryError(
-            "units counts a unit once in a group, however many rows it has there: "
-            f"max_rows_per_group={limits.rows_per_group} would change nothing. Leave it out; "
-            "max_groups= says in how many groups a unit counts."
-        )
+        rule = "changes nothing for units, which count once in a group, whatever their rows"
+        way = "Leave it out; max_groups= says in how many groups a unit counts."
+        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, way)
     return UnitCount(*reading.groups_of(by, options), limits=limits)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.counts import units
 from dpframe.queries.query import Columns
+from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
 
@@ -79,14 +79,12 @@ def labels_wanted(
     """
     asked = units(by, where=where)
     if not asked.by:
-        raise QueryError("by must name at least one column, whose labels are to be found.")
-    length = _length(max_length)
+        raise QueryError.about("by", "must name at least one column, whose labels are found", by)
+    length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
-        raise QueryError(
-            f"dtype must be one of {_kinds()} for all columns, or a dict with each column of "
-            f"by={list(asked.by)!r}, got dtype={quote(dtype)}."
-        )
+        rule = f"must be one of {_kinds()}, or a dict with each column of by={quote([*asked.by])}"
+        raise QueryError.about("dtype", rule, dtype)
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
     return Labels(axes, asked.where, Caps(groups=max_groups).groups)
 
@@ -95,25 +93,9 @@ def _kind(given: Any) -> LabelKind:
     for kind in get_args(LabelKind):
         if isinstance(given, str) and given == kind:
             return kind  # type: ignore[no-any-return]
-    raise QueryError(
-        f"dtype must be one of {_kinds()}, got dtype={quote(given)}. It is what labels are: values "
-        "of other kinds are left out, since the dtype of the frame may depend on private values."
-    )
+    why = "Values of other kinds are no labels: the dtype of a frame may depend on private values."
+    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, why)
 
 
 def _kinds() -> str:
     return ", ".join(f'"{kind}"' for kind in get_args(LabelKind))
-
-
-def _length(given: object) -> int:
-    """Check how long a label may be."""
-    try:
-        number = as_number(given)
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-    if not isinstance(number, int) or not 1 <= number <= _MOST_LENGTH:
-        raise QueryError(
-            f"max_length must be a whole number from 1 to {_MOST_LENGTH:,}, got "
-            f"max_length={quote(given)}: texts with more characters are no labels."
-        )
-    return number

@@ -16,7 +16,14 @@ from dpframe.queries.aggregate import Aggregate, View, check_part
 from dpframe.queries.bins import check_bins
 from dpframe.queries.counts import Count, Rate
 from dpframe.queries.query import Columns, Keys, Query
-from dpframe.queries.reading import as_float, condition_of, labels_of, limits_of, materialized_keys
+from dpframe.queries.reading import (
+    as_float,
+    check_whole,
+    condition_of,
+    labels_of,
+    limits_of,
+    materialized_keys,
+)
 from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 
@@ -50,7 +57,8 @@ class _Margin(Aggregate):
         raise QueryError(
             f"margins count a row in one cell of every table, so that a cap on groups has no "
             f"meaning for all of them together; got {given}. Give max_rows= in the query, which "
-            "then holds alone, or declare max_rows= alone."
+            "then holds alone, or declare max_rows= alone.",
+            parameter="max_rows",
         )
 
 
@@ -109,7 +117,10 @@ def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
             f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
             "counted together with all that have none: choose another one, "
             f"other={{{column!r}: ...}}, or leave {quote(rest)} out of the keys, so that its rows "
-            "count as such, too."
+            "count as such, too.",
+            parameter="other",
+            label=column,
+            value=rest,
         )
     return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
 
@@ -226,20 +237,20 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
         by = labels_of("columns", given)
         return by, _all_sets(by, ways)
     if ways is not None:
-        raise QueryError(
-            f"ways={quote(ways)} and lists of columns exclude each other: columns=[...] with ways= "
-            "makes all tables by so many columns at most, and lists name the tables one by one."
-        )
+        rule = "has no place beside lists of columns, which name the tables one by one"
+        way = "With columns=[...], ways= makes all tables by so many columns at most."
+        raise QueryError.about("ways", rule, ways, way)
     if len(sets) < len(given):
         raise QueryError(
             "columns must be labels, or lists of labels, one for each table; got both. A table by "
-            "one column is written ['region']. Labels that are tuples are told apart by ways=."
+            "one column is written ['region']. Labels that are tuples are told apart by ways=.",
+            parameter="columns",
         )
     chosen = [labels_of("columns", list(one)) for one in sets]
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
     tables = tuple(_in_order(by, one) for one in chosen)
     if len(set(tables)) != len(tables):
-        raise QueryError(f"columns must not name a table twice, got {quote(list(tables))}.")
+        raise QueryError.about("columns", "must not name a table twice", list(tables))
     _check_layers(sum(2 ** len(one) for one in tables))
     return by, tables
 
@@ -250,22 +261,18 @@ def _list_sets(columns: object) -> list[object]:
     if wrong or not isinstance(columns, Iterable):
         raise QueryError(
             "columns must be a list of column labels, or a list of lists of them, got "
-            f"{a_type(columns)}. For a single table, use dpf.count(by=...)."
+            f"{a_type(columns)}. For a single table, use dpf.count(by=...).",
+            parameter="columns",
         )
     given = list(columns)
     if not given:
-        raise QueryError("columns must name at least one column.")
+        raise QueryError.about("columns", "must name at least one column", given)
     return given
 
 
 def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
     """List all sets of so many columns at most, the smallest first."""
-    most = min(_WAYS, len(by)) if ways is None else ways
-    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= len(by):
-        raise QueryError(
-            f"ways must be a whole number from 1 to the number of columns, {len(by)}, got "
-            f"ways={quote(ways)}."
-        )
+    most = min(_WAYS, len(by)) if ways is None else check_whole("ways", ways, len(by))
     sizes, sets, layers = range(most + 1), 1, 0
     for size in sizes:
         layers += sets * 2**size
@@ -280,7 +287,8 @@ def _check_layers(layers: int) -> None:
         raise QueryError(
             f"these are too many tables, or tables by too many columns: the sum of 2**columns over "
             f"all tables may be {_MOST_LAYERS:,} at most. Use fewer ways=, or list the tables that "
-            "are wanted."
+            "are wanted.",
+            parameter="ways",
         )
 
 
@@ -292,14 +300,16 @@ def _check_part(name: str, query: object, by: ColumnSet) -> None:
     if name in _GROUP_CAPS:
         raise QueryError(
             f"margins count a row in one cell of every table, so that {name}= has no meaning for "
-            "all of them together; give max_rows=."
+            "all of them together; give max_rows=.",
+            parameter=name,
         )
     check_part(name, query, by, "margins")
     if not isinstance(query, MarginPart):
         raise QueryError(
             f"{name}= is of a kind that margins do not have: they are counts, sums, means and "
             f"rates. Release it beside them: release({{'margins': dpf.margins(...), {name!r}: "
-            "dpf.aggregate(by=..., ...)})."
+            "dpf.aggregate(by=..., ...)}).",
+            parameter=name,
         )
 
 
@@ -314,7 +324,11 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
     if binned:
-        raise QueryError(f"keys and bins both name {quote(binned)}; give one of them.")
+        raise QueryError(
+            f"keys and bins both name {quote(binned)}; give one of them.",
+            parameter="keys",
+            label=binned[0],
+        )
     return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
 
 
@@ -329,20 +343,12 @@ def _other(
     named = dict(_by_column("other", by, named))
     for column, key in named.items():
         if column not in with_keys:
-            raise QueryError(
-                f"other names {column!r}, which has bins: let the first or the last bin reach to "
-                "infinity."
-            )
-        if (
-            not is_label(key)
-            or isinstance(key, tuple)
-            or pd.isna(cast(str, key))
-            or not is_unicode(key)
-        ):
-            raise QueryError(
-                f"other must be a key, such as 'other', or a dict of them by column, got "
-                f"{quote(key)} for {column!r}."
-            )
+            way = "Let the first or the last bin reach to infinity."
+            raise QueryError.about("other", "is for columns with keys", key, way, label=column)
+        plain = is_label(key) and not isinstance(key, tuple) and is_unicode(key)
+        if not plain or pd.isna(cast(str, key)):
+            rule = "must be a key, such as 'other', or a dict of them by column"
+            raise QueryError.about("other", rule, key, label=column)
     return named
 
 
@@ -351,14 +357,13 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        raise QueryError(
-            f"weights must be a dict from the columns of a table to a number, got {quote(given)}."
-        )
+        rule = "must be a dict from the columns of a table to a number"
+        raise QueryError.about("weights", rule, given)
     found: dict[ColumnSet, float] = {}
     for columns, weight in given.items():
         table = _named_table(by, tables, columns)
         if table in found:
-            raise QueryError(f"weights must not name a table twice, got {quote(columns)} again.")
+            raise QueryError.about("weights", "must not name a table twice", columns)
         found[table] = _weight(columns, weight)
     return tuple(found.get(table, 1.0) for table in tables)
 
@@ -371,7 +376,9 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
             return found
     raise QueryError(
         f"weights names {quote(columns)}, which is none of the {len(tables)} tables, such as "
-        f"{tables[-1]!r}."
+        f"{tables[-1]!r}.",
+        parameter="weights",
+        value=columns,
     )
 
 
@@ -379,10 +386,8 @@ def _weight(columns: Hashable, given: object) -> float:
     number = as_float(given)
     if 1 / _FAR_APART <= number <= _FAR_APART:
         return number
-    raise QueryError(
-        f"weights must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}, got {quote(given)} "
-        f"for {quote(columns)}."
-    )
+    rule = f"must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}"
+    raise QueryError.about("weights", rule, given, label=columns)
 
 
 def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, object]:
@@ -390,15 +395,15 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise QueryError(
-            f"{name} must be a dict by column, as in {name}={{{by[-1]!r}: ...}}, got "
-            f"{quote(given)}."
-            if by
-            else f"{name} is given, and there are no columns."
+        rule = (
+            f"must be a dict by column, as in {name}={{{by[-1]!r}: ...}}" if by else "needs columns"
         )
+        raise QueryError.about(name, rule, given)
     unknown = [column for column in given if column not in by]
     if unknown:
         raise QueryError(
-            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}."
+            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}.",
+            parameter=name,
+            label=unknown[0],
         )
     return given

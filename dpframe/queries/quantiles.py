@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number, exact
 from dpframe.privacy.selection import SELECT
@@ -122,19 +122,16 @@ def check_selectable(query: Quantile) -> None:
         raise QueryError(
             f"q must be at most {_MOST_QUANTILES} quantiles to be selected, got "
             f"{len(query.quantiles):,}: leave mechanism out, or release dpf.ranges(...) and read "
-            "them off that."
+            "them off that.",
+            parameter="q",
         )
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
-        raise QueryError(
-            "q must have at most six decimals to be selected, or be fractions of few parts, got "
-            f"q={quote(list(map(float, query.quantiles)))}."
-        )
+        rule = "must have at most six decimals to be selected, or be fractions of few parts"
+        raise QueryError.about("q", rule, list(map(float, query.quantiles)))
     bins = query.bins
     if bins is not None and not (isinstance(bins, int) and 2 <= bins <= _LARGEST_BINS):  # noqa: PLR2004
-        raise QueryError(
-            f"bins must be a whole number from 2 to {_LARGEST_BINS:,} to select among, got "
-            f"bins={quote(bins)}: there are so many of equal width between the bounds."
-        )
+        rule = f"must be a whole number from 2 to {_LARGEST_BINS:,} to select among"
+        raise QueryError.about("bins", rule, bins, "They lie between the bounds, equally wide.")
 
 
 @with_keywords
@@ -198,16 +195,10 @@ def quantile(
     groups = binned_groups_of(column, by, options, "have quantiles and be")
     labels, bins = groups[0], options["bins"]
     if LEVEL in labels:
-        raise QueryError(
-            f"by names a column {LEVEL!r}, which is what the level of the index is called that "
-            "says which quantile a row is about. Rename the column in the frame."
-        )
-    taken = {f"{column}_low", f"{column}_high"}.intersection(map(str, labels))
-    if taken:
-        raise QueryError(
-            f"by names a column {min(taken)!r}, which is what the end of an interval is called. "
-            "Rename it in the frame."
-        )
+        raise _taken_label(LEVEL, "the level of the index that says which quantile a row is about")
+    for label in labels:
+        if str(label) in (f"{column}_low", f"{column}_high"):
+            raise _taken_label(label, "the end of an interval")
     check_flag("simultaneous", options["simultaneous"])
     return Quantile(
         *groups,
@@ -218,6 +209,14 @@ def quantile(
         level=check_level(options["level"]),
         simultaneous=bool(options["simultaneous"]),
         limits=limits_of(options),
+    )
+
+
+def _taken_label(label: Hashable, what: str) -> QueryError:
+    return QueryError(
+        f"by names a column {label!r}, which is what {what} is called. Rename it in the frame.",
+        parameter="by",
+        label=label,
     )
 
 
@@ -244,10 +243,8 @@ def read_quantiles(given: object) -> tuple[Fraction, ...]:
 
 
 def _wrong(given: object) -> QueryError:
-    return QueryError(
-        "q must be a number above 0 and below 1, or a list of such in increasing order, got "
-        f"q={quote(given)}: 0.5 is the median, [0.25, 0.5, 0.75] are the quartiles."
-    )
+    rule = "must be a number above 0 and below 1, or a list of such in increasing order"
+    return QueryError.about("q", rule, given, "0.5 is the median, [0.25, 0.75] are quartiles.")
 
 
 def _show_quantile(quantile: Fraction) -> str:

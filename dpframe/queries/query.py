@@ -109,7 +109,9 @@ class Query(ABC):
             naming = "" if self.binned else "name outputs with dpf.aggregate(by=..., name=...), or "
             raise QueryError(
                 f"the groups are in a level {taken[0]!r} of the index, and an output cannot have "
-                f"that name, too: {naming}rename the column in the frame before it is declared."
+                f"that name, too: {naming}rename the column in the frame before it is declared.",
+                parameter="by",
+                label=taken[0],
             )
 
     @property

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query
 from dpframe.queries.where import Condition
@@ -39,12 +39,15 @@ class ColumnOptions(CountOptions, total=False):
     bounds: GivenBounds
 
 
+_ANY_WHOLE = "must be a whole number >= 1"
+
+
 def limits_of(caps: CapOptions) -> Caps:
     """Read the caps of a query."""
     try:
         return Caps(caps.get("max_rows"), caps.get("max_groups"), caps.get("max_rows_per_group"))
     except DeclarationError as error:
-        raise QueryError(str(error)) from None
+        raise QueryError(str(error), parameter=error.parameter, value=error.value) from None
 
 
 def groups_of(by: By, options: RowOptions) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
@@ -59,9 +62,10 @@ def binned_groups_of(
     """Read the same where the values of one column are groups, too."""
     groups = groups_of(by, options)
     if not is_label(column):
-        raise QueryError(f"column must be the label of one column, got {quote(column)}.")
+        raise QueryError.about("column", "must be the label of one column", column)
     if column in groups[0]:
-        raise QueryError(f"column {column!r} cannot {what} grouped by at once; drop it from by=.")
+        rule = f"cannot {what} grouped by at once"
+        raise QueryError.about("column", rule, column, "Drop it from by=.")
     return groups
 
 
@@ -81,9 +85,13 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
         return ()
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
-    wrong = QueryError(f"{name} must be a column label or a list of labels, got {a_type(given)}.")
+    wrong = QueryError(
+        f"{name} must be a column label or a list of labels, got {a_type(given)}."
+        f"{_way_of_labels(name, given)}",
+        parameter=name,
+    )
     # sets have no order, and a column of the frame is private; other arrays may hold labels
-    if isinstance(given, set | frozenset | pd.Series | pd.DataFrame):
+    if isinstance(given, set | frozenset | Mapping | pd.Series | pd.DataFrame):
         raise wrong
     try:
         labels = tuple(given)  # type: ignore[arg-type]  # a TypeError if it is not iterable
@@ -93,8 +101,20 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     if any(map(is_data, labels)):
         raise wrong
     if repeated:
-        raise QueryError(f"{name} must not name a column twice, got {name}={quote(list(labels))}.")
+        raise QueryError.about(name, "must not name a column twice", list(labels))
     return labels
+
+
+def _way_of_labels(name: str, given: object) -> str:
+    """Say how what pandas takes in a dict is written here."""
+    if not isinstance(given, Mapping) or not given:
+        return ""
+    column, asked = next(iter(given.items()))
+    asked = asked[0] if isinstance(asked, list) and asked else asked
+    if isinstance(asked, str) and hasattr(pd.Series, asked):
+        made = asked if asked in ("sum", "mean", "var", "std") else "mean"
+        return f" Outputs are keywords: aggregate(by=..., name=dpf.{made}({quote(column)}))."
+    return f" Name the columns, {name}={quote([*given])}, and give their groups as keys={{...}}."
 
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
@@ -103,7 +123,9 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
     unknown = [label for label in named if label not in columns]
     if unknown:
         raise QueryError(
-            f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}."
+            f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}.",
+            parameter="bounds",
+            label=unknown[0],
         )
     return bounds
 
@@ -114,6 +136,18 @@ def as_float(given: object) -> float:
         return float(as_number(given))
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def check_whole(name: str, given: object, most: int, way_out: str = "") -> int:
+    """Read a whole number from 1 to a largest one."""
+    try:
+        number = as_number(given)
+    except (TypeError, ValueError, OverflowError):
+        number = 0
+    if isinstance(number, int) and 1 <= number <= most:
+        return number
+    rule = f"must be a whole number from 1 to {most:,}" if most < WRITTEN - 1 else _ANY_WHOLE
+    raise QueryError.about(name, rule, given, way_out)
 
 
 def check_query(query: object, called: str = "") -> Query:

@@ -14,7 +14,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import OutputSpec, Query
-from dpframe.queries.reading import as_float
+from dpframe.queries.reading import as_float, check_whole
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100
@@ -40,10 +40,8 @@ def power_ends(smallest: object, largest: object) -> Ends:
     least, most = _size("smallest", smallest), _size("largest", largest)
     first, last = math.floor(math.log2(least)), math.ceil(math.log2(most))
     if first > last:
-        raise QueryError(
-            f"smallest must be no larger than largest, got smallest={quote(smallest)} and "
-            f"largest={quote(largest)}."
-        )
+        rule = f"must be no larger than largest={quote(largest)}"
+        raise QueryError.about("smallest", rule, smallest)
     sizes = np.ldexp(1.0, np.arange(first, last + 1))
     return np.concatenate([-sizes[::-1], [0.0], sizes])
 
@@ -61,28 +59,21 @@ def linear_ends(within: object, bins: object) -> Ends:
     >>> linear_ends((0, 8), 4).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    if not isinstance(bins, int) or isinstance(bins, bool) or not 1 <= bins <= _MOST_BINS:
-        raise QueryError(
-            f"bins must be a whole number from 1 to {_MOST_BINS}, got bins={quote(bins)}."
-        )
+    number = check_whole("bins", bins, _MOST_BINS)
     try:
         low, high = (float(as_number(end)) for end in within)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (-math.inf < low < high < math.inf) or max(-low, high) > 2.0**_MOST_EXPONENT:
-        raise QueryError(
-            "within must be two numbers of at most 2**100 in size, the first below the second, "
-            f"got within={quote(within)}."
-        )
-    return np.linspace(low, high, bins + 1)
+        rule = "must be two numbers of at most 2**100 in size, the first below the second"
+        raise QueryError.about("within", rule, within)
+    return np.linspace(low, high, number + 1)
 
 
 def _size(called: str, given: object) -> float:
     size = as_float(given)
     if not 2.0**-_MOST_EXPONENT <= size <= 2.0**_MOST_EXPONENT:
-        raise QueryError(
-            f"{called} must be a number from 2**-100 to 2**100, got {called}={quote(given)}."
-        )
+        raise QueryError.about(called, "must be a number from 2**-100 to 2**100", given)
     return size
 
 
@@ -170,15 +161,7 @@ def candidate_caps(kind: SizeKind, largest: object) -> pd.Index:
     >>> candidate_caps("rows", 20).tolist()
     [1, 2, 3, 4, 6, 8, 12, 16, 20]
     """
-    try:
-        end = as_number(largest)
-    except (TypeError, ValueError, OverflowError):
-        end = math.nan
-    if not isinstance(end, int) or not 1 <= end <= _MOST_LARGEST:
-        raise QueryError(
-            "largest must be a whole number from 1 to 2**40, the largest cap to look at, got "
-            f"largest={quote(largest)}."
-        )
+    end = check_whole("largest", largest, _MOST_LARGEST, "It is the largest cap to look at.")
     return pd.Index([*_below(end), end], dtype="int64", name=f"max_{kind}")
 
 

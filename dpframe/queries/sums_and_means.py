@@ -1,13 +1,12 @@
 """Queries for sums, means, variances and standard deviations of bounded columns."""
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypedDict, Unpack, get_args
 
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError, quote
-from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.errors import QueryError
+from dpframe.privacy.amounts import WRITTEN
 from dpframe.queries import reading
 from dpframe.queries.query import (
     NO_OPTIONS,
@@ -112,47 +111,31 @@ def read_options(
     max_true: object, n: KnownRows, n_weight: object, objective: object
 ) -> QueryOptions:
     """Check options of a sum or an aggregate; the plan checks n, which it alone can match."""
-    options = QueryOptions(_max_true(max_true), n, _n_weight(n_weight), _objective(objective))
+    most = None if max_true is None else reading.check_whole("max_true", max_true, WRITTEN - 1)
+    options = QueryOptions(most, n, _n_weight(n_weight), _objective(objective))
     others = [name for name in options.names_given if name != "max_true"]
     if options.max_true is not None and others:
-        raise QueryError(f"max_true= has its own best noise: it cannot go with {others[0]}=.")
+        raise QueryError.about("max_true", f"cannot go with {others[0]}=", max_true)
     if options.n is not None and options.n_weight:
-        raise QueryError(
-            "n= says that the number of rows is public: n_weight= has no meaning then."
-        )
+        rule = "has no meaning with n=, which says that the number of rows is public"
+        raise QueryError.about("n_weight", rule, n_weight)
     return options
 
 
-def _max_true(value: object) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = as_number(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(number, int) and 1 <= number < WRITTEN:
-        return number
-    raise QueryError(f"max_true must be a whole number >= 1, got max_true={quote(value)}.")
-
-
 def _n_weight(value: object) -> float:
-    try:
-        number = float(as_number(value))
-    except (TypeError, OverflowError):
-        number = math.nan
+    number = reading.as_float(value)
     if 0 <= number <= _MOST_WEIGHT:
         return number
-    raise QueryError(
-        f"n_weight must be a number >= 0, and at most {_MOST_WEIGHT:g}, got "
-        f"n_weight={quote(value)}. 1 makes the number of rows as important as a column."
-    )
+    rule = f"must be a number >= 0, and at most {_MOST_WEIGHT:g}"
+    way = "1 makes the number of rows as important as a column."
+    raise QueryError.about("n_weight", rule, value, way)
 
 
 def _objective(value: object) -> Objective:
     for name in get_args(Objective):
         if isinstance(value, str) and value == name:
             return name  # type: ignore[no-any-return]
-    raise QueryError(f'objective must be "total" or "worst", got objective={quote(value)}.')
+    raise QueryError.about("objective", 'must be "total" or "worst"', value)
 
 
 def _of_columns(
@@ -161,7 +144,7 @@ def _of_columns(
     """Read groups, columns and their bounds."""
     labels = reading.labels_of("columns", columns)
     if not labels:
-        raise QueryError("columns must name at least one column.")
+        raise QueryError.about("columns", "must name at least one column", columns)
     groups = reading.groups_of(by, options)
     return (*groups, labels, reading.bounds_of(labels, options.get("bounds")))
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any, Literal, TypeAlias
 
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, a_type
 
 ALLOWED = (
-    "Allowed are column names (in `backticks` if they are not identifiers), numbers, texts, True "
-    "and False, comparisons, and/or/not, 'in' with a list of constants, and + - * / // % **."
+    "Allowed are columns (`with spaces` in backticks), numbers, texts, comparisons, and/or/not, "
+    "'in' with a list, and arithmetic."
 )
 
-_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 80
+_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 60
 
 # Longest first, so that what looks like a label within a text is none.
 _TOKENS = re.compile(
@@ -27,6 +27,7 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ASSIGNMENT = re.compile(r"(?<![=!<>:])=(?![=>])")
 
 
 def parse_expression(text: str) -> ast.expr:
@@ -148,17 +149,17 @@ def _check(text: object) -> None:
     """Refuse a condition that is not a text of a reasonable size."""
     if not isinstance(text, str):
         raise QueryError(
-            f"where must be a condition as text, such as 'fare > 0', got {type(text).__name__}: "
-            "masks and functions could look at other rows"
+            f"where must be a condition as text, such as 'fare > 0', got {a_type(text)}: masks and "
+            "functions could look at other rows.",
+            parameter="where",
         )
     if not text.strip():
-        raise QueryError(
-            "where must be a condition, got an empty text: leave it out to keep all rows"
-        )
+        raise QueryError.about("where", "must not be empty", text, "Without it, all rows count.")
     if len(text) > _LONGEST:
         raise QueryError(
-            f"where must have at most {_LONGEST} characters, got {len(text)}: "
-            "add a column that holds the outcome and name that one"
+            f"where must have at most {_LONGEST} characters, got {len(text)}: add a column that "
+            "holds the outcome and name that one.",
+            parameter="where",
         )
 
 
@@ -177,9 +178,11 @@ def _python(source: str, text: str) -> ast.expr:
     except (SyntaxError, ValueError) as error:
         reason = getattr(error, "msg", "not text that Python can read")
     hint = " '@' names a variable: write its value into the text." if "@" in source else ""
-    raise QueryError(
-        f"where={excerpt(text)!r} is not a condition: {reason}.{hint} {ALLOWED}"
-    ) from None
+    if _ASSIGNMENT.search(_TOKENS.sub(" ", text)):
+        reason, hint = "= assigns", " To compare, write ==."
+    shown = excerpt(text)
+    why = f"where={shown!r} is not a condition: {reason:.60}.{hint} {ALLOWED}"
+    raise QueryError(why, parameter="where", value=shown) from None
 
 
 def _check_depth(tree: ast.expr) -> None:
@@ -191,5 +194,6 @@ def _check_depth(tree: ast.expr) -> None:
             return
     raise QueryError(
         f"where must be nested at most {_DEEPEST} levels deep: chain conditions with 'and' and "
-        "'or', and use 'in' for many values"
+        "'or', and use 'in' for many values.",
+        parameter="where",
     )

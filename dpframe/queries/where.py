@@ -128,7 +128,7 @@ class Condition:
         >>> Condition.parse("fare > 0 & fare < 10")
         Traceback (most recent call last):
         ...
-        dpframe.errors.QueryError: where: '0 & fare' is not a number or text: ... bind tighter ...
+        dpframe.errors.QueryError: where: '0 & fare' is no number or text: ... bind tighter ...
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
@@ -278,8 +278,8 @@ def _value(tree: ast.expr) -> Value:
         ):
             _refuse(
                 tree,
-                "is not a number or text: & and | bind tighter than comparisons, ~ and not apply "
-                "to conditions. Put comparisons in parentheses: (a > 0) & (b > 0)",
+                "is no number or text: &, | and ~ bind tighter than comparisons. Put these in "
+                "parentheses: (a > 0) & (b > 0)",
             )
     _refuse_kind(tree)
 
@@ -351,7 +351,8 @@ def _refuse(tree: ast.expr, why: str) -> NoReturn:
         part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    raise QueryError(f"where: {part!r} {why}. {syntax.ALLOWED}") from None
+    text = f"where: {part!r} {why}. {syntax.ALLOWED}"
+    raise QueryError(text, parameter="where", value=part) from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:

@@ -229,7 +229,8 @@ def check_denoising(
         If it does not.
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        raise QueryError(f"method must be 'auto' or one of {list(METHODS)}; got {quote(method)}.")
+        rule = f"must be 'auto' or one of {', '.join(METHODS)}"
+        raise QueryError.about("method", rule, method)
     if not is_one_of(across, (None, "rows", "columns")):
         raise QueryError(f"across must be 'rows' or 'columns', got across={quote(across)}.")
     chosen, means = _positions(released, columns, method, index.names)

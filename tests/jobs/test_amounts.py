@@ -6,13 +6,14 @@ from fractions import Fraction
 import pandas as pd
 import pytest
 from support.planning import planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import release_job
 from dpframe.privacy.amounts import Spend
 
 MARCH = Overrides({"month": "2024-03"})
@@ -67,7 +68,7 @@ def test_all_calls_read_texts(call):
     for amount in (small, float(Fraction(small)), Decimal("5e-8"), Fraction(small)):
         assert CALLS[call](declared().dp, amount) is not None
     for wrong in ("1e999999999", "1/0", "nan"):
-        with pytest.raises(CalibrationError, match="or a text such as"):
+        with raises(CalibrationError, "or a text such as"):
             CALLS[call](declared().dp, wrong)
 
 

@@ -155,12 +155,12 @@ def test_files_that_are_there_stay(plan, capsys):
 
 
 def test_releases_that_cannot_be_written_are_saved(plan, capsys, monkeypatch):
-    from dpframe.jobs import outputs
+    from dpframe.jobs import output_files
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outputs.os, "replace", full)
+    monkeypatch.setattr(output_files.os, "replace", full)
     assert run("release", plan) == LEFT_OVER
     err = capsys.readouterr().err
     (folder,) = plan.parent.glob("dpframe-released-*")
@@ -173,12 +173,12 @@ def test_releases_that_cannot_be_written_are_saved(plan, capsys, monkeypatch):
 
 
 def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkeypatch):
-    from dpframe.jobs import outputs
+    from dpframe.jobs import output_files
 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outputs.os, "replace", stop)
+    monkeypatch.setattr(output_files.os, "replace", stop)
     assert run("release", plan) == LEFT_OVER
     assert len(list(plan.parent.glob("dpframe-released-*/*.csv"))) == 2
 

@@ -6,12 +6,13 @@ import math
 import pandas as pd
 import pytest
 from support.planning import planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.csv_cells import UTF8, Encoding, cells_as
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 CYRILLIC = [bytes(letters) for letters in itertools.product(range(0xE0, 0xEA), repeat=3)]
@@ -156,7 +157,7 @@ def test_no_bytes_of_a_cell_change_another(tmp_path, name, quoted):
 )
 def test_other_encodings_are_refused(tmp_path, name):
     plan = plan_in(tmp_path, in_encoding(name))
-    with pytest.raises(PlanFileError, match=r"line 3, data.encoding: must be an encoding"):
+    with raises(PlanFileError, "line 3, ", parameter="data.encoding"):
         read_plan(plan, MARCH)
 
 
@@ -180,7 +181,7 @@ def test_separators_are_no_part_of_a_character(tmp_path, name, separator, fits):
     both = (BEFORE, f'{BEFORE}\nencoding = "{name}"\nseparator = "{separator}"')
     plan = plan_in(tmp_path, both)
     if not fits:
-        with pytest.raises(PlanFileError, match=r"data.separator: must be one byte"):
+        with raises(PlanFileError, "byte", parameter="data.separator"):
             read_plan(plan, MARCH)
         return
     text = "driver,zone,fare\n1,A,5\n".replace(",", separator.replace("\\t", "\t"))
@@ -204,7 +205,7 @@ def test_a_mark_of_the_encoding_is_no_part_of_the_header(tmp_path):
 def test_a_header_that_is_no_text_is_told_and_not_shown(tmp_path):
     plan = plan_in(tmp_path)
     written(tmp_path, [b"1,A,5"], b"driver,zone,fare,dur\xe9e")
-    with pytest.raises(PlanFileError, match=r"is no utf-8: .* data.encoding = ") as caught:
+    with raises(PlanFileError, "data.encoding = ", parameter="data.path") as caught:
         preview_job(read_plan(plan, MARCH))
     assert "dur" not in str(caught.value)
     plan.write_text(plan.read_text().replace(BEFORE, f'{BEFORE}\nencoding = "cp1252"'))

@@ -4,11 +4,12 @@ import json
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """
 [data]
@@ -134,7 +135,7 @@ def test_tables_of_two_queries_are_told_apart_by_these(plan):
         "[queries.total]", '[queries.more]\nkind = "margins"\ncolumns = ["sex"]\n[queries.total]'
     )
     plan.write_text(twice.replace("{query}-{table}", "{table}"))
-    with pytest.raises(PlanFileError, match=r"put \{query\} in its name"):
+    with raises(PlanFileError, "in its name", parameter="release.files"):
         read_plan(plan, Overrides())
 
 
@@ -170,5 +171,5 @@ def test_tables_of_one_name_are_refused(plan, column, words):
 
 def test_a_query_called_as_a_table_of_another_is_refused(plan):
     plan.write_text(PLAN.replace("queries.total", 'queries."people: sex"'))
-    with pytest.raises(PlanFileError, match="two tables would be called 'people: sex'"):
+    with raises(PlanFileError, "'people", parameter="queries.'people: sex'"):
         read_plan(plan, Overrides())

@@ -6,13 +6,14 @@ import sys
 
 import pytest
 from support.planning import TRIPS, planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError, TemporaryError
-from dpframe.jobs import outputs
+from dpframe.jobs import output_files
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 
@@ -26,7 +27,7 @@ def job_writing(folder, path):
 def test_the_data_are_not_replaced(tmp_path):
     job = job_writing(tmp_path, "trips-2024-03.csv")
     before = (tmp_path / "trips-2024-03.csv").read_bytes()
-    with pytest.raises(PlanFileError, match="is a file or a folder that this job reads"):
+    with raises(PlanFileError, "that this job reads", parameter="queries.fares.files"):
         release_job(job, overwrite=True)
     assert (tmp_path / "trips-2024-03.csv").read_bytes() == before
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
@@ -38,7 +39,7 @@ def test_folders_of_data_get_no_other_files(tmp_path):
     data = Overrides({"month": "2024-03"}, (tmp_path / "rows",))
     (tmp_path / "trips-2024-03.csv").unlink()
     TRIPS.to_parquet(tmp_path / "rows" / "trips.parquet")
-    with pytest.raises(PlanFileError, match="that this job reads"):
+    with raises(PlanFileError, "reads", parameter="queries.fares.files"):
         preview_job(read_plan(job.source.path, data))
 
 
@@ -46,11 +47,11 @@ def test_folders_of_data_get_no_other_files(tmp_path):
 def test_links_and_devices_are_not_written_through(tmp_path):
     (tmp_path / "fares.csv").symlink_to(tmp_path / "elsewhere.csv")
     job = job_writing(tmp_path, "fares.csv")
-    with pytest.raises(PlanFileError, match="is a link, a folder or a device"):
+    with raises(PlanFileError, "is a link", parameter="queries.fares.files"):
         preview_job(job, overwrite=True)
     os.mkfifo(tmp_path / "pipe.csv")
     job.source.path.write_text(job.source.text.replace("fares.csv", "pipe.csv"))
-    with pytest.raises(PlanFileError, match="is a link, a folder or a device"):
+    with raises(PlanFileError, "is a link", parameter="queries.fares.files"):
         preview_job(read_plan(job.source.path, MARCH), overwrite=True)
 
 
@@ -59,8 +60,8 @@ def test_a_folder_that_is_full_is_known_before_the_charge(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     plan = planned(tmp_path)
-    monkeypatch.setitem(outputs.WRITERS, ".csv", full)
-    with pytest.raises(TemporaryError, match="cannot be written: No space left"):
+    monkeypatch.setitem(output_files.WRITERS, ".csv", full)
+    with raises(TemporaryError, "No space left"):
         release_job(read_plan(plan, MARCH))
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
 
@@ -70,21 +71,21 @@ def test_a_folder_of_others_is_called_so(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     plan = planned(tmp_path)
-    monkeypatch.setitem(outputs.WRITERS, ".csv", denied)
-    with pytest.raises(PlanFileError, match=r"line 24, release.files: .* must be writable; name"):
+    monkeypatch.setitem(output_files.WRITERS, ".csv", denied)
+    with raises(PlanFileError, "must be writable; name", parameter="release.files"):
         preview_job(read_plan(plan, MARCH))
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, capsys, monkeypatch):
     plan = planned(tmp_path)
     place = tmp_path / "fares-2024-03.csv"
-    write = outputs.write_all
+    write = output_files.write_all
 
     def late(job, frames, *, overwrite):
         place.write_text("mine")
         return write(job, frames, overwrite=overwrite)
 
-    monkeypatch.setattr("dpframe.jobs.running.write_all", late)
+    monkeypatch.setattr("dpframe.jobs.run_job.write_all", late)
     assert main(["release", str(plan), "--set", "month=2024-03"]) == 5
     assert place.read_text() == "mine"
     assert "was made by something else meanwhile" in capsys.readouterr().err

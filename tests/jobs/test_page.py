@@ -60,11 +60,11 @@ def test_the_commands_of_the_page_run_as_they_are_written(folder):
 
 
 def test_the_page_names_every_kind_of_query_and_every_key():
-    from dpframe.jobs import answers, csv_cells, plan_file
+    from dpframe.jobs import answers, csv_cells, job
 
     prose = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", prose))))
-    known = {*plan_file._TABLES, *plan_file._DECLARE, *plan_file._RELEASE, *plan_file._KINDS}
+    known = {*job._TABLES, *job._DECLARE, *job._RELEASE, *job._KINDS}
     assert known | set(csv_cells.KINDS) <= named
     codes = {answers.TOO_MUCH, answers.DONE_BEFORE, answers.LEFT_OVER, answers.LATER}
     assert all(f"\n| {code} |" in PAGE for code in codes)

@@ -4,12 +4,13 @@ import os
 
 import pytest
 from support.planning import planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = {"month": "2024-03"}
 ELSEWHERE = ["../escaped", "/escaped", "a/b", "..", "a\\b", "..\\b", "a\0b", "x" * 90 + "/../y"]
@@ -32,7 +33,7 @@ def with_files(folder, files, *changes):
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_names_given_in_the_call_lead_to_no_other_folder(tmp_path, name):
     plan = with_files(tmp_path, "{query}-{name}.csv")
-    with pytest.raises(PlanFileError, match=r"name. is .* elsewhere"):
+    with raises(PlanFileError, "elsewhere", parameter="release.files"):
         read_plan(plan, Overrides(MARCH, name=name))
 
 
@@ -88,7 +89,7 @@ def test_names_that_are_in_no_path_are_free(tmp_path):
 def test_what_is_filled_in_leads_nowhere_together(tmp_path, files, values):
     empty = ("[queries.fares]", '[queries.""]')
     plan = with_files(tmp_path, files, *([] if values else [empty]))
-    with pytest.raises(PlanFileError, match="elsewhere"):
+    with raises(PlanFileError, "elsewhere", parameter="release.files"):
         read_plan(plan, Overrides(MARCH | values))
 
 

@@ -4,12 +4,13 @@ import random
 
 import pytest
 from support.planning import PLAN, planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = Overrides({"month": "2024-03"})
 
@@ -159,14 +160,14 @@ def test_a_plan_of_others_is_told_in_plain_words(tmp_path, capsys, monkeypatch):
 
 
 def test_a_placeholder_that_is_misspelled_on_the_command_line_is_told(tmp_path):
-    with pytest.raises(PlanFileError, match=r"no \{mont\}. Did you mean \{month\}"):
+    with raises(PlanFileError, "Did you mean {month}"):
         read_plan(planned(tmp_path), Overrides({"mont": "3"}))
 
 
 def test_a_plan_in_another_encoding_is_told(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_bytes(b"[data]\npath = '\xff'")
-    with pytest.raises(PlanFileError, match="a text in UTF-8"):
+    with raises(PlanFileError, "UTF-8"):
         read_plan(path, Overrides())
 
 
@@ -174,7 +175,7 @@ def test_settings_go_before_values_of_the_plan(tmp_path):
     plan = planned(tmp_path, ("[ledger]", '[values]\nmonth = "2024-03"\n\n[ledger]'))
     assert read_plan(plan, Overrides()).options["name"] == "trips 2024-03"
     assert read_plan(plan, Overrides({"month": "4"})).options["name"] == "trips 4"
-    with pytest.raises(PlanFileError, match=r"--set year=...: the plan has no \{year\}"):
+    with raises(PlanFileError, "the plan has no {year}"):
         read_plan(plan, Overrides({"year": "4"}))
 
 
@@ -286,13 +287,11 @@ def test_a_name_of_a_single_run_may_be_given(tmp_path):
 
 def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
     plan = planned(tmp_path, ('"trips-{month}.csv"', '["{year}.csv", "{month}-{year}.csv"]'))
-    with pytest.raises(
-        PlanFileError, match=r'no \{year\}.* Write name = "trips \{month\} \{year\}"'
-    ):
+    with raises(PlanFileError, '"trips', parameter="release.name"):
         read_plan(plan, Overrides({"month": "3", "year": "2024"}))
 
 
 @pytest.mark.parametrize("value", ["../../x", "a/b", "..", "a\\b", "a\0b"])
 def test_values_lead_to_no_other_folder(tmp_path, value):
-    with pytest.raises(PlanFileError, match=r"--set month=.*must have no '/'"):
+    with raises(PlanFileError, "must have no "):
         read_plan(planned(tmp_path), Overrides({"month": value}))

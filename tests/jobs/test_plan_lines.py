@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from support.planning import PLAN
 
-from dpframe.jobs.plan_text import holds, line_of, too_much
+from dpframe.jobs.plan_toml import holds, line_of, too_much
 
 TOML = '''\
 # a comment = "not a key"
@@ -76,7 +76,8 @@ def test_lines_are_those_on_which_keys_are_given(text):
     table = tomllib.loads(text)
     for keys in all_keys(table):
         assert line_of(text, keys) == by_growing(text, keys) is not None
-    assert line_of(text, ("nowhere",)) is line_of(text, ("one", "nowhere")) is None
+    assert line_of(text, ("nowhere",)) is None
+    assert line_of(text, ("one", "nowhere")) == line_of(text, ("one",))
     assert too_much(text) is None
 
 
@@ -134,7 +135,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from dpframe.errors import PlanFileError
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 for path in sorted(Path(sys.argv[1]).glob("*.toml")):
     given = Overrides({"month": "3"} if "{month}" in path.read_text() else {})
     began = time.process_time()

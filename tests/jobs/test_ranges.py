@@ -6,7 +6,7 @@ import pytest
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
+from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """
 [data]

@@ -3,15 +3,15 @@
 import os
 import shutil
 
-import pytest
 from support.planning import planned
+from support.raising import raises
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs import running
+from dpframe.jobs import run_job
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job
 
 MARCH = ("--set", "month=2024-03")
 ELSEWHERE = ('"{query}-{month}.csv"', '"published/{query}-{month}.csv"')
@@ -38,18 +38,18 @@ def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
     may = os.access
     mine = str(tmp_path)
     monkeypatch.setattr(
-        running.os,
+        run_job.os,
         "access",
         lambda path, mode: not str(path).startswith(mine + "/trips") and may(path, mode),
     )
     before = (tmp_path / "trips.ledger").read_bytes()
     job = read_plan(plan, Overrides({"month": "2024-03"}))
-    with pytest.raises(PlanFileError, match="must be writable"):
+    with raises(PlanFileError, "must be writable", parameter="ledger.path"):
         preview_job(job)
     tried = preview_job(job, with_data=False)
     assert tried.fits
     assert tried.ledger.budget.epsilon == 2
     assert (tmp_path / "trips.ledger").read_bytes() == before
     shutil.copy(plan, tmp_path / "trips.ledger")
-    with pytest.raises(PlanFileError, match="is not a ledger"):
+    with raises(PlanFileError, "is not a ledger", parameter="ledger.path"):
         preview_job(job, with_data=False)

@@ -5,11 +5,12 @@ import sys
 import pandera.pandas as pa
 import pytest
 from support.planning import planned
+from support.raising import raises
 
 from dpframe.errors import PlanFileError
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job
 
 SCHEMA = pa.DataFrameSchema(
     {
@@ -62,7 +63,7 @@ def test_yaml_needs_a_package_that_is_named(tmp_path, monkeypatch):
     plan = with_schema(tmp_path, "trips.yaml")
     (tmp_path / "trips.yaml").write_text("columns: {}")
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(PlanFileError, match=r"pip install 'pandera\[io\]'"):
+    with raises(PlanFileError, "pip install 'pandera", parameter="declare.schema"):
         read_plan(plan, given())
 
 
@@ -76,17 +77,17 @@ def test_a_module_is_imported_if_that_is_allowed(tmp_path, monkeypatch):
         " 'fare': pa.Column(float, pa.Check.in_range(0, 9))})\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(PlanFileError, match="--allow-imports"):
+    with raises(PlanFileError, "--allow-imports", parameter="declare.schema"):
         read_plan(plan, given())
     assert not (tmp_path / "schemas_of_trips.ran").exists()
     assert preview_job(read_plan(plan, given(allow_imports=True))).fits
     plan.write_text(plan.read_text().replace(":Trips", ":Tripps"))
-    with pytest.raises(PlanFileError, match="cannot be imported: AttributeError"):
+    with raises(PlanFileError, "AttributeError", parameter="declare.schema"):
         read_plan(plan, given(allow_imports=True))
 
 
 @pytest.mark.parametrize("named", ["trips", "a b:c", "os:system('x')", ":x", "none.yaml"])
 def test_what_names_no_schema_is_refused(tmp_path, named):
     plan = with_schema(tmp_path, named)
-    with pytest.raises(PlanFileError, match="schema"):
+    with raises(PlanFileError, "schema", parameter="declare.schema"):
         read_plan(plan, given(allow_imports=True))

@@ -18,8 +18,8 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.errors import LedgerBusyError
-from dpframe.jobs import answers, looking, outputs, running
-from dpframe.jobs import planned as jobs
+from dpframe.jobs import answers, file_commands, output_files, run_job
+from dpframe.jobs import plan_commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.ledger import locks
@@ -103,13 +103,13 @@ def test_what_was_printed_by_others_does_not_change_the_code(plan):
 
 
 def test_a_ledger_that_is_gone_after_the_charge_does_not_change_the_code(plan, monkeypatch):
-    write = running.write_all
+    write = run_job.write_all
 
     def late(*arguments, **options):
         (plan.parent / "trips.ledger").rename(plan.parent / "moved.ledger")
         return write(*arguments, **options)
 
-    monkeypatch.setattr(running, "write_all", late)
+    monkeypatch.setattr(run_job, "write_all", late)
     assert run(plan, "--json") == SOUND
     assert len(dpf.Ledger(plan.parent / "moved.ledger").entries) == 1
 
@@ -130,9 +130,9 @@ def out_of_memory(*_, **__):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (running, "by_table"),
-        (running, "write_all"),
-        (running, "rescue_frames"),
+        (run_job, "by_table"),
+        (run_job, "write_all"),
+        (run_job, "rescue_frames"),
         (jobs, "certificate_of"),
         (jobs, "_lost"),
         (charging, "ledger_of"),
@@ -144,7 +144,7 @@ def test_too_little_memory_after_the_charge_is_told(plan, capsys, monkeypatch, m
     with monkeypatch.context() as patch:
         patch.setattr(module, name, once_charged(plan, act, out_of_memory))
         if name == "rescue_frames":
-            patch.setattr(outputs.os, "replace", full)
+            patch.setattr(output_files.os, "replace", full)
         assert run(plan, "--quiet") == LEFT_OVER
     assert capsys.readouterr().err
     assert releases(plan) == 1
@@ -177,8 +177,8 @@ def test_two_signals_at_once_are_one(plan, capsys, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
         return write(*arguments, **options)
 
-    write = running.write_all
-    monkeypatch.setattr(running, "write_all", stop)
+    write = run_job.write_all
+    monkeypatch.setattr(run_job, "write_all", stop)
     assert run(plan, "--quiet") == 143
     assert capsys.readouterr().err == "released, and all files written, then terminated\n"
 
@@ -186,8 +186,10 @@ def test_two_signals_at_once_are_one(plan, capsys, monkeypatch):
 @pytest.mark.parametrize("more", [(), ("--quiet",), ("--json",)])
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_is_in_no_file_is_printed_somewhere(plan, capsys, monkeypatch, more, closed):
-    monkeypatch.setattr(outputs, "_write", full)
-    monkeypatch.setattr(outputs.tempfile, "mkdtemp", once_charged(plan, tempfile.mkdtemp, full))
+    monkeypatch.setattr(output_files, "_write", full)
+    monkeypatch.setattr(
+        output_files.tempfile, "mkdtemp", once_charged(plan, tempfile.mkdtemp, full)
+    )
     if closed:
         monkeypatch.setattr(sys, "stdout", None)
     assert run(plan, *more) == LEFT_OVER
@@ -210,8 +212,8 @@ def test_a_rescue_that_is_stopped_goes_on_elsewhere(plan, tmp_path, monkeypatch,
         return mkdtemp(*arguments, **options)
 
     mkdtemp = tempfile.mkdtemp
-    monkeypatch.setattr(outputs, "_write", full)
-    monkeypatch.setattr(outputs.tempfile, "mkdtemp", once_charged(plan, mkdtemp, once))
+    monkeypatch.setattr(output_files, "_write", full)
+    monkeypatch.setattr(output_files.tempfile, "mkdtemp", once_charged(plan, mkdtemp, once))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert run(plan) == LEFT_OVER
@@ -254,7 +256,7 @@ def test_a_full_disk_before_the_charge_may_be_tried_again(tmp_path, capsys, plac
 @pytest.mark.parametrize("command", ["preview", "release"])
 def test_no_room_for_the_files_may_be_tried_again(plan, capsys, monkeypatch, command):
     with monkeypatch.context() as patch:
-        patch.setitem(outputs.WRITERS, ".csv", full)
+        patch.setitem(output_files.WRITERS, ".csv", full)
         assert main([command, str(plan), *MARCH]) == LATER
     assert "No space left" in capsys.readouterr().err
     assert releases(plan) == 0
@@ -279,7 +281,7 @@ def test_a_page_about_releases_is_not_altered_where_its_ledger_is_busy(plan, mon
         raise LedgerBusyError("others keep it")
 
     table, page = str(plan.parent / "fares-2024-03.csv"), str(plan.parent / "page.html")
-    monkeypatch.setattr(looking, "_sound", busy)
+    monkeypatch.setattr(file_commands, "_sound", busy)
     assert main(["report", table, "--output", page]) == LATER
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.planning import planned
 
 import dpframe as dpf
-from dpframe.jobs import outputs, running, stopping
+from dpframe.jobs import output_files, run_job, stopping
 from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
@@ -59,7 +59,7 @@ def test_a_run_that_is_stopped_before_the_charge_spends_nothing(
     plan = planned(tmp_path)
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patch:
-        patch.setitem(outputs.WRITERS, ".csv", raising(number, outputs.WRITERS[".csv"]))
+        patch.setitem(output_files.WRITERS, ".csv", raising(number, output_files.WRITERS[".csv"]))
         assert main(["release", str(plan), *MARCH]) == code
     assert capsys.readouterr() == ("", f"{word}\n")
     assert sorted(tmp_path.iterdir()) == before
@@ -73,7 +73,7 @@ def test_a_run_that_is_stopped_before_the_charge_spends_nothing(
 def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monkeypatch, sent):
     number, code, word = sent
     plan = planned(tmp_path)
-    monkeypatch.setattr(running, "write_all", raising(number, running.write_all))
+    monkeypatch.setattr(run_job, "write_all", raising(number, run_job.write_all))
     assert main(["release", str(plan), *MARCH, "--quiet"]) == code
     assert capsys.readouterr().err == f"released, and all files written, then {word}\n"
     ledger = dpf.Ledger(tmp_path / "trips.ledger")
@@ -85,7 +85,7 @@ def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monke
 def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):
     plan = planned(tmp_path)
     monkeypatch.setattr(stopping, "_TOGETHER", 0.0)
-    monkeypatch.setattr(outputs.os, "replace", raising(signal.SIGTERM, os.replace))
+    monkeypatch.setattr(output_files.os, "replace", raising(signal.SIGTERM, os.replace))
     assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert "terminated" in capsys.readouterr().err
     assert len(list(tmp_path.glob("dpframe-released-*/*.csv"))) == 2

@@ -5,13 +5,14 @@ from datetime import date
 import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_file import Overrides, read_plan
-from dpframe.jobs.running import preview_job, release_job
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import preview_job, release_job
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'
@@ -55,7 +56,7 @@ WRONG = {
 def test_what_matches_no_row_is_refused(tmp_path, what):
     change, known, asked = WRONG[what]
     job = read_plan(planned(tmp_path, change), MARCH)
-    with pytest.raises(PlanFileError, match=r"^line \d+, .*no row can match") as said:
+    with raises(PlanFileError, "no row can match") as said:
         release_job(job)
     assert known in str(said.value)
     assert asked in str(said.value)
@@ -71,7 +72,7 @@ def test_types_of_files_are_looked_at(tmp_path, capsys, form):
     assert main(["preview", str(plan), "--set", "month=2024-03"]) == SOUND
     assert "driver (int64), fare (float64), zone (" in capsys.readouterr().out
     write(TRIPS.assign(zone=1), place)
-    with pytest.raises(PlanFileError, match=r"'zone' holds numbers \(int64\), but has texts"):
+    with raises(PlanFileError, "'zone' holds numbers", parameter="declare.keys.zone"):
         preview_job(read_plan(plan, MARCH))
 
 
@@ -153,7 +154,7 @@ def test_bins_of_dates_hold_times_without_offset(tmp_path, stored, edge):
     if (stored == "datetime-utc") == (edge == "datetime-utc"):
         assert preview_job(job).fits
         return
-    with pytest.raises(PlanFileError, match=r"queries.fares.bins: 'zone' holds .* no row can"):
+    with raises(PlanFileError, "no row can match", parameter="queries.fares.bins"):
         preview_job(job)
 
 
@@ -166,5 +167,5 @@ def test_texts_in_conditions_are_compared_with_times_as_they_are(tmp_path, store
     if text in {DAY, CLOCK} or (text, stored) == (ZONED, "datetime-utc"):
         assert preview_job(job).fits
         return
-    with pytest.raises(PlanFileError, match=r"line 12, queries.by_zone.where: .* the text '1997"):
+    with raises(PlanFileError, "line 12, ", parameter="queries.by_zone.where"):
         preview_job(job)

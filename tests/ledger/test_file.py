@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.charging import ONE, entry, gaussian, pure
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
@@ -120,25 +121,25 @@ def test_amounts_are_readable_in_the_file(path):
 
 def test_what_does_not_fit_is_not_in_the_file(path):
     ledger = Ledger(path)
-    with pytest.raises(BudgetExceededError, match=r"needs epsilon=0.9, which does not fit"):
+    with raises(BudgetExceededError, "epsilon=0.9", parameter="mu"):
         ledger.charge(entry(pure(0.9)))
     assert len(Ledger(path).entries) == len(ledger.entries) == 5
 
 
 def test_another_budget_is_refused(path):
-    with pytest.raises(DeclarationError, match=r"has Budget\(epsilon=1.0, delta=1e-06\), got") as e:
+    with raises(DeclarationError, "epsilon=1.0, delta=1e-06", parameter="budget") as e:
         Ledger(path, budget=Budget(2, 1e-6))
     assert "Leave budget= out" in str(e.value)
 
 
 @pytest.mark.parametrize("bad", [b"flights", 3, "", "a\0b", Budget(1)])
 def test_a_path_is_a_path(bad):
-    with pytest.raises(DeclarationError, match="path must be the path of a file, got"):
+    with raises(DeclarationError, "file", parameter="path"):
         Ledger(bad, budget=ONE)
 
 
 def test_data_given_for_a_path_are_not_shown():
-    with pytest.raises(DeclarationError, match="got a DataFrame") as caught:
+    with raises(DeclarationError, "a DataFrame", parameter="path", value=None) as caught:
         Ledger(pd.DataFrame({"x": [123456]}), budget=ONE)
     assert "123456" not in str(caught.value)
 
@@ -177,7 +178,7 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path, kind, budget):
     else:
         path.write_bytes(FOREIGN[kind])
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"x\.ledger is not a ledger of dpframe, or its beg"):
+    with raises(LedgerError, "dpframe"):
         Ledger(path, budget=budget)
     assert path.read_bytes() == before
 
@@ -185,12 +186,12 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path, kind, budget):
 @pytest.mark.parametrize("length", [50, 4096, 5000, 10_000])
 def test_a_cut_file_is_refused(path, length):
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(LedgerError, match="Restore the file from a copy"):
+    with raises(LedgerError, "Restore"):
         Ledger(path, budget=ONE)
 
 
 def test_a_folder_is_no_ledger(tmp_path):
-    with pytest.raises(LedgerError, match="It must be a file that you can read and write"):
+    with raises(LedgerError, "write"):
         Ledger(tmp_path, budget=ONE)
 
 
@@ -199,13 +200,13 @@ def test_a_ledger_of_another_format_is_refused(path):
     shutil.copy(path, copied)
     with contextlib.closing(sqlite3.connect(copied)) as connection:
         connection.execute("PRAGMA user_version = 1")
-    with pytest.raises(LedgerError, match=r"is of format 1, and this version .* reads format 2"):
+    with raises(LedgerError, "reads format 2"):
         Ledger(copied)
     with editing(path) as connection:
         body = json.dumps({"format": 3})
         digest = hashlib.sha256(f"{'0' * 64}\n{body}".encode()).hexdigest()
         connection.execute("UPDATE chain SET body = ?, hash = ? WHERE number = 0", [body, digest])
-    with pytest.raises(LedgerError, match="is of format 3"):
+    with raises(LedgerError, "is of format 3"):
         Ledger(path)
 
 
@@ -256,7 +257,7 @@ def test_an_entry_of_unknown_form_is_refused(path, body):
         (head,) = connection.execute("SELECT hash FROM chain WHERE number = 5").fetchone()
         digest = hashlib.sha256(f"{head}\n{body}".encode()).hexdigest()
         connection.execute("INSERT INTO chain VALUES (6, ?, ?)", [body, digest])
-    with pytest.raises(LedgerError, match=r"entry 6 of the ledger .* was not written by this"):
+    with raises(LedgerError, "written"):
         Ledger(path)
 
 
@@ -284,7 +285,7 @@ def test_the_file_itself_refuses_to_change_or_forget(path, statement):
 def test_triggers_taken_away_are_missed(path):
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TRIGGER no_delete")
-    with pytest.raises(LedgerError, match=r"its table or the triggers .* are not as they were"):
+    with raises(LedgerError, "triggers"):
         Ledger(path)
 
 
@@ -305,7 +306,7 @@ def test_a_ledger_at_work_notices_that_it_was_replaced(path):
         shutil.copy(older, path)
     assert len(Ledger(path).entries) == 7
     path.unlink()
-    with pytest.raises(LedgerError, match="there is no ledger at"):
+    with raises(LedgerError, "there is no ledger at"):
         ledger.charge(entry(pure(0.03)))
     assert not path.exists()
 
@@ -314,7 +315,7 @@ def test_what_is_left_of_an_earlier_ledger_is_not_mixed_in(path):
     path.rename(path.with_name("moved"))
     journal = path.with_name("flights.ledger-journal")
     journal.write_bytes(b"left")
-    with pytest.raises(LedgerError, match=r"ledger-journal is left from a ledger that is gone"):
+    with raises(LedgerError, "ledger-journal"):
         Ledger.create(path, budget=ONE)
     assert journal.read_bytes() == b"left"
     assert not path.exists()
@@ -334,7 +335,7 @@ def test_a_disk_that_fails_leaves_a_ledger_that_works(path, monkeypatch):
         patched.setattr(locks, "BUSY_SECONDS", 0.05)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(LedgerError, match=r"locked.*: nothing was charged. Another prog"):
+            with raises(LedgerError, "Another program"):
                 ledger.charge(entry(pure(0.02)))
             assert len(ledger.entries) == 5
             other.execute("ROLLBACK")
@@ -353,7 +354,7 @@ def test_a_full_disk_is_said_to_be_full(path, monkeypatch):
     large = Entry("id", "now", "x" * 100_000, "name", Spend.of(mu=1), pure(0.01))
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", small)
-        with pytest.raises(LedgerError, match=r"full.*nothing was charged. Make room on the disk"):
+        with raises(LedgerError, "Make room on the disk"):
             ledger.charge(large)
     assert len(ledger.entries) == 5
     ledger.charge(large)

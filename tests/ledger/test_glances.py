@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.charging import ONE, entry, gaussian, in_processes, pure
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import LedgerError
@@ -118,7 +119,7 @@ def test_a_cut_that_hides_from_glances_is_found_by_the_charge(path, monkeypatch)
     cut(path)
     before = path.read_bytes()
     monkeypatch.setattr(Law, "draw", drawn)
-    with pytest.raises(LedgerError, match="missing"):
+    with raises(LedgerError, "missing"):
         released(frame)
     assert path.read_bytes() == before
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, gaussian, pure, status
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, LedgerError
@@ -33,10 +34,7 @@ def test_shares_add_up_to_exactly_the_whole(trips, n, mechanism):
     for _ in range(n):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     assert trips.dp.budget.remaining_share == 0
-    with pytest.raises(
-        BudgetExceededError,
-        match=r"does not fit in what is left of Budget.*Left: 0\.0% of the budget\.",
-    ):
+    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         trips.dp.count(share=1 / n, mechanism=mechanism)
     with pytest.raises(BudgetExceededError):
         trips.dp.count(share=1e-4, mechanism=mechanism)
@@ -68,7 +66,7 @@ def test_what_does_not_fit_is_refused_before_it_is_recorded():
     with pytest.raises(BudgetExceededError) as caught:
         ledger.charge(entry(pure(0.5)))
     assert ledger.entries == before
-    assert "needs epsilon=0.5, which does not fit" in str(caught.value)
+    assert str(caught.value).startswith("epsilon=0.5 does not fit")
     assert "Budget(epsilon=1.0, delta=1e-06)" in str(caught.value)
     assert "mu=0.1218" in str(caught.value)
     assert not ledger.allows(pure(0.5))
@@ -209,7 +207,7 @@ def test_pots_are_shown_on_demand():
 
 @pytest.mark.parametrize("budget", [None, 1.0, (1, 1e-6), {"epsilon": 1}])
 def test_a_ledger_needs_a_budget(budget):
-    with pytest.raises(DeclarationError, match=r"budget must be a dpf.Budget, got .* dpf.Budget\("):
+    with raises(DeclarationError, "dpf.Budget", parameter="budget"):
         Ledger(budget=budget)
 
 
@@ -267,7 +265,7 @@ def test_a_long_mixed_ledger_is_shown_at_once():
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_ledger_in_memory_is_not_doubled(way):
-    with pytest.raises(LedgerError, match=r"would spend the budget again.*Ledger\.create\(path"):
+    with raises(LedgerError, "budget"):
         way(Ledger(budget=ONE))
 
 
@@ -295,7 +293,7 @@ def test_the_head_covers_budget_and_entries():
 def test_nothing_is_given_back(loss):
     ledger = Ledger(budget=ONE)
     ledger.charge(entry(pure(0.75)))
-    with pytest.raises(CalibrationError, match="never given back"):
+    with raises(CalibrationError, "never given back"):
         ledger.charge(entry(loss))
     assert ledger.status().spent.epsilon == Fraction(3, 4)
 
@@ -303,15 +301,15 @@ def test_nothing_is_given_back(loss):
 @pytest.mark.parametrize("given", ["x", None, 1])
 def test_what_is_no_entry_or_loss_is_refused(given):
     ledger = Ledger(budget=ONE)
-    with pytest.raises(DeclarationError, match="entry must be"):
+    with raises(DeclarationError, "entry must be", parameter="entry"):
         ledger.charge(given)
     for ask in (ledger.allows, ledger.status().part):
-        with pytest.raises(CalibrationError, match="loss must be"):
+        with raises(CalibrationError, "loss must be"):
             ask(given)
     assert not ledger.entries
 
 
 def test_a_path_that_no_system_can_write_is_refused():
     for make in (Ledger, lambda path: Ledger.create(path, budget=ONE)):
-        with pytest.raises(LedgerError, match=r"path must be one .*'b\\ud800'"):
+        with raises(LedgerError, "d800'", parameter="path"):
             make("b\ud800")

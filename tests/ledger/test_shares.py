@@ -6,6 +6,7 @@ from fractions import Fraction
 import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, gaussian, pure
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError
@@ -49,9 +50,7 @@ def test_shares_of_one_kind_are_equal_and_fill_their_pot_exactly(budget, n, kind
     assert pots.sums[position] == pots.pots[position].limit
     if kind == "gaussian":
         assert not ledger.allows(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
-    with pytest.raises(
-        BudgetExceededError, match=r"share=1e-09 does not fit .*Left: 0\.0% of the budget"
-    ):
+    with raises(BudgetExceededError, "share=1e-09", parameter="share"):
         ledger.status().share(Fraction(1, 10**9))
 
 
@@ -103,11 +102,11 @@ def test_where_nothing_is_left_a_share_is_nothing():
     ledger = Ledger(budget=ONE)
     ledger.charge(entry(gaussian(gaussian_mu(1, 1e-6))))
     assert ledger.status().remaining_share == 0
-    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
+    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         ledger.status().share(Fraction(1, 10**6))
     pure_alone = Ledger(budget=PURE)
     pure_alone.charge(entry(pure(1)))
-    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
+    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         pure_alone.status().share(Fraction(1, 2))
 
 
@@ -125,7 +124,7 @@ def test_a_share_planned_before_another_spend_is_refused_and_not_made_up_for():
     planned = entry(loss_of(ledger, "gaussian", Fraction(1, 2)), share=Fraction(1, 2))
     ledger.charge(entry(gaussian(0.05)))
     head = ledger.head
-    with pytest.raises(BudgetExceededError, match=r"what share=0\.5 stands for became less"):
+    with raises(BudgetExceededError, "became less", parameter="share"):
         ledger.charge(planned)
     assert ledger.head == head
     charge(ledger, "gaussian", Fraction(1, 2))
@@ -144,7 +143,7 @@ def test_shares_that_two_processes_planned_never_add_up_to_more_than_one(tmp_pat
     second = Ledger(first.path)
     losses = [loss_of(each, "gaussian", Fraction(2, 3)) for each in (first, second)]
     first.charge(entry(losses[0], share=Fraction(2, 3)))
-    with pytest.raises(BudgetExceededError, match=r"share=0\.333333 takes nearly all"):
+    with raises(BudgetExceededError, "takes nearly all", parameter="share"):
         second.charge(entry(losses[1], share=Fraction(2, 3)))
     assert len(Ledger(first.path).entries) == 1
 
@@ -155,9 +154,9 @@ def test_releases_by_share_through_frames(mechanism):
     for month in range(12):
         frame.dp.count("zone", share=1 / 12, mechanism=mechanism, name=f"2026-{month + 1:02}")
     assert frame.dp.budget.remaining_share == 0
-    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
+    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         dpf.release(frame, dpf.count("zone"), share=1e-3, mechanism=mechanism)
-    with pytest.raises(BudgetExceededError, match=r"Left: 0\.0% of the budget"):
+    with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         frame.dp.preview(dpf.count("zone"), share=1e-3)
     assert len(frame.dp.ledger.entries) == 12
 
@@ -167,7 +166,7 @@ def test_a_share_of_a_kind_that_is_used_up_names_the_other():
     frame.dp.count("zone", epsilon=0.99, mechanism="laplace")
     assert frame.dp.budget.remaining_mu == 0
     assert frame.dp.budget.remaining_epsilon == pytest.approx(0.01)
-    with pytest.raises(BudgetExceededError, match=r"no Gaussian noise fits .* epsilon=0\.01 is"):
+    with raises(BudgetExceededError, "no Gaussian noise fits"):
         frame.dp.count("zone", share=0.5, mechanism="gaussian")
     assert frame.dp.count("zone", share=0.5).dp.certificate.mechanism.name == "laplace"
 
@@ -250,12 +249,48 @@ def test_late_in_a_budget_shares_may_fit_for_one_kind_alone():
 
 @pytest.mark.parametrize("share", [2, 0, "2", None, True])
 def test_what_is_no_share_is_refused(share):
-    with pytest.raises(CalibrationError, match="share must be"):
+    with raises(CalibrationError, "share must be"):
         Ledger(budget=ONE).status().share(share)
 
 
 def test_a_share_that_is_shown_rounded_down_says_so():
     ledger = Ledger(budget=PURE)
     charge(ledger, "laplace", Fraction(1, 3))
-    with pytest.raises(BudgetExceededError, match=r"share=0\.666666 takes nearly all of it"):
+    with raises(BudgetExceededError, "takes nearly all", parameter="share"):
         ledger.status().share(0.9)
+
+
+def test_a_cell_that_was_run_twice_is_asked_about():
+    frame = trips(budget=ONE)
+    frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
+    last = frame.dp.ledger.entries[-1]
+    with raises(BudgetExceededError, "run twice? Released last: count by zone", parameter="share"):
+        frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
+    with raises(BudgetExceededError, last.released_at, parameter="epsilon"):
+        frame.dp.count(by="zone", keys=["A", "B"], epsilon=0.9)
+    with raises(BudgetExceededError, "Spend less", parameter="share") as other:
+        frame.dp.count(share=0.7)
+    assert "twice" not in str(other.value)
+
+
+def test_what_is_said_to_fit_fits():
+    frame = trips(budget=ONE)
+    frame.dp.count(share=0.6)
+    with raises(BudgetExceededError, "share=0.4 takes all of it") as caught:
+        frame.dp.count(share=0.5)
+    assert "larger budget" not in str(caught.value)
+    frame.dp.count(share=0.4)
+
+
+@pytest.mark.parametrize(("share", "meant"), [(50, "0.5"), (100, "1"), (12.5, "0.125")])
+def test_a_share_in_percent_is_answered_with_the_share(share, meant):
+    frame = trips(budget=ONE)
+    with raises(CalibrationError, f"Did you mean {meant}?", parameter="share", value=share):
+        frame.dp.count(share=share)
+
+
+def test_other_shares_are_no_percentages():
+    frame = trips(budget=ONE)
+    with raises(CalibrationError, "share must be", parameter="share") as caught:
+        frame.dp.count(share=101)
+    assert "Did you mean" not in str(caught.value)

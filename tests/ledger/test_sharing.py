@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, LedgerError, ReleaseError
@@ -57,7 +58,7 @@ def test_objects_on_one_file_spend_one_budget(path):
     assert second.status() == first.status()
     assert second.head == first.head
     assert not second.allows(pure(0.5))
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 of Laplace"):
+    with raises(BudgetExceededError, "epsilon=0.4 of Laplace", parameter="mu"):
         second.charge(entry(pure(0.5)))
     second.charge(entry(pure(0.4)))
     assert first.status().remaining_epsilon < 1e-5
@@ -66,7 +67,7 @@ def test_objects_on_one_file_spend_one_budget(path):
 def test_a_refusal_knows_what_others_spent_since_the_last_look(path):
     first, second = Ledger(path), Ledger(path)
     first.charge(entry(pure(0.6)))
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.4 of Laplace"):
+    with raises(BudgetExceededError, "epsilon=0.4 of Laplace", parameter="mu"):
         second.charge(entry(pure(0.5)))
 
 
@@ -149,10 +150,10 @@ def test_a_copy_spends_the_same_budget(path, way):
 def test_a_pickle_does_not_open_another_ledger(path):
     kept = pickle.dumps(Ledger(path))
     path.unlink()
-    with pytest.raises(LedgerError, match="there is no ledger at"):
+    with raises(LedgerError, "there is no ledger at"):
         pickle.loads(kept)  # noqa: S301
     Ledger.create(path, budget=ONE)
-    with pytest.raises(LedgerError, match="is another ledger than the one that was copied"):
+    with raises(LedgerError, "another"):
         pickle.loads(kept)  # noqa: S301
 
 

@@ -230,7 +230,7 @@ def test_messages_name_what_is_wrong(declared):
     with pytest.raises(QueryError, match="got str under 'b'"):
         declared.dp.release({"a": dpf.count(), "b": "count"}, epsilon=0.1)
     declared.dp.count(epsilon=0.7)
-    with pytest.raises(BudgetExceededError, match=r"needs epsilon=0\.7"):
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.7 does not fit"):
         declared.dp.count(epsilon=0.7)
     assert len(declared.dp.ledger.entries) == 1
 

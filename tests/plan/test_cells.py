@@ -217,7 +217,7 @@ def test_bounds_of_the_call_take_the_place_of_declared_ones():
         (dpf.mean("rides"), DeclarationError, "bounds={'rides': (lower, upper)}"),
         (dpf.sum(["fare", "rides"]), DeclarationError, "no public bounds for 'rides'"),
         (dpf.aggregate(x=dpf.sum("rides")), DeclarationError, "no public bounds for 'rides'"),
-        (dpf.sum("fare", bounds=(1, 0)), DeclarationError, "lower <= upper, got (1, 0)"),
+        (dpf.sum("fare", bounds=(1, 0)), DeclarationError, "lower <= upper, got bounds=(1, 0)"),
         (dpf.sum("fare", bounds=(0, math.inf)), DeclarationError, "must be finite"),
         (dpf.sum("fare", bounds=(0, "9")), DeclarationError, "must be two finite numbers"),
         (dpf.sum("fare", bounds=5), DeclarationError, "must be two finite numbers"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -80,32 +81,32 @@ def test_bounds_a_few_floats_apart_have_fewer_bins():
     [0, -3, 10**9, True, 2.5, "fare", [1], [3, 2], [0, np.inf], [-np.inf, 0, 1], [0, np.nan, 1]],
 )
 def test_other_bins_are_refused(given):
-    with pytest.raises(QueryError, match="bins of 'fare'"):
+    with raises(QueryError, "bins of 'fare'", parameter="bins", label="fare"):
         dpf.ranges("fare", given)
 
 
 def test_bins_with_gaps_or_both_ends_are_refused():
     gap = pd.IntervalIndex.from_tuples([(0, 1), (2, 3)])
-    with pytest.raises(QueryError, match="adjacent"):
+    with raises(QueryError, "adjacent", parameter="bins", label="fare"):
         dpf.ranges("fare", gap)
-    with pytest.raises(QueryError, match="adjacent"):
+    with raises(QueryError, "adjacent", parameter="bins", label="fare"):
         dpf.ranges("fare", pd.IntervalIndex.from_breaks([0, 1, 2], closed="neither"))
 
 
 def test_bins_reach_from_bound_to_bound():
-    with pytest.raises(QueryError, match="from bound to bound"):
+    with raises(QueryError, "bound", parameter="bins", label="fare"):
         bins(dpf.ranges("fare", [0, 1, 2]), (0.0, 5.0))
-    with pytest.raises(QueryError, match="from bound to bound"):
+    with raises(QueryError, "bound", parameter="bins", label="fare"):
         bins(dpf.ranges("fare", [0, 1, 2]), WEEK)
     assert len(bins(dpf.ranges("fare", [0, 1, 2]))) == 2
 
 
 def test_bounds_are_needed_where_there_are_no_edges():
-    with pytest.raises(DeclarationError, match="no public bounds for 'fare'"):
+    with raises(DeclarationError, "public"):
         cells_of(dpf.ranges("fare"), Declaration())
-    with pytest.raises(QueryError, match="must differ"):
+    with raises(QueryError, "must differ", parameter="bounds", label="fare"):
         cells_of(dpf.ranges("fare", bounds=(2, 2)), Declaration())
-    with pytest.raises(QueryError, match="which are the same float"):
+    with raises(QueryError, "float", parameter="bounds", label="fare"):
         cells_of(dpf.ranges("fare", bounds=(2**62, 2**62 + 100)), Declaration())
     declared = Declaration({"fare": Column(bounds=(0.0, 1.0))})
     assert cells_of(dpf.ranges("fare", 3, bounds=(5, 8)), declared).index[0].left == 5

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.declared import declaration_of
@@ -100,27 +101,27 @@ def test_the_words_name_the_caps():
 def test_caps_without_a_unit_are_refused(unit):
     frame = made(privacy_unit=unit, max_rows=None)
     for query in (dpf.count(max_rows=1), dpf.units(max_groups=1)):
-        with pytest.raises(DeclarationError, match=r"max_\w+=1.*privacy_unit="):
+        with raises(DeclarationError, "privacy_unit"):
             frame.dp.release(query, epsilon=1)
-        with pytest.raises(DeclarationError, match="privacy_unit="):
+        with raises(DeclarationError, "privacy_unit"):
             frame.dp.preview(query, epsilon=1)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2"])
 @pytest.mark.parametrize("name", KINDS)
 def test_caps_that_are_no_whole_numbers_are_refused(name, wrong):
-    with pytest.raises(QueryError, match="max_groups must be a whole number >= 1"):
+    with raises(QueryError, "whole number", parameter="max_groups"):
         KINDS[name](max_groups=wrong)
 
 
 def test_caps_of_a_part_of_an_aggregate_are_refused():
-    with pytest.raises(QueryError, match="n= has caps of its own"):
+    with raises(QueryError, "caps", parameter="n"):
         dpf.aggregate("zone", n=dpf.count(max_rows=1))
 
 
 @pytest.mark.parametrize("function", [dpf.count, dpf.units])
 def test_a_misspelled_keyword_is_a_type_error(function):
-    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) has no keyword 'max_row'"):
+    with raises(TypeError, "no keyword 'max_row'"):
         function(max_row=1)
-    with pytest.raises(TypeError, match="max_row"):
+    with raises(TypeError, "max_row"):
         made().dp.count(max_row=1, epsilon=1)

@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.declared import declaration_of
@@ -142,9 +143,9 @@ def test_they_are_left_as_they_are_by_denoisers():
     query = dpf.aggregate("zone", n=dpf.count(), v=dpf.var("fare"))
     made = frame.dp.release(query, epsilon=1, denoise="auto")
     assert list(made.columns) == ["n", "v", "n_denoised"]
-    with pytest.raises(QueryError, match=r"standard deviations are not denoised.*'v'"):
+    with raises(QueryError, "deviations"):
         dpf.denoised(frame.dp.release(query, epsilon=1), columns=["v"])
-    with pytest.raises(QueryError, match="there are none"):
+    with raises(QueryError, "there are none"):
         frame.dp.var("fare", "zone", epsilon=1, denoise="auto")
 
 
@@ -153,13 +154,13 @@ def test_what_they_are_not_for_is_refused(make):
     times = (pd.Timestamp("2020"), pd.Timestamp("2021"))
     frame = pd.DataFrame({"day": pd.to_datetime(["2020-05-01"])})
     frame.dp.declare(bounds={"day": times})
-    with pytest.raises(QueryError, match=f"{make.__name__} is of numbers, and 'day'"):
+    with raises(QueryError, f"{make.__name__} is of numbers"):
         frame.dp.release(make("day"), epsilon=1)
-    with pytest.raises(QueryError, match="at least one column"):
+    with raises(QueryError, "least", parameter="columns"):
         make([])
-    with pytest.raises(QueryError, match="bounds names"):
+    with raises(QueryError, "bounds names", parameter="bounds", label="tip"):
         make("fare", bounds={"tip": (0, 1)})
-    with pytest.raises(TypeError, match=rf"{make.__name__}\(\) has no keyword 'ddof'"):
+    with raises(TypeError, "no keyword 'ddof'"):
         make("fare", ddof=1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.jobs import plan_file
+from dpframe.jobs import job
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.query import Query
 from dpframe.queries.reading import check_query
@@ -36,7 +36,7 @@ def test_every_public_kind_is_known_here():
 
 
 def test_plan_files_know_every_kind():
-    assert plan_file._KINDS == {name: getattr(dpf, name) for name in KINDS}
+    assert job._KINDS == {name: getattr(dpf, name) for name in KINDS}
 
 
 def test_every_kind_has_a_method():

@@ -5,6 +5,7 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.raising import raises
 
 from dpframe.errors import QueryError
 from dpframe.queries.where import (
@@ -130,7 +131,7 @@ def test_refuses_with_a_reason_and_no_noise(text):
 
 @pytest.mark.parametrize("what", [None, 3, True, lambda row: row, ["fare > 0"]])
 def test_refuses_anything_but_text(what):
-    with pytest.raises(QueryError, match="other rows"):
+    with raises(QueryError, "other rows", parameter="where"):
         Condition.parse(what)
 
 

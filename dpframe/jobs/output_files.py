@@ -12,8 +12,8 @@ from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DPFrameError, TemporaryError
 from dpframe.files.csv import sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
-from dpframe.jobs.plan_file import Job
-from dpframe.jobs.plan_text import Section
+from dpframe.jobs.job import Job
+from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.failures import NO_ROOM
 
 WRITERS = {".csv": write_csv, ".parquet": write_parquet}
@@ -21,27 +21,7 @@ WRITERS = {".csv": write_csv, ".parquet": write_parquet}
 
 
 def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
-    """Check that every file can be written where it is wanted, and replaces nothing.
-
-    Parameters
-    ----------
-    job
-        The job.
-    overwrite
-        Whether files that are there may be replaced.
-    here
-        Whether the folders must be there; else they are elsewhere, where the job will run.
-
-    Returns
-    -------
-    list of str
-        What must be there by then, in words.
-
-    Raises
-    ------
-    PlanFileError
-        If a folder is missing, a file is there, or a name is not that of a file that can be made.
-    """
+    """Check that every file can be written where it is wanted, and replaces nothing."""
     notes: list[str] = []
     own = {place.resolve() for place in (job.source.path, job.ledger, *job.data.paths)}
     for name, path in _places(job):
@@ -69,13 +49,6 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
 
     They are written into the folders where they will be, or, if these are not here, among temporary
     files.
-
-    Raises
-    ------
-    PlanFileError
-        If one cannot be written.
-    TemporaryError
-        If the disk has no room for it.
     """
     for name, path in _places(job):
         try:
@@ -147,13 +120,7 @@ def not_there(job: Job) -> list[Path]:
 
 
 def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
-    """Write releases that could not be written where they should be into a new folder.
-
-    Returns
-    -------
-    Path or None
-        The folder: beside the ledger, here, or among temporary files; `None` if none could be made.
-    """
+    """Write releases that could not be written where they should be into a new folder."""
     for place in (job.ledger.parent, Path.cwd(), Path(tempfile.gettempdir())):
         folder = None
         try:

@@ -8,14 +8,12 @@ from datetime import date, time
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from dpframe.errors import PlanFileError
 
 _Keys: TypeAlias = tuple[str, ...]
 
-_PARAMETER = re.compile(r"[a-z_]+")
-_LABEL = re.compile(r"(?:of |for |no column |no columns |\[)'([^']*)'")
 _OTHERWISE = {"method": "denoise"}  # as the function calls it that is asked
 _NAMING = ("by", "column", "columns", "privacy_unit")
 _TEXTS = ("where", "condition")
@@ -29,30 +27,26 @@ _WORD = re.compile(r"[A-Za-z_][\w.:/-]*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[\w:.+-]*")
 
 
-def key_of(table: Mapping[str, Any], why: str) -> _Keys:
-    """Find what an error names, in a table of a plan: its parameter first, or else its column.
+def keys_of(table: Mapping[str, Any], error: BaseException) -> _Keys:
+    """Find what an error is about, in a table of a plan: its parameter first, or else its column.
 
     Examples
     --------
-    >>> key_of({"max_rows": 0, "bounds": {"fare": [3, 1]}}, "bounds of 'fare' must have ...")
+    >>> bounds = {"max_rows": 0, "bounds": {"fare": [3, 1]}}
+    >>> keys_of(bounds, PlanFileError("...", parameter="bounds", label="fare"))
     ('bounds', 'fare')
     """
-    first, label = _PARAMETER.match(why), _LABEL.search(why)
-    named = "" if first is None else _OTHERWISE.get(first[0], first[0])
-    of = None if label is None else label[1]
+    label: Any = getattr(error, "label", None)
+    parameter = getattr(error, "parameter", None)
+    parameter = _OTHERWISE.get(str(parameter), parameter)
     for keys, value in _within(table):
-        if keys[-1] == named:
-            return (
-                (*keys, of) if of is not None and isinstance(value, dict) and of in value else keys
-            )
-    if of is None:
-        return ()
-    for keys, value in _within(table):
-        if keys[-1] in _NAMING and (value == of or (isinstance(value, list) and of in value)):
-            return keys
-        if keys[-1] in _TEXTS and re.search(rf"\b{re.escape(of)}\b", str(value)):
-            return keys
-        if len(keys) > 1 and keys[-2] in _BY_COLUMN and keys[-1] == of:
+        if keys[-1] == parameter:
+            return (*keys, label) if isinstance(value, dict) and label in value else keys
+    for keys, value in () if label is None else _within(table):
+        by_column = len(keys) > 1 and keys[-2] in _BY_COLUMN and keys[-1] == label
+        named = keys[-1] in _NAMING and label in (value if isinstance(value, list) else [value])
+        text = str(value) if keys[-1] in _TEXTS else ""
+        if by_column or named or re.search(rf"\b{re.escape(str(label))}\b", text):
             return keys
     return ()
 
@@ -113,27 +107,40 @@ def _said(line: str, why: str) -> str:
 _MOST_KEYS = 10_000
 _MOST_PARTS = 20  # of a key such as a.b.c: the time to read it grows with their square
 _LONGEST_WORD = 500  # a number, or a key without quotes
-_TOKEN = re.compile(
+_TEXT = re.compile(
     r'"""(?:[^"\\]|\\(?:.|\Z)|"{1,2}(?!"))*+(?:"{3,5}|\Z)'
     r"|'''.*?(?:'{3,5}|\Z)"
     r'|"(?:[^"\\\n]|\\[^\n])*+"?'
     r"|'[^'\n]*+'?"
-    r"|#[^\n]*+"
-    r"|[\n\[\]{}=.,]"
-    r"|[^\s\"'#\[\]{}=.,]++",
+    r"|#[^\n]*+",
     re.DOTALL,
 )
-"""A text, a comment, a mark or a word. A text that is never closed ends with its line, or all."""
+"""A text or a comment. A text that is never closed ends with its line, or all."""
 
-_OPENING, _CLOSING, _MARKS = frozenset("[{"), frozenset("]}"), frozenset("\n[]{}=,")
+_WORD_OF_TOML = r"[^\s\[\]{}=.,\"]"
+_TOO_MUCH = (
+    (
+        rf"(?<!{_WORD_OF_TOML}){_WORD_OF_TOML}{{{_LONGEST_WORD + 1}}}",
+        f"a number, or a key without quotes, has at most {_LONGEST_WORD} characters",
+    ),
+    (
+        rf"(?<![^\n\[\]{{}}=,])(?:[^\n\[\]{{}}=,.]*+\.){{{_MOST_PARTS}}}",
+        f"a key has at most {_MOST_PARTS} parts with dots between them",
+    ),
+    (rf"\A(?:[^=]*+=){{{_MOST_KEYS + 1}}}", f"a plan has at most {_MOST_KEYS:,} keys"),
+)
+"""What of a text without its texts and comments would be read for long, and the rule."""
+
+_HEAD = re.compile(r"\s*\[+(?P<table>[^\]]*)\]|(?P<key>[^=]+)=")
 
 
-class _Statement(NamedTuple):
-    """A line with a key or a header, the header that it stands under, and what it says."""
+def _without_texts(text: str) -> str:
+    """Put quotes in place of all characters of texts and comments, which then hide no marks."""
+    return _TEXT.sub(lambda found: re.sub(r"[^\n]+", _quotes, found[0]), text)
 
-    line: int
-    under: tuple[str, ...]
-    table: dict[str, Any]
+
+def _quotes(found: re.Match[str]) -> str:
+    return '"' * len(found[0])
 
 
 def too_much(text: str) -> str | None:
@@ -144,84 +151,54 @@ def too_much(text: str) -> str | None:
     >>> too_much("a.b = [1.5, 'x.y']") is None, too_much("x = " + "9" * 501)
     (True, 'line 1: a number, or a key without quotes, has at most 500 characters.')
     """
-    keys, dots, line = 0, 0, 1
-    for match in _TOKEN.finditer(text):
-        piece = match[0]
-        if piece in _MARKS:
-            keys += piece == "="
-            dots = 0
-        elif piece == ".":
-            dots += 1
-        elif len(piece) > _LONGEST_WORD and piece[0] not in "\"'#":
-            most = f"has at most {_LONGEST_WORD} characters"
-            return f"line {line}: a number, or a key without quotes, {most}."
-        if dots >= _MOST_PARTS:
-            return f"line {line}: a key has at most {_MOST_PARTS} parts with dots between them."
-        if keys > _MOST_KEYS:
-            return f"line {line}: a plan has at most {_MOST_KEYS:,} keys."
-        line += piece.count("\n")
+    marks = _without_texts(text)
+    for pattern, rule in _TOO_MUCH:
+        if found := re.search(pattern, marks):
+            return f"line {1 + marks.count(chr(10), 0, found.end())}: {rule}."
     return None
 
 
-def line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """Find the number of the first line on which a key of a TOML text is given, if it is."""
-    for statement in _statements(text):
-        first = len(statement.under)
-        if statement.under[: len(keys)] == keys or (
-            keys[:first] == statement.under and holds(statement.table, keys[first:])
-        ):
-            return statement.line
-    return None
+def line_of(text: str, keys: _Keys) -> int | None:
+    """Find the first line of a TOML text on which a key is given, or else a table around it."""
+    lines = _lines_of_keys(text)
+    known = (keys[:n] for n in range(len(keys), 0, -1))
+    return next((lines[named] for named in known if named in lines), None)
 
 
-def holds(table: object, keys: tuple[str, ...]) -> bool:
+@lru_cache(maxsize=1)  # errors are few, and mostly about one plan
+def _lines_of_keys(text: str) -> dict[_Keys, int]:
+    """Go through a TOML text once; keys of a table in braces are on the line of its own key."""
+    lines: dict[_Keys, int] = {}
+    under: _Keys = ()
+    depth = 0
+    pairs = zip(text.split("\n"), _without_texts(text).split("\n"), strict=True)
+    for number, (line, marks) in enumerate(pairs, start=1):
+        if depth == 0 and (head := _HEAD.match(marks)):
+            keys = _keys_within(line[slice(*head.span(head.lastgroup or 0))])
+            under, keys = (keys, keys) if head["table"] else (under, (*under, *keys))
+            for n in range(1, len(keys) + 1):
+                lines.setdefault(keys[:n], number)
+        depth += sum((mark in "[{") - (mark in "]}") for mark in marks)
+    return lines
+
+
+def _keys_within(dotted: str) -> _Keys:
+    """Read a key such as a."b c".d."""
+    table: Any = tomllib.loads(f"{dotted} = 0")
+    keys: _Keys = ()
+    while table:
+        ((key, table),) = table.items()
+        keys = (*keys, key)
+    return keys
+
+
+def holds(table: object, keys: _Keys) -> bool:
     """Whether a table has a key within its tables."""
     for key in keys:
         if not isinstance(table, dict) or key not in table:
             return False
         table = table[key]
     return True
-
-
-@lru_cache(maxsize=1)  # an error looks for its key, and for the tables around it
-def _statements(text: str) -> list[_Statement]:
-    """Read a TOML text statement by statement."""
-    found: list[_Statement] = []
-    under: tuple[str, ...] = ()
-    for line, alone in _apart(text):
-        table = tomllib.loads(alone)
-        if alone.startswith("["):
-            under, table = _path(table), {}
-        found.append(_Statement(line, under, table))
-    return found
-
-
-def _apart(text: str) -> Iterator[tuple[int, str]]:
-    """Take a TOML text apart into statements, each with the number of its first line."""
-    line, depth, start = 1, 0, None
-    for match in _TOKEN.finditer(text):
-        piece = match[0]
-        depth += (piece in _OPENING) - (piece in _CLOSING)
-        if piece == "\n" and depth == 0 and start is not None:
-            yield start[1], text[start[0] : match.start()]
-            start = None
-        elif start is None and piece[0] not in "\n#":
-            start = match.start(), line
-        line += piece.count("\n")
-    if start is not None:
-        yield start[1], text[start[0] :]
-
-
-def _path(table: Any) -> tuple[str, ...]:
-    """Return the keys that lead to the table of a header; an array of tables has one of them."""
-    keys: tuple[str, ...] = ()
-    while table:
-        if isinstance(table, list):
-            table = table[0]
-            continue
-        ((key, table),) = table.items()
-        keys = (*keys, key)
-    return keys
 
 
 _MOST_BYTES = 1 << 20
@@ -266,53 +243,32 @@ _NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
-    """A plan file as it was read, and the values of its placeholders.
+    """A plan file as it was read, and the values of its placeholders."""
 
-    Parameters
-    ----------
-    path
-        Where it is.
-    text
-        What it holds.
-    values
-        What placeholders stand for, by name.
-    """
-
-    path: Path
-    text: str
-    values: Mapping[str, str]
+    path: Path  # where it is
+    text: str  # what it holds
+    values: Mapping[str, str]  # what placeholders stand for, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table of a plan file, and where it stands.
+    """A table of a plan file, and where it stands."""
 
-    Parameters
-    ----------
-    source
-        The file.
-    keys
-        The names that lead to the table.
-    table
-        What it holds.
-    """
-
-    source: PlanText
-    keys: tuple[str, ...]
-    table: Mapping[str, Any]
+    source: PlanText  # the file
+    keys: tuple[str, ...]  # the names that lead to the table
+    table: Mapping[str, Any]  # what it holds
 
     def error(self, why: object, *keys: str) -> PlanFileError:
         """Say what is wrong with a key of this table, or with the table itself."""
         named = (*self.keys, *keys)
-        lines = (line_of(self.source.text, named[:n]) for n in range(len(named), 0, -1))
-        at = next(filter(None, lines), None)
+        at = line_of(self.source.text, named)
         dotted = ".".join(map(_shown_key, named))
         place = ", ".join(part for part in (f"line {at}" if at else "", dotted) if part)
-        return PlanFileError(f"{place}: {why}" if place else str(why))
+        return PlanFileError(f"{place}: {why}" if place else str(why), parameter=dotted or None)
 
-    def about(self, why: object) -> PlanFileError:
-        """Say what is wrong with this table, at the key that the error names."""
-        return self.error(why, *key_of(self.table, str(why)))
+    def about(self, error: BaseException) -> PlanFileError:
+        """Say what is wrong with this table, at the key that the error is about."""
+        return self.error(error, *keys_of(self.table, error))
 
     def only(self, allowed: Iterable[str], what: str) -> None:
         """Refuse keys that mean nothing here, and name the nearest that does."""
@@ -404,23 +360,7 @@ def kind_words(kind: type) -> str:
 
 
 def read_text(path: Path, given: Mapping[str, str]) -> Section:
-    """Read a plan file as its outermost table.
-
-    Parameters
-    ----------
-    path
-        The file.
-    given
-        Values of placeholders, which go before those of the table `values`.
-
-    Raises
-    ------
-    PlanFileError
-        If it is no TOML, or a value is given that leads out of its folders, or for a placeholder
-        that it does not have.
-    OSError
-        If it cannot be read.
-    """
+    """Read a plan file as its outermost table."""
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:

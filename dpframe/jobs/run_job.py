@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -16,10 +15,10 @@ from dpframe.declaration.facts import Declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.data import Stored
-from dpframe.jobs.outputs import check_places, rescue_frames, try_to_write, write_all
-from dpframe.jobs.plan_file import Job
-from dpframe.jobs.plan_text import key_of
-from dpframe.jobs.plan_values import by_table
+from dpframe.jobs.job import Job
+from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write, write_all
+from dpframe.jobs.output_paths import by_table
+from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.jobs.type_check import disagreement
 from dpframe.ledger.file import is_ledger
@@ -27,10 +26,10 @@ from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
-from dpframe.privacy.amounts import Budget
+from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-_SPENDING = ("epsilon", "delta", "mu", "rho", "share", "mechanism")
+_PREVIEWED = (*AmountOptions.__annotations__, "mechanism")
 _CLEAR = (
     errors.AlreadyReleasedError,
     errors.BudgetExceededError,
@@ -43,58 +42,26 @@ _CLEAR = (
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a job would do.
+    """What a job would do."""
 
-    Parameters
-    ----------
-    table
-        Cost and error of every output, as `preview` shows them.
-    fits
-        Whether the budget allows it.
-    ledger
-        The ledger as it is, in memory.
-    warned
-        What protects people less than it seems to.
-    types
-        What columns hold, by label, as far as it is known.
-    needed
-        Columns that are read, with what they hold in CSV files.
-    """
-
-    table: pd.DataFrame
-    fits: bool
-    ledger: Ledger
-    warned: tuple[str, ...]
-    types: Mapping[str, str]
-    needed: Mapping[str, str | None]
+    table: pd.DataFrame  # cost and error of every output, as `preview` shows them
+    fits: bool  # whether the budget allows it
+    ledger: Ledger  # the ledger as it is, in memory
+    warned: tuple[str, ...]  # what protects people less than it seems to
+    types: Mapping[str, str]  # what columns hold, by label, as far as it is known
+    needed: Mapping[str, str | None]  # columns that are read, with what they hold in CSV files
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a job did.
+    """What a job did."""
 
-    Parameters
-    ----------
-    frames
-        The releases, by name of the table.
-    ledger
-        The ledger that was charged.
-    written
-        The files that were written.
-    failed
-        Query, path and reason of files that were not.
-    saved
-        The folder with all releases, where some file was not written.
-    warned
-        What protects people less than it seems to.
-    """
-
-    frames: Mapping[str, pd.DataFrame]
-    ledger: Ledger
-    written: list[Path]
-    failed: list[tuple[str, Path, str]]
-    saved: Path | None
-    warned: tuple[str, ...]
+    frames: Mapping[str, pd.DataFrame]  # the releases, by name of the table
+    ledger: Ledger  # the ledger that was charged
+    written: list[Path]  # the files that were written
+    failed: list[tuple[str, Path, str]]  # query, path and reason of files that were not
+    saved: Path | None  # the folder with all releases, where some file was not written
+    warned: tuple[str, ...]  # what protects people less than it seems to
 
 
 def preview_job(
@@ -104,29 +71,6 @@ def preview_job(
 
     What depends on rows are the released numbers alone, so that the rest can be seen without any:
     cost, errors, groups, and whether the files can be written.
-
-    Parameters
-    ----------
-    job
-        The job.
-    overwrite
-        Whether files that are there may be replaced.
-    rows
-        Number of rows of a cell for which errors of means are shown.
-    with_data
-        Whether to look which columns the data have, and whether folders and ledger can be written
-        to; else the columns that the plan names are taken for granted.
-
-    Raises
-    ------
-    AlreadyReleasedError
-        If the ledger has a release of this name.
-    PlanFileError
-        If something of the plan is not usable, or does not fit the columns of the data.
-    TemporaryError
-        If others keep the ledger, or a disk is full.
-    DPFrameError
-        What `release` raises.
     """
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
@@ -142,7 +86,8 @@ def preview_job(
         _check_agreement(job, stored.types, declared)
         ledger.check_name(job.options["name"])
         try:
-            table = preview(frame, job.queries, **_spending(job), rows=rows)
+            spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
+            table = preview(frame, job.queries, **spend, rows=rows)
             fits = bool(table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
@@ -151,22 +96,13 @@ def preview_job(
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
-            raise _place_error(job, frame, error) from None
+            raise _place_error(job, error) from None
     needed = job.data.columns_for(stored.labels, declared, job.queries.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
-    """Try a job, read the data, release in one charge, and write the files.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the release does not fit in what is left of the budget.
-    DPFrameError
-        What `preview_job` raises; and `ReleaseError`, if the data cannot be read after the charge,
-        or anything else ends the release then.
-    """
+    """Try a job, read the data, release in one charge, and write the files."""
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
     frame = job.data.frame(tried.needed)
@@ -216,22 +152,13 @@ def is_used_up(job: Job) -> bool:
     return _ledger_now(job, here=False).status().largest_share == 0
 
 
-def _spending(job: Job) -> dict[str, Any]:
-    return {name: job.options[name] for name in _SPENDING if name in job.options}
-
-
-def _place_error(job: Job, frame: Frame, error: errors.DPFrameError) -> errors.PlanFileError:
-    """Say which query an error is about: one that has it by itself, too."""
+def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
+    """Say which query an error is about, or that it is about the amounts, which all share."""
     amounts = job.plan.section("release")
-    for name, query in job.queries.items():
-        section = job.plan.section("queries").section(name)
-        if key_of(amounts.table, str(error)) and not key_of(section.table, str(error)):
-            break  # of all queries
-        try:
-            preview(frame, query, **_spending(job))
-        except errors.DPFrameError as own:
-            if str(own) == str(error):
-                return section.about(error)
+    if isinstance(error.query, str) and error.query in job.queries:
+        section = job.plan.section("queries").section(error.query)
+        if keys_of(section.table, error) or not keys_of(amounts.table, error):
+            return section.about(error)
     return amounts.about(error)
 
 

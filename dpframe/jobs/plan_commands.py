@@ -14,11 +14,11 @@ from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
-from dpframe.jobs.looking import state_of
-from dpframe.jobs.outputs import not_there
-from dpframe.jobs.plan_file import Job, Overrides, read_plan
+from dpframe.jobs.file_commands import state_of
+from dpframe.jobs.job import Job, Overrides, read_plan
+from dpframe.jobs.output_files import not_there
 from dpframe.jobs.released_files import opened_ledger
-from dpframe.jobs.running import Done, Tried, is_used_up, not_made, preview_job, release_job
+from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DPFrameError
 from dpframe.forks import cached_property
-from dpframe.jobs import plan_values
+from dpframe.jobs import output_paths, plan_values
 from dpframe.jobs.data import Data, read_data
-from dpframe.jobs.plan_text import PlanText, Section, did_you_mean, placeholders, read_text
-from dpframe.privacy.amounts import Budget, Spend
+from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
+from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries import binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
@@ -26,7 +26,7 @@ _CAPS = tuple(CapOptions.__annotations__)
 _FACTS = ("keys", "bounds", "missing")
 _DECLARE = ("schema", "each_row", "privacy_unit", "unit", *_CAPS, "neighboring", *_FACTS, "name")
 _AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
-_AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
+_AMOUNTS = tuple(AmountOptions.__annotations__)
 _RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
@@ -51,61 +51,27 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What is given in the call of a job, in place of what the plan says.
+    """What is given in the call of a job, in place of what the plan says."""
 
-    Parameters
-    ----------
-    values
-        What placeholders stand for, by name.
-    data
-        Paths of the data.
-    name
-        Name of the release in the ledger.
-    note
-        What else to keep with it.
-    allow_imports
-        Whether a schema may be imported from a module.
-    """
-
-    values: Mapping[str, str] = field(default_factory=dict)
-    data: tuple[Path, ...] = ()
-    name: str | None = None
-    note: str | None = None
-    allow_imports: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)  # what placeholders stand for, by name
+    data: tuple[Path, ...] = ()  # paths of the data
+    name: str | None = None  # name of the release in the ledger
+    note: str | None = None  # what else to keep with it
+    allow_imports: bool = False  # whether a schema may be imported from a module
 
 
 @dataclass(frozen=True)
 class Job:
-    """A plan that was read: nothing of the data is known yet.
+    """A plan that was read: nothing of the data is known yet."""
 
-    Parameters
-    ----------
-    plan
-        The outermost table of the file, for errors.
-    data
-        Where the private rows are.
-    declared
-        Keywords of `declare`, but for the ledger.
-    queries
-        What is asked, by name.
-    options
-        Keywords of `release`.
-    files
-        Where each release is written to, by name of the table.
-    ledger
-        The file of the ledger.
-    budget
-        What the plan says of the budget; `None`: nothing.
-    """
-
-    plan: Section
-    data: Data
-    declared: Mapping[str, Any]
-    queries: Mapping[str, Query]
-    options: Mapping[str, Any]
-    files: Mapping[str, tuple[Path, ...]]
-    ledger: Path
-    budget: Budget | None
+    plan: Section  # the outermost table of the file, for errors
+    data: Data  # where the private rows are
+    declared: Mapping[str, Any]  # keywords of `declare`, but for the ledger
+    queries: Mapping[str, Query]  # what is asked, by name
+    options: Mapping[str, Any]  # keywords of `release`
+    files: Mapping[str, tuple[Path, ...]]  # where each release is written to, by name of the table
+    ledger: Path  # the file of the ledger
+    budget: Budget | None  # what the plan says of the budget; `None`: nothing
 
     @cached_property
     def asked_by(self) -> Mapping[str, str]:
@@ -113,7 +79,7 @@ class Job:
         return {
             table: name
             for name, query in self.queries.items()
-            for table in plan_values.table_names(name, query)
+            for table in output_paths.table_names(name, query)
         }
 
     @property
@@ -123,15 +89,7 @@ class Job:
 
 
 def read_plan(path: Path, given: Overrides) -> Job:
-    """Read a plan file and check all that can be checked without data and ledger.
-
-    Raises
-    ------
-    PlanFileError
-        If something is missing, unknown or not usable, with its line and key.
-    OSError
-        If the file cannot be read.
-    """
+    """Read a plan file and check all that can be checked without data and ledger."""
     plan = read_text(path, given.values)
     plan.only(_TABLES, "a plan")
     if given.name is None:
@@ -149,7 +107,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         declared=_read_declared(plan.section("declare"), allow_imports=given.allow_imports),
         queries=queries,
         options=options,
-        files=_files(plan, queries, options["name"]),
+        files=output_paths.read_paths(plan, queries, options["name"]),
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
     )
@@ -296,47 +254,6 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "simultaneous": lambda section, key: section.get(key, bool),
     **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
 }
-
-
-def _files(
-    plan: Section, queries: Mapping[str, Query], release: str
-) -> dict[str, tuple[Path, ...]]:
-    """Read where releases are written to: the files of a query, or those of all."""
-    for table, name in plan_values.called_alike(queries):
-        way = "give the query another name, or ask for one of the tables in a query of its own"
-        raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
-    found: dict[str, tuple[Path, ...]] = {}
-    taken: dict[Path, tuple[str, str]] = {}
-    for name, query in queries.items():
-        section = plan.section("queries").section(name)
-        if "files" not in section.table:
-            section = plan.section("release")
-        given = section.need("files", str, list, such_as='files = "published/{query}-{month}.csv"')
-        texts = [given] if isinstance(given, str) else given
-        if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
-        for table, columns in plan_values.table_names(name, query).items():
-            more = {"query": name, "name": release, **({"table": columns} if columns else {})}
-            paths = [plan_values.place_of(section, text, more) for text in texts]
-            for path, text in zip(paths, texts, strict=True):
-                before = taken.setdefault(path.resolve(), (name, table))
-                if before != (name, table) or paths.count(path) > 1:
-                    words = _twice(text, before, (name, table))
-                    raise section.error(f"{path} would be written twice{words}.", "files")
-            found[table] = tuple(paths)
-    return found
-
-
-def _twice(text: str, first: tuple[str, str], second: tuple[str, str]) -> str:
-    """Say which tables, each with its query, a text names one file for, and what to do."""
-    if first == second:
-        return ": name it once"
-    apart = "table" if first[0] == second[0] else "query"
-    way = f"put {{{apart}}} in its name"
-    if apart in placeholders(text):
-        asked = "ask for one of them in a query of its own, with" * (apart == "table")
-        way = f"{asked or 'give one of them'} files of its own"
-    return f", for {first[1]!r} and {second[1]!r}: {way}"
 
 
 def _ledger(section: Section) -> Path:

@@ -1,0 +1,134 @@
+"""Where the releases of a plan are written to: their tables by name, and the paths of each."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
+from dpframe.queries.query import Query
+
+_ALL = "all"
+_NOT_IN_FILES = frozenset('/\\:*?"<>|.')
+
+
+def read_paths(
+    plan: Section, queries: Mapping[str, Query], release: str
+) -> dict[str, tuple[Path, ...]]:
+    """Read where releases are written to: the files of a query, or those of all."""
+    for table, name in called_alike(queries):
+        way = "give the query another name, or ask for one of the tables in a query of its own"
+        raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
+    found: dict[str, tuple[Path, ...]] = {}
+    taken: dict[Path, tuple[str, str]] = {}
+    for name, query in queries.items():
+        section = plan.section("queries").section(name)
+        if "files" not in section.table:
+            section = plan.section("release")
+        given = section.need("files", str, list, such_as='files = "published/{query}-{month}.csv"')
+        texts = [given] if isinstance(given, str) else given
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
+        for table, columns in table_names(name, query).items():
+            more = {"query": name, "name": release, **({"table": columns} if columns else {})}
+            paths = [place_of(section, text, more) for text in texts]
+            for path, text in zip(paths, texts, strict=True):
+                before = taken.setdefault(path.resolve(), (name, table))
+                if before != (name, table) or paths.count(path) > 1:
+                    words = _twice(text, before, (name, table))
+                    raise section.error(f"{path} would be written twice{words}.", "files")
+            found[table] = tuple(paths)
+    return found
+
+
+def _twice(text: str, first: tuple[str, str], second: tuple[str, str]) -> str:
+    """Say which tables, each with its query, a text names one file for, and what to do."""
+    if first == second:
+        return ": name it once"
+    apart = "table" if first[0] == second[0] else "query"
+    way = f"put {{{apart}}} in its name"
+    if apart in placeholders(text):
+        asked = "ask for one of them in a query of its own, with" * (apart == "table")
+        way = f"{asked or 'give one of them'} files of its own"
+    return f", for {first[1]!r} and {second[1]!r}: {way}"
+
+
+def table_names(name: str, query: Query) -> dict[str, str | None]:
+    """Return what the tables of a query are called, and what `{table}` stands for in their paths.
+
+    The table of all rows is `all`, with as many `_` behind it as keep it apart from the others.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> table_names("survey", dpf.margins(["sex", "age"], ways=1))
+    {'survey: all': 'all', 'survey: sex': 'sex', 'survey: age': 'age'}
+    >>> table_names("by_sex", dpf.count("sex"))
+    {'by_sex': None}
+    """
+    return dict(_names(name, query))
+
+
+def called_alike(queries: Mapping[str, Query]) -> list[tuple[str, str]]:
+    """Return names that several tables have, each with a query that asks for one of them."""
+    asked = [(table, name) for name, query in queries.items() for table, _ in _names(name, query)]
+    often = Counter(table for table, _ in asked)
+    return [(table, name) for table, name in reversed(asked) if often[table] > 1]
+
+
+def by_table(released: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, pd.DataFrame]:
+    """Return released frames by the names of their tables."""
+    found: dict[str, pd.DataFrame] = {}
+    for name, frame in released.items():
+        frames = frame.values() if queries[name].margins else [frame]
+        found |= dict(zip(table_names(name, queries[name]), frames, strict=True))
+    return found
+
+
+def _names(name: str, query: Query) -> list[tuple[str, str | None]]:
+    """List the names of tables, and what `{table}` stands for."""
+    if not query.margins:
+        return [(name, None)]
+    words = [", ".join(map(str, columns)) for columns in query.margins]
+    files = [_in_path("-".join(map(str, columns))) for columns in query.margins]
+    total = _ALL
+    while total.casefold() in {text.casefold() for text in (*words, *files)}:
+        total += "_"
+    return [
+        (f"{name}: {text or total}", file or total) for text, file in zip(words, files, strict=True)
+    ]
+
+
+def _in_path(text: str) -> str:
+    """Replace what has a meaning of its own in a path, here or elsewhere."""
+    return "".join("_" if c in _NOT_IN_FILES or not c.isprintable() else c for c in text)
+
+
+_NAMES = ("name", "query")  # the first may be given in the call; tables have names made for files
+
+
+def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
+    """Fill the placeholders of a path of a plan, under the key `files`."""
+    filled = section.fill_text("files", text, **names)
+    for one in _NAMES:
+        if one in names and one in placeholders(text) and leads_elsewhere(names[one]):
+            why = (
+                f"{{{one}}} is {names[one]!r:.200}: a name in a path must have no '/', '\\' or '..'"
+            )
+            way = "Give another name, or leave it out of files."
+            raise section.error(f"{why}, which would lead it elsewhere. {way}", "files")
+    # only the plan itself has values with folders; of any other, a name could stand there
+    values = {**section.source.values, **names}
+    plain = {one: value if leads_elsewhere(value) else "x" for one, value in values.items()}
+    if "\0" in filled or _shape(filled) != _shape(section.fill_text("files", text, **plain)):
+        why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
+        raise section.error(why, "files")
+    return section.source.path.parent / filled
+
+
+def _shape(text: str) -> tuple[str, int]:
+    """Give what a path starts from, and how often it leads to the folder above."""
+    path = Path(text)
+    return path.anchor, path.parts.count("..")
