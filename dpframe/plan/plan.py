@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, quote
+from dpframe.errors import BudgetExceededError, CalibrationError, of_query, quote
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join
@@ -29,7 +29,6 @@ from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis
 from dpframe.strategies import MECHANISMS, Mechanism
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
@@ -76,6 +75,11 @@ class Plan:
     others: tuple["Plan", ...] = ()
 
     @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return "; ".join(dict.fromkeys(one.table.asked.words for one in self.tables.values()))
+
+    @property
     def measurements(self) -> tuple[Measurement, ...]:
         """What is measured, perhaps for several tables at once."""
         return tuple(dict.fromkeys(planned.measurement for planned in self.tables.values()))
@@ -85,11 +89,6 @@ class Plan:
         """Private columns that are read."""
         labels = (label for measured in self.measurements for label in measured.table.columns)
         return tuple(dict.fromkeys(labels))
-
-    @property
-    def axes(self) -> list[Axis]:
-        """The groups in which rows are looked for."""
-        return [axis for one in self.measurements for axis in one.table.groups.axes]
 
     def error_relative_to(self, other: "Plan") -> float:
         """Return the root mean square of all relative errors, as a multiple of another plan's."""
@@ -125,11 +124,10 @@ def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Reso
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    tables = {
-        key: table
-        for name, query in queries.items()
-        for key, table in tables_of(name, query, declaration).items()
-    }
+    tables: dict[Hashable, Table] = {}
+    for name, query in queries.items():
+        with of_query(name):
+            tables |= tables_of(name, query, declaration)
     return Resolved(tables, join(tables, declaration))
 
 

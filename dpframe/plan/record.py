@@ -1,8 +1,10 @@
 """The certificate of a planned release, before its values are known."""
 
+import math
 from collections.abc import Hashable, Mapping
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, TypedDict
+from typing import Literal, Protocol, TypedDict
 
 import pandas as pd
 
@@ -19,10 +21,12 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
-from dpframe.privacy.amounts import below
+from dpframe.privacy.amounts import PrivacyLoss, Spend, below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
+from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.grid import Ticks
+from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
@@ -45,6 +49,37 @@ _STRUCTURED = (
     "too: the structure of the mechanism says how. In a cell, two columns have as covariance the "
     "sum over measured blocks of the products of their loadings."
 )
+_PUBLISHED = "Rows are independent, given that they were published."
+_SELECTED = (
+    "No noise was added: values were selected, independently in different groups, and one after "
+    "the other in a group."
+)
+_BLOCK = "0"
+_NOT_IN_COUNTS = "column where condition bounds times ratio moments rounded".split()
+
+
+class ReleasePlan(Protocol):
+    """A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
+
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
+
+    @property
+    def spend(self) -> Spend:
+        """How the amount was given."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the release costs."""
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read."""
 
 
 class Cost(TypedDict):
@@ -55,12 +90,23 @@ class Cost(TypedDict):
     delta: float | None
 
 
-def cost(plan: Plan | DiscoveryPlan | SelectionPlan, declaration: Declaration) -> Cost:
+def cost(plan: ReleasePlan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
-    budget's, is shown.
+    budget's, is shown. An extra delta is included; one that was given in the call is for noise and
+    threshold together.
     """
+    noise, extra = _cost_of_noise(plan, declaration), plan.loss.delta
+    together = plan.loss.mu_squared and plan.spend.delta is not None
+    if not extra or noise["delta"] is None or together:
+        return noise
+    total = Fraction(noise["delta"]) + extra
+    delta = round_up(float(total), lambda number: Fraction(number) >= total)
+    return {**noise, "delta": min(delta, math.nextafter(1, 0))}
+
+
+def _cost_of_noise(plan: ReleasePlan, declaration: Declaration) -> Cost:
     loss, spend = plan.loss, plan.spend
     if not loss.mu_squared:
         return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
@@ -258,6 +304,105 @@ def _times(ticks: Ticks, bounds: Bounds) -> noise_parts.TimesPart:
         origin=ticks.origin,
         bounds=(lower, upper),
         zone=None if ticks.zone is None else str(ticks.zone),
+    )
+
+
+def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Certificate:
+    """Write the certificate of labels to be found, all but their number, ledger and digest."""
+    threshold = plan.threshold
+    axes, how = plan.wanted.axes, plan.how
+    noise = plan.mechanism, how.title, how.law.name, {_BLOCK: threshold.scale}
+    return Certificate(
+        **before_values(declaration, plan.caps, entry),
+        query=parts.QueryPart(
+            name=None,
+            words=plan.words,
+            by=tuple(
+                parts.GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes
+            ),
+            cells=0,
+            outputs=1,
+            where=None if plan.wanted.where is None else plan.wanted.where.text,
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+        ),
+        columns=(_column_of_units(plan),),
+        mechanism=noise_parts.MechanismPart(*noise, (), joined=False, structure=None),
+        common_blocks=(),
+        covariance=_PUBLISHED,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration),
+            rho=plan.loss.rho,
+            extra_delta=float(plan.loss.delta),
+            joint=False,
+        ),
+        discovery=parts.DiscoveryPart(
+            threshold.least, threshold.labels, tuple(axis.kind for axis in axes), axes[0].longest
+        ),
+        selection=None,
+    )
+
+
+def _column_of_units(plan: DiscoveryPlan) -> noise_parts.ColumnPart:
+    """Describe the noisy numbers of units."""
+    deviation = plan.threshold.law.standard_deviation(plan.threshold.scale)
+    return noise_parts.ColumnPart(
+        name="units",
+        kind="count",
+        integer=True,
+        noise=noise_parts.NoisePart(plan.threshold.scale, 1.0, 1),
+        std_error=deviation,
+        loadings={_BLOCK: deviation},
+        **dict.fromkeys(_NOT_IN_COUNTS),
+    )
+
+
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Certificate:
+    """Write the certificate of quantiles to be selected, all but ledger and digest."""
+    query, column = plan.query, plan.column
+    described = str(column.name), str(column.column), column.bounds or (0, 1)
+    return Certificate(
+        **before_values(declaration, plan.caps, entry),
+        query=parts.QueryPart(
+            name=None,
+            words=query.words,
+            by=tuple(_grouping_of_quantiles(axis, plan, declaration) for axis in plan.cells.axes),
+            cells=plan.cells.size,
+            outputs=1,
+            where=None if query.where is None else query.where.text,
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+        ),
+        columns=(noise_parts.ColumnPart.of_quantiles(*described),),
+        mechanism=noise_parts.MechanismPart(
+            SELECT, "permute-and-flip selection", GEOMETRIC, {}, (), joined=False, structure=None
+        ),
+        common_blocks=(),
+        covariance=_SELECTED,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
+        ),
+        discovery=None,
+        selection=_selection(plan),
+    )
+
+
+def _grouping_of_quantiles(
+    axis: Axis, plan: SelectionPlan, declaration: Declaration
+) -> parts.GroupingPart:
+    """Say where the keys of a level were given."""
+    label = axis.column
+    source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
+    return parts.GroupingPart(str(label), len(axis), source, rest=None)
+
+
+def _selection(plan: SelectionPlan) -> parts.SelectionPart:
+    """Say how quantiles are selected."""
+    chosen = plan.selection
+    rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
+    return parts.SelectionPart(
+        quantiles=tuple(map(float, plan.query.quantiles)),
+        bins=len(plan.bins.axis),
+        rounds=chosen.levels,
+        scales=tuple(rows[at] for at in sorted(rows)),
     )
 
 

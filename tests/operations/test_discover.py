@@ -3,12 +3,14 @@
 import datetime
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.searching import preview_of
 
 import dpframe as dpf
 from dpframe.certificates.verify import ATTRIBUTE, read_certificate
@@ -58,7 +60,10 @@ def with_units(units_of, labels, **facts):
 def test_function_and_accessor_find_groups_with_a_count_at_the_threshold_or_above():
     frame = of_sizes(C=15, A=40, B=14, D=1)
     with quiet():
-        for found in (dpf.discover(frame, "zone", **ROWS), frame.dp.discover("zone", **ROWS)):
+        for found in (
+            dpf.release(frame, dpf.discover("zone"), **ROWS),
+            frame.dp.discover("zone", **ROWS),
+        ):
             assert found.index.name == "zone" and found.index.tolist() == ["A", "C"]
             assert found["units"].tolist() == [40, 15] and found["units"].dtype == np.int64
 
@@ -156,19 +161,19 @@ def test_groups_of_every_kind_are_keys_of_the_same_rows(dtype, by, tmp_path):
 @pytest.mark.parametrize("most", BEST)
 def test_thresholds_of_a_first_and_only_charge(most):
     frame = with_units(3, ["A"], max_groups=most, max_rows=1000)
-    shown = frame.dp.preview_discover("zone", **SPEND)
+    shown = preview_of(frame, dpf.discover, "zone", **SPEND)
     assert shown["threshold"].iloc[0] == BEST[most] == shown["threshold"].min()
     assert shown["found_50"].iloc[0] == BEST[most]
     assert (shown["found_5"] < shown["found_50"]).all()
     assert (shown["found_50"] < shown["found_95"]).all()
-    pd.testing.assert_frame_equal(shown, dpf.preview_discover(frame, "zone", **SPEND))
+    pd.testing.assert_frame_equal(shown, dpf.preview(frame, dpf.discover("zone"), **SPEND))
 
 
 @pytest.mark.parametrize("most", TENTH)
 def test_thresholds_where_a_tenth_of_delta_is_kept(most):
     budget = dpf.Budget(1, 1e-6, discovery=1e-7)
     frame = with_units(3, ["A"], max_groups=most, max_rows=1000, budget=budget)
-    shown = frame.dp.preview_discover("zone", share=1)
+    shown = preview_of(frame, dpf.discover, "zone", share=1)
     assert shown["threshold"].iloc[0] == TENTH[most]
     assert shown["fits"].all()
 
@@ -263,7 +268,7 @@ def test_the_whole_budget_may_go_to_groups_and_no_more():
 @pytest.mark.parametrize("budget", [dpf.Budget(1, 1e-6), dpf.Budget(1)], ids=str)
 def test_a_budget_without_a_part_for_extra_deltas_is_refused(budget):
     frame = with_units(9, ["A"], max_groups=1, max_rows=1, budget=budget)
-    for ask in (frame.dp.discover, frame.dp.preview_discover):
+    for ask in (frame.dp.discover, partial(preview_of, frame, dpf.discover)):
         with pytest.raises(BudgetExceededError, match=r"discovery=delta/10.*discovery=1e-06 / 10"):
             ask("zone", epsilon=0.5, delta=1e-7)
     assert not frame.dp.ledger.entries
@@ -273,8 +278,8 @@ def test_a_unit_without_a_cap_on_its_labels_is_refused():
     frame = with_units(9, ["A"], max_rows=3)
     with pytest.raises(DeclarationError, match="max_groups must say for how many labels"):
         frame.dp.discover("zone", **SPEND)
-    assert frame.dp.preview_discover("zone", max_groups=2, **SPEND)["threshold"].iloc[0] == 30
-    assert frame.dp.preview_discover("zone", max_groups=9, **SPEND)["threshold"].iloc[0] == 41
+    assert preview_of(frame, dpf.discover, "zone", max_groups=2, **SPEND)["threshold"].iloc[0] == 30
+    assert preview_of(frame, dpf.discover, "zone", max_groups=9, **SPEND)["threshold"].iloc[0] == 41
 
 
 WRONG = [

@@ -1,7 +1,6 @@
 """Releases: what comes back, in which order things happen, and what happens when all goes wrong."""
 
 import datetime
-import importlib
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -26,7 +25,6 @@ from dpframe.privacy import noise
 from dpframe.privacy.law import Law
 from dpframe.strategies.linear import LinearDesign
 
-door = importlib.import_module("dpframe.operations.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled
 
 
