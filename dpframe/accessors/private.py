@@ -127,7 +127,8 @@ class PrivateAccessor:
         if any(value is not None for value in (by, *others)):
             raise DeclarationError(
                 "this frame was released: quantiles are read off a release of ranges for nothing, "
-                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
+                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
+                parameter="by" if by is not None else None,
             )
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles(self._frame, wanted, **how)
@@ -310,7 +311,8 @@ class PrivateAccessor:
         if ledger is None:
             raise DeclarationError(
                 "no budget is declared for this frame. Declare one: .dp.declare(..., "
-                "budget=dpf.Budget(epsilon=1, delta=1e-6))."
+                "budget=dpf.Budget(epsilon=1, delta=1e-6)).",
+                parameter="budget",
             )
         return ledger
 

@@ -25,9 +25,9 @@ from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
-from dpframe.plan.record import ReleasePlan, ledger_of
+from dpframe.plan.record import AnyPlan, ledger_of
 
-KindOfPlan = TypeVar("KindOfPlan", bound=ReleasePlan)
+KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
 Exact = TypeVar("Exact")
 """What an engine answers."""
 Noisy = TypeVar("Noisy")
@@ -191,7 +191,7 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(plan: ReleasePlan, declaration: Declaration, **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOptions]) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected

@@ -84,7 +84,9 @@ def _least(
     )
     refusal = CalibrationError(
         f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}. Allow a '
-        "larger error."
+        "larger error.",
+        parameter="mechanism",
+        value=name,
     )
 
     def planned(amount: float) -> Plan | CalibrationError:
@@ -288,7 +290,8 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
         if any(outputs[label]["per"] == PER_ROWS for label in largest):
             raise QueryError(
                 "the error of a mean depends on the number of rows of its cell: give rows=, for "
-                "instance rows=100."
+                "instance rows=100.",
+                parameter="rows",
             )
         return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
 
@@ -304,9 +307,9 @@ def _limits(
     for one in outputs if tables else ():
         known.setdefault(_of_all(one), []).append(one)
     if not named or any(label not in known for label in named):
-        raise QueryError(
-            f"{called} must be a number, or a dict by output; the outputs are "
-            f"{list(outputs)!r:.2000}, got {called}={quote(limits)}."
+        names = quote(list(outputs))
+        raise QueryError.about(
+            called, f"must be a number, or a dict by output; outputs are {names}", limits
         )
     return {one: _positive(called, named[label]) for label in named for one in known[label]}
 
@@ -331,7 +334,8 @@ def _check_amounts(
     if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
         raise CalibrationError(
             "std_error= and half_width= ask for the spend that an error needs, for every "
-            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=."
+            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=.",
+            parameter="half_width" if std_error is None else "std_error",
         )
 
 
@@ -342,4 +346,4 @@ def _positive(called: str, given: object, least: float = 0.0) -> float:
         if 0 < number < math.inf and number >= least:
             return number
     rule = f"at least {least:g}" if least else "above 0"
-    raise QueryError(f"{called} must be a finite number {rule}, got {called}={quote(given)}.")
+    raise QueryError.about(called, f"must be a finite number {rule}", given)

@@ -17,7 +17,7 @@ from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.declared import SINGLE, check_keys_match, check_queries
-from dpframe.errors import QueryError, of_query, quote
+from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.plan.columns import OutputColumn
@@ -75,16 +75,19 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
     """
     if method is None:
         if graph is not None:
-            raise QueryError('graph is for denoising: give denoise="auto" as well.')
+            raise QueryError.about(
+                "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
+            )
         return Denoisings()
     together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
     margins = _margins(together) if method == _CONSISTENT else frozenset()
     alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:
-        raise QueryError(
-            f"denoise={quote(method)} takes the errors of cells for independent, and these are "
-            'measured together. Margins of at most two columns take denoise="consistent"; leave it '
-            "out elsewhere."
+        raise QueryError.about(
+            "denoise",
+            "takes the errors of cells for independent, and these are measured together",
+            method,
+            'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.',
         )
     if margins:
         _check_margins_alone(list(margins), list(alone), graph)
@@ -107,12 +110,15 @@ def _check_margins_alone(
         raise QueryError(
             f'denoise="consistent" is for margins, and {others[0]!r} is released beside them. '
             "Release margins on their own, or leave denoise= out and call "
-            f"dpf.consistent(tables[{margins[0]!r}]) afterwards."
+            f"dpf.consistent(tables[{margins[0]!r}]) afterwards.",
+            parameter="denoise",
+            value=_CONSISTENT,
         )
     if graph is not None:
         raise QueryError(
             'graph= has no meaning for denoise="consistent" of margins: no groups are neighbors '
-            "there. Leave it out."
+            "there. Leave it out.",
+            parameter="graph",
         )
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, Protocol, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import pandas as pd
 
@@ -21,7 +21,7 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
-from dpframe.privacy.amounts import PrivacyLoss, Spend, below, round_up
+from dpframe.privacy.amounts import below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
 from dpframe.privacy.selection import GEOMETRIC, SELECT
@@ -58,28 +58,8 @@ _BLOCK = "0"
 _NOT_IN_COUNTS = "column where condition bounds times ratio moments rounded".split()
 
 
-class ReleasePlan(Protocol):
-    """A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
-
-    @property
-    def words(self) -> str:
-        """What is asked, in words."""
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism."""
-
-    @property
-    def spend(self) -> Spend:
-        """How the amount was given."""
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """What the release costs."""
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """Private columns that are read."""
+AnyPlan: TypeAlias = Plan | DiscoveryPlan | SelectionPlan
+"""A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
 
 
 class Cost(TypedDict):
@@ -90,7 +70,7 @@ class Cost(TypedDict):
     delta: float | None
 
 
-def cost(plan: ReleasePlan, declaration: Declaration) -> Cost:
+def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
@@ -106,7 +86,7 @@ def cost(plan: ReleasePlan, declaration: Declaration) -> Cost:
     return {**noise, "delta": min(delta, math.nextafter(1, 0))}
 
 
-def _cost_of_noise(plan: ReleasePlan, declaration: Declaration) -> Cost:
+def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
     loss, spend = plan.loss, plan.spend
     if not loss.mu_squared:
         return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
