@@ -160,9 +160,8 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     # outside of the handler, the new error has no context
     raise ReleaseError(
         f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged, since it is not known what was read by then. The cause is not "
-        "shown, because it may quote private values: read the frame by itself to see it, fix it, "
-        "and release again."
+        "The amount stays charged. The cause is not shown, because it may quote private values: "
+        "read the frame by itself to see it, fix it, and release again."
     ) from None
 
 

@@ -309,7 +309,7 @@ def _limits(
     if not named or any(label not in known for label in named):
         names = quote(list(outputs))
         raise QueryError.about(
-            called, f"must be a number, or a dict by output; outputs are {names}", limits
+            called, f"must be a number, or a dict by output; the outputs are {names}", limits
         )
     return {one: _positive(called, named[label]) for label in named for one in known[label]}
 

@@ -306,11 +306,8 @@ def _plan_with(
     except CalibrationError as error:  # another mechanism may still do
         return Refusal(error)
     if made is None:
-        return Refusal(
-            CalibrationError.about(
-                "mechanism", "must apply to the queries", name, 'Use mechanism="auto".'
-            )
-        )
+        reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
+        return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
     measured = {
         names: Measurement(table, found)
         for (names, table), found in zip(joint.items(), made, strict=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.raising import raises
 from support.searching import preview_of
 
 import dpframe as dpf
@@ -222,7 +223,7 @@ def test_a_certificate_that_was_changed_is_noticed():
     found.attrs[ATTRIBUTE] = changed.to_dict()
     with pytest.raises(CertificateError, match="was given for"):
         dpf.verify(found)
-    with pytest.raises(CertificateError, match="discovered groups have a dtype each"):
+    with raises(CertificateError, "discovered groups have a dtype each"):
         read_certificate({**certificate.to_dict(), "discovery": None})
 
 
@@ -258,9 +259,9 @@ def test_the_whole_budget_may_go_to_groups_and_no_more():
     frame.dp.discover("zone", epsilon=0.5, name="zones")
     with pytest.raises(AlreadyReleasedError):
         frame.dp.discover("zone", epsilon=0.1, name="zones")
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.9"):
+    with raises(BudgetExceededError, "epsilon=0.9"):
         frame.dp.discover("zone", epsilon=0.9, mechanism="laplace")
-    with pytest.raises(BudgetExceededError, match=r"discovery=1e-07 does not fit"):
+    with raises(BudgetExceededError, "Give at most discovery=", parameter="discovery"):
         frame.dp.discover("zone", epsilon=0.1, discovery=1e-7)
     assert len(frame.dp.ledger.entries) == 1
 
@@ -269,14 +270,16 @@ def test_the_whole_budget_may_go_to_groups_and_no_more():
 def test_a_budget_without_a_part_for_extra_deltas_is_refused(budget):
     frame = with_units(9, ["A"], max_groups=1, max_rows=1, budget=budget)
     for ask in (frame.dp.discover, partial(preview_of, frame, dpf.discover)):
-        with pytest.raises(BudgetExceededError, match=r"discovery=delta/10.*discovery=1e-06 / 10"):
+        with raises(BudgetExceededError, "discovery=1e-06 / 10", parameter="discovery"):
             ask("zone", epsilon=0.5, delta=1e-7)
     assert not frame.dp.ledger.entries
 
 
 def test_a_unit_without_a_cap_on_its_labels_is_refused():
     frame = with_units(9, ["A"], max_rows=3)
-    with pytest.raises(DeclarationError, match="max_groups must say for how many labels"):
+    with raises(
+        DeclarationError, "max_groups must say for how many labels", parameter="max_groups"
+    ):
         frame.dp.discover("zone", **SPEND)
     assert preview_of(frame, dpf.discover, "zone", max_groups=2, **SPEND)["threshold"].iloc[0] == 30
     assert preview_of(frame, dpf.discover, "zone", max_groups=9, **SPEND)["threshold"].iloc[0] == 41
@@ -302,8 +305,8 @@ WRONG = [
     ({"epsilon": None}, CalibrationError, "exactly one way"),
     ({"discovery": 0}, CalibrationError, "discovery must be > 0"),
     ({"discovery": 1e-5}, CalibrationError, "discovery must be at most delta"),
-    ({"discovery": 1}, CalibrationError, r"delta must be in \[0, 1\)"),
-    ({"epsilon": 1e-300}, CalibrationError, "2\\*\\*50"),
+    ({"discovery": 1}, CalibrationError, "must be > 0 and below 1"),
+    ({"epsilon": 1e-300}, CalibrationError, "2**50"),
     ({"note": "n"}, DeclarationError, "kept in a ledger"),
 ]
 
@@ -312,7 +315,7 @@ WRONG = [
 def test_what_is_wrong_is_refused(change, error, match):
     frame = of_sizes(A=3)
     asked = {"by": "zone", **ROWS, **change}
-    with pytest.raises(error, match=match):
+    with raises(error, match):
         frame.dp.discover(**asked)
 
 
@@ -331,6 +334,6 @@ def test_keys_that_pandas_took_from_a_declared_frame_are_refused():
         frame[["zone"]].drop_duplicates(),
     ]
     for keys in taken:
-        with pytest.raises(DeclarationError, match="taken from a declared frame"):
+        with raises(DeclarationError, "taken from a declared frame"):
             frame.dp.count("zone", keys=keys, epsilon=1)
     assert len(frame.dp.count("zone", keys=["A", "B"], epsilon=1)) == 2

@@ -10,6 +10,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 from support.designing import keep_no_plans
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
@@ -223,12 +224,12 @@ def test_nothing_is_charged_read_or_drawn_when_something_is_wrong(declared, monk
 
 
 def test_messages_name_what_is_wrong(declared):
-    with pytest.raises(UnknownColumnError, match=r"no column 'fares'\. Did you mean 'fare'"):
+    with raises(UnknownColumnError, "no column 'fares'. Did you mean 'fare'"):
         declared.dp.sum("fares", bounds=(0, 1), epsilon=0.1)
-    with pytest.raises(QueryError, match="got str under 'b'"):
+    with raises(QueryError, "got str under 'b'", parameter="queries", label="b"):
         declared.dp.release({"a": dpf.count(), "b": "count"}, epsilon=0.1)
     declared.dp.count(epsilon=0.7)
-    with pytest.raises(BudgetExceededError, match=r"needs epsilon=0\.7"):
+    with raises(BudgetExceededError, "needs epsilon=0.7"):
         declared.dp.count(epsilon=0.7)
     assert len(declared.dp.ledger.entries) == 1
 
@@ -282,7 +283,7 @@ def test_what_was_charged_stays_charged_when_the_engine_fails(declared, monkeypa
         raise MemoryError
 
     monkeypatch.setattr(PandasEngine, "totals", fail)
-    with pytest.raises(ReleaseError, match="too little memory"):
+    with raises(ReleaseError, "too little memory"):
         declared.dp.count(epsilon=0.25)
     assert declared.dp.ledger.status().spent.epsilon == Fraction(1, 4)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.raising import raises
 from support.searching import preview_of
 
 import dpframe as dpf
@@ -241,7 +242,7 @@ def test_what_is_not_usable_is_refused_before_anything_is_charged(error, words, 
     frame = rides(**BUDGET)
     options = {"epsilon": 0.1} | options
     for call in (frame.dp.suggest_caps, partial(preview_of, frame, dpf.suggest_caps)):
-        with pytest.raises(error, match=words):
+        with raises(error, words):
             call(**options)
     assert frame.dp.budget.used == 0
 
@@ -250,7 +251,7 @@ def test_what_is_not_usable_is_refused_before_anything_is_charged(error, words, 
 def test_without_a_unit_there_is_nothing_to_cap(unit):
     frame = pd.DataFrame({"zone": ["A"]})
     frame.dp.declare(keys={"zone": ["A"]}, privacy_unit=unit)
-    with pytest.raises(DeclarationError, match="nothing to cap"):
+    with raises(DeclarationError, "nothing to cap", parameter="privacy_unit"):
         frame.dp.suggest_caps("zone", epsilon=1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.raising import raises
 from support.searching import preview_of
 
 import dpframe as dpf
@@ -198,7 +199,7 @@ def test_what_is_not_usable_is_refused_before_anything_is_charged(error, words, 
     frame = trips(budget=dpf.Budget(epsilon=1, delta=1e-6))
     options = {"column": "fare", "epsilon": 0.1} | options
     for call in (frame.dp.suggest_bounds, partial(preview_of, frame, dpf.suggest_bounds)):
-        with pytest.raises(error, match=words):
+        with raises(error, words):
             call(**options)
     assert frame.dp.budget.used == 0
 
@@ -207,5 +208,5 @@ def test_times_are_refused():
     frame = pd.DataFrame({"t": pd.to_datetime(["2024-01-01"])})
     day = pd.Timestamp("2024-01-01")
     frame.dp.declare(bounds={"t": (day, day + pd.Timedelta("1D"))}, privacy_unit=dpf.EACH_ROW)
-    with pytest.raises(QueryError, match="columns of numbers"):
+    with raises(QueryError, "must be of numbers", parameter="column"):
         frame.dp.suggest_bounds("t", epsilon=1)
