@@ -23,15 +23,8 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.discover import discover, preview_discover
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
-from dpframe.operations.suggest import (
-    preview_suggest_bounds,
-    preview_suggest_caps,
-    suggest_bounds,
-    suggest_caps,
-)
 from dpframe.plan.record import VERSION
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
@@ -40,9 +33,11 @@ from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
+from dpframe.queries.discovery import discover
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import quantile
 from dpframe.queries.query import Query
+from dpframe.queries.suggestions import suggest_bounds, suggest_caps
 from dpframe.queries.sums_and_means import mean, std, sum, var
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
@@ -99,9 +94,6 @@ __all__ = [
     "plot",
     "plot_map",
     "preview",
-    "preview_discover",
-    "preview_suggest_bounds",
-    "preview_suggest_caps",
     "quantile",
     "quantiles",
     "ranges",

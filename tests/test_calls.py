@@ -73,7 +73,7 @@ def test_methods_of_queries_show_amounts_caps_and_what_is_recorded(name):
     assert {*parameters(FUNCTIONS[name])} >= CAPS
 
 
-@pytest.mark.parametrize("name", ["release", "preview", "discover", "preview_discover"])
+@pytest.mark.parametrize("name", ["release", "preview"])
 def test_methods_show_the_keywords_of_their_functions_with_the_same_defaults(name):
     function, method = parameters(FUNCTIONS[name]), parameters(METHODS[f".{name}"])
     known = {one: function[one].default for one in function if one not in ("frame", "queries")}

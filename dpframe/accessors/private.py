@@ -16,22 +16,22 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
-from dpframe.operations import suggest
-from dpframe.operations.charging import options_of
 from dpframe.operations.declare import DeclareOptions, declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.discover import DiscoverOptions, LookOptions, discover, preview_discover
+from dpframe.operations.pipeline import RecordOptions, options_of
 from dpframe.operations.preview import PreviewOptions, preview
-from dpframe.operations.release import ReleaseOptions, release
-from dpframe.privacy.amounts import Amount
+from dpframe.operations.release import ReleaseOptions, SpendOptions, release
+from dpframe.privacy.amounts import Amount, AmountOptions
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import aggregate, binned, counts, margins, sums_and_means
+from dpframe.queries import aggregate, binned, counts, margins, suggestions, sums_and_means
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
+from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
-from dpframe.queries.query import By, Columns, Keys, Objective, Query
+from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
+from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
 from dpframe.queries.sums_and_means import AccuracyOptions, SumOptions
 from dpframe.steps.quantiles import quantiles
 from dpframe.strategies import MechanismName
@@ -64,6 +64,21 @@ class MarginsCall(RowOptions, ReleaseOptions, total=False):
 
 class QuantileCall(QuantileOptions, ReleaseOptions, total=False):
     """What to read quantiles off, and options of the release; see `dpframe.quantile`."""
+
+
+class DiscoverCall(DiscoverOptions, AmountOptions, RecordOptions, total=False):
+    """What labels to look for, and options of the release; see `dpframe.discover`."""
+
+    mechanism: DiscoveryMechanism
+    privacy_unit: EachRow | None
+
+
+class CapSearchCall(CapSearchOptions, SpendOptions, RecordOptions, total=False):
+    """Which caps to look at, and options of the release; see `dpframe.suggest_caps`."""
+
+
+class BoundSearchCall(BoundSearchOptions, SpendOptions, RecordOptions, total=False):
+    """Which bounds to look for, and options of the release; see `dpframe.suggest_bounds`."""
 
 
 @with_keywords_of_methods
@@ -112,12 +127,15 @@ class PrivateAccessor:
         if any(value is not None for value in (by, *others)):
             raise DeclarationError(
                 "this frame was released: quantiles are read off a release of ranges for nothing, "
-                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
+                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
+                parameter="by" if by is not None else None,
             )
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles(self._frame, wanted, **how)
 
-    def _ask(self, make: Callable[..., Query], options: Mapping[str, Any], *about: object) -> Any:
+    def _ask(
+        self, make: Callable[..., Query | Search], options: Mapping[str, Any], *about: object
+    ) -> Any:
         """Release the query that a call describes."""
         spend = options_of(ReleaseOptions, options)
         own = {name: value for name, value in options.items() if name not in spend}
@@ -246,20 +264,18 @@ class PrivateAccessor:
         return self._ask(aggregate.aggregate, options, by)
 
     @overload
-    def release(self, query: Query, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
+    def release(self, query: Query | Search, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
 
     @overload
     def release(
         self, query: Mapping[str, Query], **spend: Unpack[ReleaseOptions]
     ) -> dict[str, pd.DataFrame]: ...
 
-    def release(self, query: Query | Mapping[str, Query], **spend: Unpack[ReleaseOptions]) -> Any:
+    def release(self, query: Request, **spend: Unpack[ReleaseOptions]) -> Any:
         """Release a query, or a dict of them at once; see `dpframe.release`."""
         return release(self._frame, query, **spend)
 
-    def preview(
-        self, query: Query | Mapping[str, Query], **options: Unpack[PreviewOptions]
-    ) -> pd.DataFrame:
+    def preview(self, query: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
         """Show cost and error of a release without making it; see `dpframe.operations.preview`."""
         return preview(self._frame, query, **options)
 
@@ -269,37 +285,19 @@ class PrivateAccessor:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
         return diagnose(self._frame, query, groups=groups)
 
-    def discover(self, by: Columns, **options: Unpack[DiscoverOptions]) -> pd.DataFrame:
+    def discover(self, by: Columns, **options: Unpack[DiscoverCall]) -> pd.DataFrame:
         """Find the groups that may be published; see `dpframe.discover`."""
-        return discover(self._frame, by, **options)
+        return self._ask(discover, options, by)
 
-    def preview_discover(self, by: Columns, **options: Unpack[LookOptions]) -> pd.DataFrame:
-        """Show which groups would be found, without looking; see `dpframe.preview_discover`."""
-        return preview_discover(self._frame, by, **options)
-
-    def suggest_caps(
-        self, by: By = None, **options: Unpack[suggest.SuggestCapsOptions]
-    ) -> pd.DataFrame:
+    def suggest_caps(self, by: By = None, **options: Unpack[CapSearchCall]) -> pd.DataFrame:
         """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`."""
-        return suggest.suggest_caps(self._frame, by, **options)
-
-    def preview_suggest_caps(
-        self, by: By = None, **options: Unpack[suggest.PreviewCapsOptions]
-    ) -> pd.DataFrame:
-        """Show the noise of candidate caps, without looking; see `dpframe.preview_suggest_caps`."""
-        return suggest.preview_suggest_caps(self._frame, by, **options)
+        return self._ask(suggestions.suggest_caps, options, by)
 
     def suggest_bounds(
-        self, column: Hashable, by: By = None, **options: Unpack[suggest.SuggestBoundsOptions]
+        self, column: Hashable, by: By = None, **options: Unpack[BoundSearchCall]
     ) -> pd.DataFrame:
         """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`."""
-        return suggest.suggest_bounds(self._frame, column, by, **options)
-
-    def preview_suggest_bounds(
-        self, column: Hashable, by: By = None, **options: Unpack[suggest.PreviewBoundsOptions]
-    ) -> pd.DataFrame:
-        """Show the noise of bounds, without looking; see `dpframe.preview_suggest_bounds`."""
-        return suggest.preview_suggest_bounds(self._frame, column, by, **options)
+        return self._ask(suggestions.suggest_bounds, options, column, by)
 
     @property
     def declaration(self) -> Declaration:
@@ -313,7 +311,8 @@ class PrivateAccessor:
         if ledger is None:
             raise DeclarationError(
                 "no budget is declared for this frame. Declare one: .dp.declare(..., "
-                "budget=dpf.Budget(epsilon=1, delta=1e-6))."
+                "budget=dpf.Budget(epsilon=1, delta=1e-6)).",
+                parameter="budget",
             )
         return ledger
 

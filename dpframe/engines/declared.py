@@ -8,10 +8,9 @@ from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, is_copied, kept_declaration
 from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.errors import DeclarationError, QueryError
+from dpframe.errors import DeclarationError, QueryError, of_query
 from dpframe.provenance import is_private
-from dpframe.queries.quantiles import query_to_measure
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import check_query
 from dpframe.queries.tasks import Axis, KeyAxis
 
@@ -82,9 +81,7 @@ SINGLE = None
 """The name of a query that was given by itself."""
 
 
-def check_queries(
-    frame: Frame, queries: Query | Mapping[str, Query]
-) -> tuple[Engine, Mapping[Hashable, Query]]:
+def check_queries(frame: Frame, queries: Request) -> tuple[Engine, Mapping[Hashable, Query]]:
     """Check what is asked of a frame, whatever it may cost.
 
     Returns
@@ -93,23 +90,27 @@ def check_queries(
         The engine that can read the frame, and what is measured for each query, by name.
     """
     engine = engine_for(frame)
-    asked = _name_queries(queries)
-    # a misspelled label would otherwise be taken for one without keys or bounds
-    engine.check(frame, [label for query in asked.values() for label in query.labels])
-    return engine, {name: query_to_measure(query) for name, query in asked.items()}
-
-
-def _name_queries(queries: Query | Mapping[str, Query]) -> Mapping[Hashable, Query]:
-    """Give a single query the name `None`."""
-    named: Mapping[Any, Query] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
+    named: Mapping[Any, object] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
     if not named:
-        raise QueryError("there is nothing to release: the dict of queries is empty.")
+        raise QueryError(
+            "queries must be one query or more, got an empty dict. Write queries={name: "
+            "dpf.count(...)}.",
+            parameter="queries",
+        )
+    measured: dict[Hashable, Query] = {}
     for name, query in named.items():
-        check_query(query, "" if name is SINGLE else f" under {name!r}")
         if not is_unicode(name):
-            text = f"{name!a} must be a valid Unicode text to name a query."
-            raise QueryError(text, label=name)
-    return named
+            raise QueryError(
+                f"queries must be named by valid Unicode texts, got {name!a}.",
+                parameter="queries",
+                label=name,
+            )
+        with of_query(name):
+            checked = check_query(query, name)
+            # a misspelled label would otherwise be taken for one without keys or bounds
+            engine.check(frame, checked.labels)
+            measured[name] = checked.to_measure
+    return engine, measured
 
 
 def check_private(frame: Frame) -> None:

@@ -15,7 +15,7 @@ from dpframe.declaration.facts import Declaration, keep_declaration, kept_declar
 from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import check_private
-from dpframe.errors import DeclarationError, quote
+from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
@@ -138,11 +138,13 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     engine.check(frame, named if column is None else [*named, column])
     if options["validate"]:
         if schema is None:
-            raise DeclarationError("validate=True needs a schema to run.")
+            raise DeclarationError("validate=True needs a schema to run.", parameter="schema")
         if not isinstance(frame, pd.DataFrame):
             raise DeclarationError(
                 "validate=True runs a schema on a pandas.DataFrame in memory, got a "
-                f"{type(frame).__name__}. Validate its parts first, with pandera."
+                f"{type(frame).__name__}. Validate its parts first, with pandera.",
+                parameter="validate",
+                value=True,
             )
         from_pandera.validate(schema, frame)
     protected = Protected.of(column, declaration.neighboring, options["unit"])
@@ -166,22 +168,25 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
 
 def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not is_label(privacy_unit):
-        raise DeclarationError(
-            f"privacy_unit must be the label of one column, got {quote(privacy_unit)}. Where "
-            "several columns name a person, combine them into one first."
+        raise DeclarationError.about(
+            "privacy_unit",
+            "must be the label of one column",
+            privacy_unit,
+            "Where several columns name a person, combine them into one first.",
         )
     rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
     if rows_alone and caps != Caps():
         raise DeclarationError(
             "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
-            "name its column with privacy_unit=."
+            "name its column with privacy_unit=.",
+            parameter="privacy_unit",
         )
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
-        raise DeclarationError(
-            f"privacy_unit={quote(privacy_unit)} needs a cap on its rows: declare max_rows=, or "
-            "max_rows_per_group= (with max_groups= to spend less).",
-            parameter="privacy_unit",
-            value=privacy_unit,
+        raise DeclarationError.about(
+            "privacy_unit",
+            "needs a cap on its rows",
+            privacy_unit,
+            "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less).",
         )
     return caps
 
@@ -189,7 +194,9 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
 def _check_ledger(budget: Budget | None, ledger: object) -> None:
     if budget is not None and ledger is not None:
         raise DeclarationError(
-            "declare budget= or ledger=, not both: a ledger has a budget of its own."
+            "declare budget= or ledger=, not both: a ledger has a budget of its own.",
+            parameter="budget",
+            value=budget,
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
@@ -207,7 +214,9 @@ def _kept_or_new(
     if budget is not None and budget != ledger.budget:
         raise DeclarationError(
             f"this frame has a ledger of {ledger.budget} already, got budget={budget}. To start "
-            "anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+            "anew on purpose, pass ledger=dpf.Ledger(budget=...).",
+            parameter="budget",
+            value=budget,
         )
     ledger.protect(protected)
     return ledger
@@ -274,9 +283,9 @@ def _declaring(
     """Wrap a function so that a frame is declared before or after each call."""
     signature = inspect.signature(function)
     if argument is not None and argument not in signature.parameters:
-        raise DeclarationError(
-            f"argument must name a parameter of {function.__name__}(), which has "
-            f"{', '.join(signature.parameters) or 'none'}; got argument={quote(argument)}."
+        has = ", ".join(signature.parameters) or "none"
+        raise DeclarationError.about(
+            "argument", f"must name a parameter of {function.__name__}(), which has {has}", argument
         )
 
     @functools.wraps(function)

@@ -24,7 +24,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_queries, declaration_of
 from dpframe.engines.steps import RowTrace, Step
-from dpframe.errors import STOPS, DPFrameError, QueryError, quote
+from dpframe.errors import STOPS, DPFrameError, QueryError
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
@@ -237,7 +237,7 @@ def diagnose(
          counted                           2     2
     """
     if not isinstance(groups, bool):
-        raise QueryError(f"groups must be True or False, got groups={quote(groups)}.")
+        raise QueryError.about("groups", "must be True or False", groups)
     declaration = declaration_of(frame)
     if queries is None:
         return _overview(frame, declaration, groups=groups)
@@ -261,7 +261,8 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     if groups:
         raise QueryError(
             "groups=True needs a query that says which: .dp.diagnose(dpf.count(by=...), "
-            "groups=True)."
+            "groups=True).",
+            parameter="query",
         )
     engine = engine_for(frame)
     labels = [label for label in declaration.columns if label in engine.columns(frame)]

@@ -8,24 +8,19 @@ from typing import Annotated, Any, TypeAlias, Unpack
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.engines.declared import check_queries, check_readable, declaration_of
+from dpframe.engines.declared import check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
-from dpframe.operations.release import SpendOptions, checked_plan
-from dpframe.operations.select import check_no_errors, preview_quantiles
-from dpframe.plan.columns import OutputColumn
-from dpframe.plan.measurement import TablePlan
+from dpframe.operations.release import SpendOptions, has_noise, plan_operation
+from dpframe.operations.tables import PER_ROWS, Tables, check_tables, expected_outputs, in_tables
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
-from dpframe.plan.record import cost, mechanism_of, noise_of_column
-from dpframe.plan.tables import name_of
+from dpframe.plan.record import cost
 from dpframe.privacy.amounts import Amount, Spend, check_delta
-from dpframe.queries.quantiles import query_to_select
-from dpframe.queries.query import Query
-from dpframe.strategies import MECHANISMS, Mechanism, Prediction
+from dpframe.queries.query import Query, Request
+from dpframe.strategies import MECHANISMS, Mechanism
 
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount
 _LEAST, _MOST = 2.0**-60, 2.0**60
@@ -89,7 +84,9 @@ def _least(
     )
     refusal = CalibrationError(
         f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}. Allow a '
-        "larger error."
+        "larger error.",
+        parameter="mechanism",
+        value=name,
     )
 
     def planned(amount: float) -> Plan | CalibrationError:
@@ -147,8 +144,6 @@ Wanted: TypeAlias = float | Mapping[Hashable, float]
 _Show: TypeAlias = Callable[[Plan], dict[Hashable, dict[str, Any]]]
 """What to expect of every output of a plan."""
 
-_PER_ROWS = "1 / rows"
-
 
 class PreviewOptions(SpendOptions, total=False):
     """What to show of a release that is not made; see `dpframe.operations.preview`."""
@@ -160,9 +155,7 @@ class PreviewOptions(SpendOptions, total=False):
 
 
 @with_keywords
-def preview(
-    frame: Frame, queries: Query | Mapping[str, Query], **options: Unpack[PreviewOptions]
-) -> pd.DataFrame:
+def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
     Say how much to spend to see the errors, or how large the errors may be to see what to spend.
@@ -201,7 +194,8 @@ def preview(
         errors these are, "std_error" or "half_width_95"; means are among them where `rows` is
         given. Quantiles that are selected have one row each, with `rank_error_95` in place of
         errors of noise: at most so many rows lie between it and the bin selected, with a
-        probability of 95 % or more.
+        probability of 95 % or more. What `discover`, `suggest_caps` and `suggest_bounds` look for
+        has a table of its own, which these describe.
 
     Notes
     -----
@@ -229,39 +223,33 @@ def preview(
     {'laplace': 0.2819, 'gaussian': 0.8356}
     """
     std_error, half_width, rows = options["std_error"], options["half_width"], options["rows"]
-    compare, delta = options["compare"], options["delta"]
+    compare, delta, mechanism = options["compare"], options["delta"], options["mechanism"]
     amounts = options["epsilon"], options["mu"], options["rho"], options["share"]
     _check_amounts(std_error, half_width, amounts, compare=compare)
     cell = None if rows is None else _positive("rows", rows, least=1)
-    several = isinstance(queries, Mapping)
-    show = partial(_preview_outputs, cell=cell, several=several)
     declaration = declaration_of(frame).with_unit(options["privacy_unit"])
     limits = std_error if half_width is None else half_width
-    quantiles = query_to_select(queries, options["mechanism"])
-    if quantiles is not None:
-        check_no_errors(wanted=compare or limits is not None or rows is not None)
-        return preview_quantiles(frame, declaration, quantiles, Spend.among(options))
-    if limits is not None:
-        measure = "std_error" if half_width is None else "half_width_95"
-        engine, asked = check_queries(frame, queries)
-        excess = _excess(limits, measure, show)
-        mass = None if delta is None else check_delta(delta)
-        plans = least_plans(declaration, asked, excess, options["mechanism"], mass)
-        check_readable(engine, frame, plans[0])
-        return _table_of_needed(plans, declaration, measure, show)
-    spend = Spend.among(options)
-    _, plan = checked_plan(frame, declaration, queries, spend, options["mechanism"])
-    if compare:
-        return _compare_mechanisms(plan, show)
-    expected = show(plan)
-    table = pd.DataFrame(list(expected.values()))
-    table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
-    names = [*["query"] * several, *["table"] * _in_tables(plan), "column"]
-    if len(names) > 1:
-        table.index = pd.MultiIndex.from_tuples(list(expected), names=names)
-    else:
-        table.index = pd.Index(list(expected), name="column", tupleize_cols=False)
-    return table
+    about_noise = compare or limits is not None or rows is not None
+    if about_noise and not has_noise(queries, mechanism):
+        raise CalibrationError(
+            "std_error=, half_width=, compare= and rows= are for errors of noise in tables of "
+            "queries, not for what is selected or looked for: preview an amount, epsilon=..., and "
+            "see what it returns, rank_error_95 of a quantile for instance.",
+            parameter="compare" if compare else None,
+        )
+    show = partial(expected_outputs, cell=cell, several=isinstance(queries, Mapping))
+    if limits is None:
+        operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
+        if not isinstance(operation, Tables):
+            return operation.preview()
+        return _compare_mechanisms(operation.plan, show) if compare else operation.preview(cell)
+    measure = "std_error" if half_width is None else "half_width_95"
+    engine, asked = check_queries(frame, queries)
+    excess = _excess(limits, measure, show)
+    mass = None if delta is None else check_delta(delta)
+    plans = least_plans(declaration, asked, excess, mechanism, mass)
+    check_tables(engine, frame, plans[0])
+    return _table_of_needed(plans, declaration, measure, show)
 
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
@@ -285,7 +273,7 @@ def _table_of_needed(
 def _by_mechanism(facts: Mapping[Plan, dict[Any, Any]], measure: str, show: _Show) -> pd.DataFrame:
     """Put one kind of error beside facts about plans; means have none in cells of unknown size."""
     rows = [
-        own | {label: one[measure] for label, one in show(plan).items() if one["per"] != _PER_ROWS}
+        own | {label: one[measure] for label, one in show(plan).items() if one["per"] != PER_ROWS}
         for plan, own in facts.items()
     ]
     index = pd.Index([plan.mechanism for plan in facts], name="mechanism")
@@ -298,11 +286,12 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
     def excess(plan: Plan) -> float:
         outputs = show(plan)
         called = measure.removesuffix("_95")
-        largest = _limits(limits, called, outputs, tables=_in_tables(plan))
-        if any(outputs[label]["per"] == _PER_ROWS for label in largest):
+        largest = _limits(limits, called, outputs, tables=in_tables(plan))
+        if any(outputs[label]["per"] == PER_ROWS for label in largest):
             raise QueryError(
                 "the error of a mean depends on the number of rows of its cell: give rows=, for "
-                "instance rows=100."
+                "instance rows=100.",
+                parameter="rows",
             )
         return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
 
@@ -318,9 +307,9 @@ def _limits(
     for one in outputs if tables else ():
         known.setdefault(_of_all(one), []).append(one)
     if not named or any(label not in known for label in named):
-        raise QueryError(
-            f"{called} must be a number, or a dict by output; the outputs are "
-            f"{list(outputs)!r:.2000}, got {called}={quote(limits)}."
+        names = quote(list(outputs))
+        raise QueryError.about(
+            called, f"must be a number, or a dict by output; the outputs are {names}", limits
         )
     return {one: _positive(called, named[label]) for label in named for one in known[label]}
 
@@ -345,7 +334,8 @@ def _check_amounts(
     if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
         raise CalibrationError(
             "std_error= and half_width= ask for the spend that an error needs, for every "
-            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=."
+            "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=.",
+            parameter="half_width" if std_error is None else "std_error",
         )
 
 
@@ -356,55 +346,4 @@ def _positive(called: str, given: object, least: float = 0.0) -> float:
         if 0 < number < math.inf and number >= least:
             return number
     rule = f"at least {least:g}" if least else "above 0"
-    raise QueryError(f"{called} must be a finite number {rule}, got {called}={quote(given)}.")
-
-
-def _preview_outputs(
-    plan: Plan, cell: float | None, *, several: bool
-) -> dict[Hashable, dict[str, Any]]:
-    """Say what to expect of every output, by column, or by query and column."""
-    tables = _in_tables(plan)
-    return {
-        _label(name, planned, column, several=several, tables=tables): _output(
-            plan, planned, column, prediction, cell
-        )
-        for name, planned in plan.tables.items()
-        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
-    }
-
-
-def _in_tables(plan: Plan) -> bool:
-    """Whether a query asks for several tables, so that outputs are named by table, too."""
-    return any(planned.table.of is not None for planned in plan.tables.values())
-
-
-def _label(
-    name: Hashable, planned: TablePlan, column: OutputColumn, *, several: bool, tables: bool
-) -> Hashable:
-    """Name an output: by its query, the columns of its table and its own, as far as needed."""
-    query = (name_of(name),) if several else ()
-    table = (tuple(axis.column for axis in planned.table.cells.axes),) if tables else ()
-    return (*query, *table, column.name) if query or table else column.name
-
-
-def _output(
-    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction, cell: float | None
-) -> dict[str, Any]:
-    """Say what to expect of one output, in a cell of so many rows."""
-    step, mechanism = column.unit, mechanism_of(plan, planned)
-    noise = noise_of_column(column, prediction, planned)
-    loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
-    groups = mechanism.drawn_together(planned.table.cells.size)
-    error = prediction.std_error * step
-    width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
-    per = "cell"
-    if prediction.per_row:
-        per = _PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
-        error, width = error / (cell or 1), width / (cell or 1)
-    return {
-        "mechanism": plan.mechanism,
-        "sigma": np.nan if noise is None else noise.scale * step,
-        "std_error": error,
-        "half_width_95": width,
-        "per": per,
-    }
+    raise QueryError.about(called, f"must be a finite number {rule}", given)

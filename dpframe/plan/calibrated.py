@@ -62,7 +62,8 @@ def scale_designs(
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
         raise CalibrationError(
             "the noise needed has a scale above the limit of 2**60 on the integers measured. "
-            "Spend more, or declare tighter bounds or caps."
+            "Spend more, or declare tighter bounds or caps.",
+            parameter="epsilon",
         )
     # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)

@@ -46,9 +46,11 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if query.binned:
         cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
-        raise QueryError(
-            f"by={quote(list(query.by))} makes {cells.size:,} cells, more than {MOST_GROUPS:,}. "
-            "Name the combinations wanted: keys=frame with one column per name in by."
+        raise QueryError.about(
+            "by",
+            f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}",
+            list(query.by),
+            "Name the combinations wanted: keys=frame with one column per name in by.",
         )
     return cells
 
@@ -68,13 +70,16 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
         unknown = [label for label in given if label not in by]
         if unknown:
             raise QueryError(
-                f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
+                f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by.",
+                parameter="keys",
+                label=unknown[0],
             )
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
         raise QueryError(
             "keys must be a dict from column to groups, or a frame of combinations, "
-            f"where by={quote(list(by))} does not name a single column."
+            f"where by={quote(list(by))} does not name a single column.",
+            parameter="keys",
         )
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
@@ -103,17 +108,22 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         raise QueryError(
             f"keys must have exactly the columns of by={quote(list(by))}, got "
-            f"{list(frame.columns)!r}."
+            f"{quote(list(frame.columns))}.",
+            parameter="keys",
         )
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
     if math.prod(len(axis) for axis in axes) >= 2**62:
         raise QueryError(
-            "keys has too many distinct values to be combined; use fewer columns in by=."
+            "keys has too many distinct values to be combined; use fewer columns in by=.",
+            parameter="keys",
         )
     chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
-        raise QueryError("keys must not name a combination of groups twice; drop duplicates first.")
+        raise QueryError(
+            "keys must not name a combination of groups twice; drop duplicates first.",
+            parameter="keys",
+        )
     return Cells(axes, chosen)
 
 
@@ -123,7 +133,9 @@ def _distinct(column: pd.Series) -> pd.Index:
     try:
         return pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
-        raise DeclarationError(f"keys of {column.name!r} must be hashable.") from None
+        raise DeclarationError(
+            f"keys of {column.name!r} must be hashable.", parameter="keys", label=column.name
+        ) from None
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
@@ -148,7 +160,9 @@ def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
         raise DeclarationError(
             f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
             f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}), or give "
-            "edges: bins=[...]."
+            "edges: bins=[...].",
+            parameter="bounds",
+            label=label,
         )
     return found
 

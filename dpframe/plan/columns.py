@@ -184,13 +184,17 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     if facts.bounds is None:
         raise DeclarationError(
             f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
-            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})."
+            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}).",
+            parameter="bounds",
+            label=label,
         )
     grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:
         raise QueryError(
             f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers."
+            "column of numbers, such as hours, with bounds that are numbers.",
+            parameter="columns",
+            label=label,
         )
     return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
 
@@ -231,5 +235,8 @@ def _naive(moment: Moment) -> bool:
 def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
     return DeclarationError(
         f"missing[{label!r}]={quote(fill)} must be of the kind of its bounds, such as "
-        f"{quote(lower)}."
+        f"{quote(lower)}.",
+        parameter="missing",
+        label=label,
+        value=fill,
     )

@@ -3,29 +3,21 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, quote
+from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, candidates
-from dpframe.privacy.amounts import Amount, Budget, PrivacyLoss, Spend, below, check_delta, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
-from dpframe.queries.discovery import Labels
+from dpframe.queries.discovery import Discovery
 from dpframe.queries.tasks import LabelTask
 from dpframe.strategies import MECHANISMS, Mechanism
 
 _SINGLE = ("laplace", "gaussian")
 """Mechanisms with independent noise on each count."""
-
-
-class _Extra(NamedTuple):
-    """The largest extra delta, `None` if nothing says so; and whether the call asks for it."""
-
-    most: Fraction | None
-    asked: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +44,7 @@ class DiscoveryPlan:
         Plans of the same with the other mechanism, where it applies.
     """
 
-    wanted: Labels
+    wanted: Discovery
     task: LabelTask
     caps: Caps
     threshold: LabelThreshold
@@ -78,11 +70,7 @@ class DiscoveryPlan:
 
 
 def plan_discovery(
-    declaration: Declaration,
-    wanted: Labels,
-    spend: Spend,
-    mechanism: str = "auto",
-    discovery: Amount | None = None,
+    declaration: Declaration, wanted: Discovery, spend: Spend, mechanism: str = "auto"
 ) -> DiscoveryPlan:
     """Plan how labels are found; reads no data and spends nothing.
 
@@ -97,14 +85,11 @@ def plan_discovery(
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
         among those that the budget allows.
-    discovery
-        Largest extra delta; `None`: of a budget all that is left for such; beside a `delta` in the
-        call, the part of it that gives the least threshold.
 
     Raises
     ------
     BudgetExceededError
-        If the budget has no such delta left.
+        If the budget has no extra delta left.
     CalibrationError
         If no mechanism can honor the spend.
     DeclarationError
@@ -112,12 +97,16 @@ def plan_discovery(
     """
     names = _candidates(mechanism, spend, declaration)
     most = _most_labels(declaration, wanted)
-    extra = _extra(declaration.ledger, discovery)
+    extra, asked = (
+        _most_extra(declaration.ledger, wanted.extra_delta),
+        wanted.extra_delta is not None,
+    )
     unit = declaration.unit_column
     task = LabelTask(wanted.axes, most, wanted.where, unit)
     caps = ROW_CAPS if unit is None else Caps(groups=most, rows_per_group=1)
     found = {
-        name: _threshold(MECHANISMS[name].law, declaration, spend, most, extra) for name in names
+        name: _threshold(MECHANISMS[name].law, declaration, spend, most, most=extra, asked=asked)
+        for name in names
     }
     plans = [
         DiscoveryPlan(wanted, task, caps, one, name, spend, one.loss)
@@ -128,7 +117,9 @@ def plan_discovery(
         raise CalibrationError(
             "epsilon and delta must both be > 0 to find labels: the one that the noise needs is 0. "
             'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
-            "threshold's."
+            "threshold's.",
+            parameter=spend.kind,
+            value=float(spend.amount),
         )
     pots = None if declaration.ledger is None else declaration.ledger.glance().pots
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
@@ -141,72 +132,81 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
     names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
     if names or mechanism == "auto":
         return names or list(_SINGLE)
-    raise CalibrationError(
-        f'mechanism must be "auto", "laplace" or "gaussian" to find labels, got '
-        f"mechanism={quote(mechanism)}: each count has noise of its own."
+    raise CalibrationError.about(
+        "mechanism",
+        'must be "auto", "laplace" or "gaussian" to find labels',
+        mechanism,
+        "Each count has noise of its own.",
     )
 
 
-def _most_labels(declaration: Declaration, wanted: Labels) -> int:
+def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
     """Return for how many labels a unit counts."""
     if declaration.unit_column is None:
         if wanted.max_groups not in (None, 1):
-            raise DeclarationError(
-                f"max_groups={wanted.max_groups} is a cap on the labels of one privacy unit, and "
-                "none is declared: a row has one label. Declare privacy_unit=, or leave it out."
+            raise DeclarationError.about(
+                "max_groups",
+                "is a cap on the labels of one privacy unit, and none is declared",
+                wanted.max_groups,
+                "A row has one label. Declare privacy_unit=, or leave it out.",
             )
         return 1
     most = wanted.most(declaration.caps)
     if most is None:
         raise DeclarationError(
             "max_groups must say for how many labels one privacy unit counts: without a cap, all "
-            "labels of one person could be published. Declare max_groups=, or give it in the call."
+            "labels of one person could be published. Declare max_groups=, or give it in the call.",
+            parameter="max_groups",
         )
     return most
 
 
-def _extra(ledger: Ledger | None, discovery: Amount | None) -> _Extra:
-    """Say which extra delta may be charged."""
-    asked = None if discovery is None else exact(check_delta(discovery))
-    if asked == 0:
-        raise CalibrationError(
-            "discovery must be > 0: labels that one unit alone has are published with a "
-            "probability of at most that. Give a tenth of delta, for instance."
-        )
+def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | None:
+    """Say which extra delta may be charged at most; `None` where nothing says so."""
     if ledger is None:
-        return _Extra(asked, asked=asked is not None)
+        return asked
     left = ledger.glance().pots.spare_delta
     if left <= 0:
         raise _nothing_kept(ledger.budget)
     if asked is not None and asked > left:
-        raise BudgetExceededError(
-            f"discovery={float(asked):g} does not fit in what is left for extra deltas of "
-            f"{ledger.budget}: discovery={below(left):.6g}."
+        raise BudgetExceededError.about(
+            "discovery",
+            f"must fit in what is left for extra deltas of {ledger.budget}",
+            float(asked),
+            f"Give at most discovery={below(left):.6g}.",
         )
-    return _Extra(left if asked is None else asked, asked=asked is not None)
+    return left if asked is None else asked
 
 
 def _nothing_kept(budget: Budget) -> BudgetExceededError:
     if budget.discovery:
         return BudgetExceededError(
             f"nothing is left for extra deltas of {budget}, which finding labels needs. Give "
-            "earlier ones a part of it, discovery=..., or declare a larger budget."
+            "earlier ones a part of it, discovery=..., or declare a larger budget.",
+            parameter="discovery",
         )
     delta = f"{budget.delta or 1e-6:g}"
     return BudgetExceededError(
         "finding labels needs an extra delta, and no part of delta is kept for such in "
         f"{budget}. Keep a tenth when it is declared, discovery=delta/10: "
-        f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)."
+        f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10).",
+        parameter="discovery",
     )
 
 
 def _threshold(
-    law: Law, declaration: Declaration, spend: Spend, labels: int, extra: _Extra
+    law: Law,
+    declaration: Declaration,
+    spend: Spend,
+    labels: int,
+    *,
+    most: Fraction | None,
+    asked: bool,
 ) -> LabelThreshold | None:
     """Find the least threshold of one law, if there is noise of it."""
-    neighboring, most = declaration.neighboring, extra.most
+    neighboring = declaration.neighboring
     allowance = allowance_of(spend, declaration)
-    if spend.delta is not None and not extra.asked:
+    if spend.delta is not None and not asked:
         total = exact(spend.delta)
         most = total if most is None else min(most, total)
         return best_split(
@@ -216,7 +216,8 @@ def _threshold(
         raise CalibrationError(
             "say how much delta finding labels may use: delta= beside epsilon=, or discovery= "
             "beside mu= or rho=; or declare a budget with discovery=delta/10. With about that "
-            "probability, a label is published that one unit alone has."
+            "probability, a label is published that one unit alone has.",
+            parameter="delta",
         )
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
@@ -227,8 +228,7 @@ def _threshold(
 def _rest(spend: Spend, delta: float, extra: Fraction) -> Spend:
     """Leave to the noise what the threshold does not have of a delta."""
     if extra > exact(delta):
-        raise CalibrationError(
-            f"discovery must be at most delta={delta:g}, of which it is a part, got "
-            f"discovery={float(extra):g}."
+        raise CalibrationError.about(
+            "discovery", f"must be at most delta={delta:g}, of which it is a part", float(extra)
         )
     return replace(spend, delta=below(exact(delta) - extra))

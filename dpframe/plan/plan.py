@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, of_query, quote
+from dpframe.errors import BudgetExceededError, CalibrationError, of_query
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join
@@ -28,7 +28,6 @@ from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, p
 from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis
 from dpframe.strategies import MECHANISMS, Mechanism
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
@@ -41,12 +40,12 @@ class Refusal:
     Parameters
     ----------
     reason
-        The text of the error.
+        The error.
     allowed
         Whether the spend allows some noise of this mechanism.
     """
 
-    reason: str
+    reason: CalibrationError
     allowed: bool = True
 
 
@@ -75,6 +74,11 @@ class Plan:
     others: tuple["Plan", ...] = ()
 
     @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return "; ".join(dict.fromkeys(one.table.asked.words for one in self.tables.values()))
+
+    @property
     def measurements(self) -> tuple[Measurement, ...]:
         """What is measured, perhaps for several tables at once."""
         return tuple(dict.fromkeys(planned.measurement for planned in self.tables.values()))
@@ -84,11 +88,6 @@ class Plan:
         """Private columns that are read."""
         labels = (label for measured in self.measurements for label in measured.table.columns)
         return tuple(dict.fromkeys(labels))
-
-    @property
-    def axes(self) -> list[Axis]:
-        """The groups in which rows are looked for."""
-        return [axis for one in self.measurements for axis in one.table.groups.axes]
 
     def error_relative_to(self, other: "Plan") -> float:
         """Return the root mean square of all relative errors, as a multiple of another plan's."""
@@ -186,7 +185,7 @@ def _best(plans: list[Plan], declaration: Declaration) -> Plan:
 def _reason(refusals: list[Refusal]) -> CalibrationError:
     """Say why nothing can be released: the first refusal of a mechanism that had an allowance."""
     telling = [refusal for refusal in refusals if refusal.allowed] or refusals
-    return CalibrationError(telling[0].reason)
+    return telling[0].reason
 
 
 def _used_up(
@@ -200,7 +199,9 @@ def _used_up(
     return BudgetExceededError(
         f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
         f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise. Use "
-        'mechanism="laplace".'
+        'mechanism="laplace".',
+        parameter="share",
+        value=float(spend.amount),
     )
 
 
@@ -216,15 +217,17 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         raise CalibrationError(
             f'mechanism="{SELECT}" is for quantiles that are released on their own, in a call of '
             ".dp.quantile(...), not in a dict or a plan; other numbers have noise added to them. "
-            'Use mechanism="auto", with which quantiles are read off numbers of rows.'
+            'Use mechanism="auto", with which quantiles are read off numbers of rows.',
+            parameter="mechanism",
+            value=mechanism,
         )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
-        raise CalibrationError(
-            f"mechanism must be one of {known} (of quantiles alone), got "
-            f"mechanism={quote(mechanism)}.{did_you_mean(mechanism, (*MECHANISMS, SELECT))}",
-            parameter="mechanism",
-            value=mechanism,
+        raise CalibrationError.about(
+            "mechanism",
+            f"must be one of {known} (of quantiles alone)",
+            mechanism,
+            did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip(),
         )
     if mechanism != "auto":
         return [mechanism]
@@ -247,13 +250,17 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
         raise CalibrationError(
             "epsilon, mu and rho must be at most 2**100, also in the budget: so much allows no "
             f"noise at all; got {spend.kind}={float(amount):.3g}"
-            + (f" of {budget}." if budget else ".")
+            + (f" of {budget}." if budget else "."),
+            parameter=spend.kind,
+            value=float(amount),
         )
     if spend.kind == "share":
         if ledger is None:
             raise CalibrationError(
                 "share= is a part of a budget and none is declared. Declare "
-                "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
+                "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=.",
+                parameter="share",
+                value=float(amount),
             )
         now = ledger.glance().share(amount)
         return Allowance(now.mu_squared, now.epsilon)
@@ -272,9 +279,11 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
         return spend.delta
     delta = 0.0 if budget is None else below(budget.noise_delta)
     if spend.amount == 0 and delta:
-        raise CalibrationError(
-            f"epsilon must be > 0 where delta is that of the budget, delta={delta:g}, got "
-            "epsilon=0. Give epsilon > 0, or give delta= in the call to spend a delta alone."
+        raise CalibrationError.about(
+            "epsilon",
+            f"must be > 0 where delta is that of the budget, delta={delta:g}",
+            0,
+            "Give epsilon > 0, or give delta= in the call to spend a delta alone.",
         )
     return delta
 
@@ -294,9 +303,10 @@ def _plan_with(
             return _nothing_allowed(name, allowance)
         made = calibrate_designs(how, [table.workload for table in joint.values()], allowed)
     except CalibrationError as error:  # another mechanism may still do
-        return Refusal(str(error))
+        return Refusal(error)
     if made is None:
-        return Refusal(f'mechanism="{name}" does not apply to these queries; use mechanism="auto".')
+        reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
+        return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
     measured = {
         names: Measurement(table, found)
         for (names, table), found in zip(joint.items(), made, strict=True)
@@ -326,7 +336,9 @@ def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fra
         return how.law.movement_allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
         raise CalibrationError(
-            f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
+            f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.',
+            parameter="mechanism",
+            value="classical",
         )
     return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
 
@@ -335,16 +347,15 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
     """Say why a spend allows no noise of a mechanism."""
     law = MECHANISMS[name].law
     if law.needs_delta and allowance.epsilon:
-        reason = (
+        reason = CalibrationError(
             f'mechanism="{name}" needs delta > 0, and none is given or declared. '
-            'Give delta= (1e-6 for instance), or use mechanism="laplace".'
+            'Give delta= (1e-6 for instance), or use mechanism="laplace".',
+            parameter="delta",
         )
     else:
         when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
-        reason = (
-            f"epsilon must be > 0 {when}, got epsilon=0. "
-            "Give epsilon > 0, or delta > 0 with Gaussian noise."
-        )
+        way_out = "Give epsilon > 0, or delta > 0 with Gaussian noise."
+        reason = CalibrationError.about("epsilon", f"must be > 0 {when}", 0, way_out)
     return Refusal(reason, allowed=False)
 
 

@@ -1,6 +1,8 @@
 """The certificate of a planned release, before its values are known."""
 
+import math
 from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypedDict
 
@@ -19,10 +21,12 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import Table, name_of
-from dpframe.privacy.amounts import below
+from dpframe.privacy.amounts import below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps, Neighboring
+from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.grid import Ticks
+from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import microseconds
@@ -46,6 +50,16 @@ _STRUCTURED = (
     "too: the structure of the mechanism says how. In a cell, two columns have as covariance the "
     "sum over measured blocks of the products of their loadings."
 )
+_PUBLISHED = "Rows are independent, given that they were published."
+_SELECTED = (
+    "No noise was added: values were selected, independently in different groups, and one after "
+    "the other in a group."
+)
+_BLOCK = "0"
+
+
+AnyPlan: TypeAlias = Plan | DiscoveryPlan | SelectionPlan
+"""A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
 
 
 Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
@@ -60,12 +74,23 @@ class Cost(TypedDict):
     delta: float | None
 
 
-def cost(plan: Plan | DiscoveryPlan | SelectionPlan, declaration: Declaration) -> Cost:
+def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
     """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
 
     Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
-    budget's, is shown.
+    budget's, is shown. An extra delta is included; one that was given in the call is for noise and
+    threshold together.
     """
+    noise, extra = _cost_of_noise(plan, declaration), plan.loss.delta
+    together = plan.loss.mu_squared and plan.spend.delta is not None
+    if not extra or noise["delta"] is None or together:
+        return noise
+    total = Fraction(noise["delta"]) + extra
+    delta = round_up(float(total), lambda number: Fraction(number) >= total)
+    return {**noise, "delta": min(delta, math.nextafter(1, 0))}
+
+
+def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
     loss, spend = plan.loss, plan.spend
     if not loss.mu_squared:
         return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
@@ -273,6 +298,113 @@ def _bounds(
         origin=ticks.origin,
         bounds=(microseconds(lower), microseconds(upper)),
         zone=None if ticks.zone is None else str(ticks.zone),
+    )
+
+
+def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Release:
+    """Write what is promised about labels to be found, all but their number and ledger."""
+    threshold = plan.threshold
+    axes, how = plan.wanted.axes, plan.how
+    return Release(
+        **before_values(declaration, plan.caps, entry),
+        query=parts.QueryPart(
+            name=None,
+            words=plan.words,
+            by=tuple(
+                parts.GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes
+            ),
+            cells=0,
+            outputs=1,
+            where=None if plan.wanted.where is None else plan.wanted.where.text,
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+        ),
+        columns=(_column_of_units(plan),),
+        mechanism=parts.ThresholdPart(
+            "threshold",
+            plan.mechanism,
+            how.title,
+            how.law.name,
+            scales={_BLOCK: threshold.scale},
+            threshold=threshold.least,
+            max_labels=threshold.labels,
+            dtypes=tuple(axis.kind for axis in axes),
+            max_length=axes[0].longest,
+        ),
+        covariance=_PUBLISHED,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration),
+            rho=plan.loss.rho,
+            extra_delta=float(plan.loss.delta),
+            joint=False,
+        ),
+    )
+
+
+def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
+    """Describe the noisy numbers of units."""
+    deviation = plan.threshold.law.standard_deviation(plan.threshold.scale)
+    return column_parts.CountPart(
+        kind="count",
+        name="units",
+        where=None,
+        rounded=None,
+        integer=True,
+        noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),
+        std_error=deviation,
+        loadings={_BLOCK: deviation},
+    )
+
+
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Release:
+    """Write what is promised about quantiles to be selected, all but the ledger."""
+    query, column = plan.query, plan.column
+    lower, upper = column.bounds or (0, 1)
+    return Release(
+        **before_values(declaration, plan.caps, entry),
+        query=parts.QueryPart(
+            name=None,
+            words=query.words,
+            by=tuple(_grouping_of_quantiles(axis, plan, declaration) for axis in plan.cells.axes),
+            cells=plan.cells.size,
+            outputs=1,
+            where=None if query.where is None else query.where.text,
+            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+        ),
+        columns=(
+            column_parts.QuantilePart(
+                "quantile", str(column.name), None, None, str(column.column), (lower, upper)
+            ),
+        ),
+        mechanism=_selection(plan),
+        covariance=_SELECTED,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
+        ),
+    )
+
+
+def _grouping_of_quantiles(
+    axis: Axis, plan: SelectionPlan, declaration: Declaration
+) -> parts.GroupingPart:
+    """Say where the keys of a level were given."""
+    label = axis.column
+    source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
+    return parts.GroupingPart(str(label), len(axis), source, rest=None)
+
+
+def _selection(plan: SelectionPlan) -> parts.SelectionPart:
+    """Say how quantiles are selected."""
+    chosen = plan.selection
+    rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
+    return parts.SelectionPart(
+        kind="selection",
+        name=SELECT,
+        title="permute-and-flip selection",
+        law=GEOMETRIC,
+        quantiles=tuple(map(float, plan.query.quantiles)),
+        bins=len(plan.bins.axis),
+        rounds=chosen.levels,
+        scales=tuple(rows[at] for at in sorted(rows)),
     )
 
 

@@ -23,7 +23,7 @@ from dpframe.privacy.selection import SELECT, Selection, selection_of
 from dpframe.queries.binned import intervals_between
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
-from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
 _PARTS = 2**16
 """Into how many parts all bins are cut, where several quantiles are selected."""
@@ -88,6 +88,11 @@ class SelectionPlan:
     loss: PrivacyLoss
 
     @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return self.query.words
+
+    @property
     def mechanism(self) -> str:
         """The name of the mechanism."""
         return SELECT
@@ -103,11 +108,6 @@ class SelectionPlan:
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
         return tuple(dict.fromkeys(self.task.columns))
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """The groups in which rows are looked for."""
-        return self.task.groups.axes
 
     @property
     def cells(self) -> Cells:
@@ -180,11 +180,15 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     if spend.kind == "share" and declaration.ledger is not None:
         raise BudgetExceededError(
             f"nothing is left for pure epsilon of {declaration.ledger.budget}, which selecting "
-            "quantiles needs."
+            "quantiles needs. Read them off numbers of rows: leave mechanism= out.",
+            parameter="share",
+            value=float(spend.amount),
         )
-    raise CalibrationError(
-        f"epsilon must be > 0 to select quantiles, got {spend.kind}={float(spend.amount):g}: they "
-        "cost no delta. Give epsilon > 0."
+    raise CalibrationError.about(
+        "epsilon",
+        "must be > 0 to select quantiles, which cost no delta",
+        float(spend.amount),
+        "Give epsilon > 0.",
     )
 
 
@@ -193,7 +197,9 @@ def _check_size(groups: int, bins: int) -> None:
     if groups * bins > MOST_GROUPS:
         raise QueryError(
             f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
-            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
+            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups.",
+            parameter="bins",
+            value=bins,
         )
 
 
@@ -202,7 +208,9 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     if column.grid is None or column.bounds is None or column.ticks is not None:
         raise QueryError(
             f"quantile is of numbers, and {column.column!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers."
+            "column of numbers, such as hours, with bounds that are numbers.",
+            parameter="column",
+            label=column.column,
         )
     wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
     grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)

@@ -1,9 +1,8 @@
 """The data-free part of a suggestion: what is asked of units, and the noise that each cap needs."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -16,50 +15,47 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries import binned, sizes, sums_and_means
+from dpframe.queries import sizes
 from dpframe.queries.binned import Histogram
-from dpframe.queries.query import By, Keys, Query
+from dpframe.queries.bins import check_bins
+from dpframe.queries.query import Query
+from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
 _CAPPED = ("count", "sum")
 _KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
+_SAME_GROUPS = "Ask for the count of the same groups, query=dpf.count(by=...), and use its cap."
+
+
+def plan_search(
+    declaration: Declaration, search: CapSearch | BoundSearch, spend: Spend
+) -> tuple[Query, CapErrors | BoundErrors]:
+    """Say which histogram to release, and what is public about the errors of the later query."""
+    if isinstance(search, CapSearch):
+        return plan_caps(declaration, search, spend)
+    return plan_bounds(declaration, search, spend)
 
 
 def plan_caps(
-    declaration: Declaration,
-    later: Query,
-    spend: Spend,
-    *,
-    cap: object = None,
-    largest: object = None,
-    planned: Mapping[str, Any] | None = None,
+    declaration: Declaration, search: CapSearch, spend: Spend
 ) -> tuple[sizes.UnitSizes, CapErrors]:
     """Say what to ask of units, and what is public about the error that each cap leaves.
-
-    Parameters
-    ----------
-    declaration
-        What is public about the frame.
-    later
-        The query that is to be released later.
-    spend
-        How much is spent on asking.
-    cap, largest, planned
-        As in `dpframe.suggest_caps`.
 
     Raises
     ------
     CalibrationError, DeclarationError, QueryError
-        As `dpframe.suggest_caps`.
+        If there is nothing to cap, or the later query cannot be released.
     """
     _check_unit(declaration)
+    later = search.query
     table = table_of(later, declaration)
     _check_outputs(table)
-    kind = _kind(cap, later, declaration)
-    most = sizes.candidate_caps(kind, _largest(kind, largest, table, declaration))
-    amounts = amounts_of(planned, spend, declaration)
+    kind = search.kind or _usual_kind(later, declaration)
+    most = sizes.candidate_caps(kind, _largest(kind, search.largest, table, declaration))
+    amounts = _amounts(search.planned, spend, declaration)
     plans = _Plans(later, kind, declaration, amounts)
     noise = np.array([plans.noise(one) for one in most.tolist()])
     facts = CapErrors(later.words, amounts, most.to_numpy(), noise, _lost(kind, table))
@@ -71,7 +67,8 @@ def _check_unit(declaration: Declaration) -> None:
         raise DeclarationError(
             "there is nothing to cap: no privacy unit is declared, so that every row is one of its "
             "own. Name the column that says whose row it is: .dp.declare(privacy_unit=..., "
-            "max_rows=...)."
+            "max_rows=...).",
+            parameter="privacy_unit",
         )
 
 
@@ -79,33 +76,18 @@ def _check_outputs(table: Table) -> None:
     """Check that caps leave out a part of what is asked, rather than change what it is of."""
     if table.query.margins or table.query.ranges:
         raise QueryError(
-            f"query must be of one table, whose groups are those that caps count, got "
-            f"{table.query.words}. Ask for the count of the same groups, "
-            "query=dpf.count(by=...), and use its cap."
+            "query must be of one table, whose groups are those that caps count, got "
+            f"{table.query.words}. {_SAME_GROUPS}",
+            parameter="query",
         )
     other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
     if other:
         raise QueryError(
-            f"query must be of counts, sums or units, got one of kind {other[0]!r}: a cap changes "
-            "which rows it is of, and no histogram of rows says by how much that moves it. Ask for "
-            "the count of the same groups, query=dpf.count(by=...), and use its cap."
+            f"query must be of counts, sums or units, got one of kind {other[0]!r}: no histogram "
+            f"of rows says by how much a cap moves it. {_SAME_GROUPS}",
+            parameter="query",
+            value=other[0],
         )
-
-
-def _kind(cap: object, query: Query, declaration: Declaration) -> SizeKind:
-    """Read which cap is looked for."""
-    if cap is None:
-        return _usual_kind(query, declaration)
-    known: dict[str, SizeKind] = {f"max_{kind}": kind for kind in _KINDS}
-    if not isinstance(cap, str) or cap not in known:
-        names = ", ".join(f'"{name}"' for name in known)
-        raise QueryError(f"cap must be one of {names}, got cap={quote(cap)}.")
-    if query.counts_units and cap != "max_groups":
-        raise QueryError(
-            f'cap must be "max_groups" for units, which count once in a group however many rows '
-            f"they have there, got cap={quote(cap)}."
-        )
-    return known[cap]
 
 
 def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
@@ -119,33 +101,22 @@ def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
     return "rows"
 
 
-def _largest(kind: SizeKind, largest: object, table: Table, declaration: Declaration) -> object:
+def _largest(kind: SizeKind, largest: int | None, table: Table, declaration: Declaration) -> int:
     """Return the largest candidate: no unit is in more groups than there are."""
     if kind != "groups":
-        return sizes.LARGEST if largest is None else largest
+        return largest or sizes.LARGEST
     most = table.cells.size
     if table.query.counts_units:  # and in no more than it may have rows
         most = min(most, table.query.limits.rows or declaration.caps.rows or most)
-    if isinstance(largest, int) and not isinstance(largest, bool):
-        return min(most, largest)
-    return most if largest is None else largest
+    return min(most, largest or most)
 
 
-def amounts_of(
-    planned: Mapping[str, Any] | None, spend: Spend, declaration: Declaration
-) -> dict[str, float]:
-    """Read how much the later query is to spend."""
-    known = ("epsilon", "delta", "mu", "rho", "share")
+def _amounts(planned: Spend | None, spend: Spend, declaration: Declaration) -> dict[str, float]:
+    """Say how much the later query is to spend."""
     if planned is None:
         return _nine_times(spend, declaration)
-    if not isinstance(planned, Mapping) or not planned.keys() <= set(known):
-        raise QueryError(
-            f"planned must be a dict of amounts such as {{'epsilon': 0.9}}, of {', '.join(known)}, "
-            f"got planned={quote(planned)}."
-        )
-    later = Spend.of(**planned)
-    delta = {} if later.delta is None else {"delta": later.delta}
-    return {later.kind: float(later.amount), **delta}
+    delta = {} if planned.delta is None else {"delta": planned.delta}
+    return {planned.kind: float(planned.amount), **delta}
 
 
 def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
@@ -158,7 +129,9 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
             raise CalibrationError(
                 f"share={float(spend.amount):g} leaves no share for the query that is "
                 "to be released later. Spend less on asking, or say what it will spend: planned="
-                "{'epsilon': 0.9}."
+                "{'epsilon': 0.9}.",
+                parameter="share",
+                value=float(spend.amount),
             )
     delta = {} if spend.delta is None else {"delta": spend.delta}
     return {spend.kind: amount, **delta}
@@ -189,7 +162,9 @@ def _plan_later(
     except CalibrationError as error:
         raise CalibrationError(
             f"with {cap}planned={quote(amounts)}, the query cannot be released: {error} "
-            f"Say what it may spend with planned={hint}."
+            f"Say what it may spend with planned={hint}.",
+            parameter="planned",
+            value=amounts,
         ) from None
 
 
@@ -220,90 +195,36 @@ def _mean_size(out: OutputColumn) -> float:
     return (low * low + high * high) / (2 * (high - low)) * out.step
 
 
-OfValues = Literal["sum", "mean"]
-
-_SMALLEST = 2.0**-10
-_LARGEST = 2.0**32
 _UNIT = 2.0**32  # bounds of this size have whole numbers as their grid, of integers or not
-_MAKERS: dict[str, Callable[..., Query]] = {"sum": sums_and_means.sum, "mean": sums_and_means.mean}
-
-
-@dataclass(frozen=True, eq=False)
-class BoundsWanted:
-    """Which bounds are looked for; see `dpframe.suggest_bounds`."""
-
-    column: Hashable
-    by: By = None
-    query: OfValues = "sum"
-    where: str | None = None
-    keys: Keys = None
-    smallest: float | None = None
-    largest: float | None = None
-    within: tuple[float, float] | None = None
-    bins: int = 64
-    planned: Mapping[str, Any] | None = None
-
-    def ask(self, bounds: tuple[float, float] | None = None) -> Query:
-        """Return the query to be released later."""
-        if not isinstance(self.query, str) or self.query not in _MAKERS:
-            raise QueryError(f'query must be "sum" or "mean", got query={quote(self.query)}.')
-        make = _MAKERS[self.query]
-        return make([self.column], self.by, where=self.where, keys=self.keys, bounds=bounds)
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """Every column that is named."""
-        return self.ask().labels
 
 
 def plan_bounds(
-    declaration: Declaration, wanted: BoundsWanted, spend: Spend
+    declaration: Declaration, search: BoundSearch, spend: Spend
 ) -> tuple[Histogram, BoundErrors]:
     """Say which histogram to release, and what is public about the errors that bounds leave.
-
-    Parameters
-    ----------
-    declaration
-        What is public about the frame.
-    wanted
-        Which bounds are looked for.
-    spend
-        How much is spent on looking.
 
     Raises
     ------
     CalibrationError, DeclarationError, QueryError
-        As `dpframe.suggest_bounds`.
+        If the column holds no numbers, or the later query cannot be released.
     """
-    later = wanted.ask()
-    ends = _ends(wanted, declaration)
-    amounts = amounts_of(wanted.planned, spend, declaration)
-    powers = wanted.within is None
-    plans = _PlansOfPairs(declaration, wanted, amounts, powers=powers)
-    noise = np.array([[plans.noise(low, high) for high in ends] for low in ends])
-    groups, is_mean = cells_of(later, declaration).size, wanted.query == "mean"
-    facts = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
-    edges = [-np.inf, *ends, np.inf]
-    return binned.histogram(wanted.column, edges, where=wanted.where), facts
-
-
-def _ends(wanted: BoundsWanted, declaration: Declaration) -> np.ndarray:
-    """Return the candidates for both bounds."""
-    facts = declaration.column(wanted.column)
+    facts, later = declaration.column(search.column), search.query
     if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
-        raise QueryError(
-            f"bounds are suggested for columns of numbers, and {wanted.column!r} is declared with "
-            "bounds that are times. Make it a column of numbers, such as hours."
+        raise QueryError.about(
+            "column",
+            "must be of numbers, and is declared with bounds that are times",
+            search.column,
+            "Make it a column of numbers, such as hours.",
         )
-    if wanted.within is not None:
-        if wanted.smallest is not None or wanted.largest is not None:
-            raise QueryError("within= has bins of equal widths: leave out smallest= and largest=.")
-        return sizes.linear_ends(wanted.within, wanted.bins)
-    smallest = 1.0 if facts.integer else _SMALLEST
-    return sizes.power_ends(
-        smallest if wanted.smallest is None else wanted.smallest,
-        _LARGEST if wanted.largest is None else wanted.largest,
-    )
+    ends = search.ends(integer=facts.integer)
+    amounts = _amounts(search.planned, spend, declaration)
+    powers = search.within is None
+    plans = _PlansOfPairs(declaration, later, amounts, powers=powers)
+    noise = np.array([[plans.noise(low, high) for high in ends] for low in ends])
+    groups, is_mean = cells_of(later, declaration).size, later.outputs[0].statistic == "mean"
+    errors = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
+    edges = check_bins(search.column, [-np.inf, *ends, np.inf])
+    return Histogram((), later.where, column=search.column, bins=edges), errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +232,7 @@ class _PlansOfPairs:
     """Plans of the later query, with all pairs of bounds; of a ratio of powers of two, one plan."""
 
     declaration: Declaration
-    wanted: BoundsWanted
+    query: Sum | Mean
     amounts: dict[str, float]
     powers: bool = field(kw_only=True)
     known: dict[tuple[float, float], float] = field(default_factory=dict)
@@ -330,6 +251,7 @@ class _PlansOfPairs:
         return self.known[pair] * factor
 
     def _plan_pair(self, low: float, high: float) -> float:
-        planned = _plan_later(self.wanted.ask((low, high)), self.declaration, self.amounts)
+        query = replace(self.query, bounds=(low, high))
+        planned = _plan_later(query, self.declaration, self.amounts)
         (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
         return mean_error(prediction.std_error) * out.step

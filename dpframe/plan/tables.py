@@ -47,7 +47,8 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
     if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
         raise QueryError(
             "n must be exact, and a column of a release has noise. Give its variance, too, the "
-            "square of its .dp.std_error: n=(released['n'], variance)."
+            "square of its .dp.std_error: n=(released['n'], variance).",
+            parameter="n",
         )
     rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
     variance = _number("the variance of n", spread)
@@ -57,14 +58,16 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
         if variance and cells.size > 1:
             raise QueryError(
                 "n with a variance must be a series by group, since the estimates of several "
-                f"groups are not the same one; got a single number for {cells.size:,} groups."
+                f"groups are not the same one; got a single number for {cells.size:,} groups.",
+                parameter="n",
             )
         numbers = np.full(cells.size, _number("n", rows))
     # what is not a number is not at most anything
     if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
         raise QueryError(
             f"n must be at most {_MOST:g} in size, and >= 0 unless it is an estimate with a "
-            "variance: n=(series, variance)."
+            "variance: n=(series, variance).",
+            parameter="n",
         )
     return numbers, variance
 
@@ -76,7 +79,8 @@ def _number(what: str, value: object) -> float:
         raise QueryError(
             f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
             "n= takes a number, a series by group, or a pair of it and its variance. "
-            f"Got {a_type(value)}."
+            f"Got {a_type(value)}.",
+            parameter="n",
         )
     return number
 
@@ -85,7 +89,7 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     """Read a series with one number per group, its levels in any order if they are named."""
     dtype = rows.dtype
     if getattr(dtype, "kind", "O") not in "iuf":
-        raise QueryError(f"n must be a series of numbers, got dtype {dtype}.")
+        raise QueryError(f"n must be a series of numbers, got dtype {dtype}.", parameter="n")
     by = [axis.column for axis in cells.axes]
     index = _order_levels(rows.index, by)
     numbers = rows.set_axis(index)
@@ -96,7 +100,8 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     if len(missing) or not index.is_unique:
         raise QueryError(
             f"n must be a series with every group of by={by!r} once in its index; "
-            + (f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice.")
+            + (f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."),
+            parameter="n",
         )
     found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
     return found
@@ -105,11 +110,15 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
 def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
     """Put the levels of an index in the order of the grouping columns."""
     if index.nlevels != max(len(by), 1):
-        raise QueryError(f"n must be a series indexed by {by!r}, got {index.nlevels} levels.")
+        raise QueryError(
+            f"n must be a series indexed by {by!r}, got {index.nlevels} levels.", parameter="n"
+        )
     names = list(index.names)
     if index.nlevels > 1 and None not in names:
         if set(names) != set(by):
-            raise QueryError(f"n must be a series indexed by {by!r}, got levels {names!r}.")
+            raise QueryError(
+                f"n must be a series indexed by {by!r}, got levels {names!r}.", parameter="n"
+            )
         return index.reorder_levels([names.index(label) for label in by])
     return index
 
@@ -292,7 +301,8 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
         raise DeclarationError(
             f"caps in a query are of a privacy unit, and none is declared; got "
             f"{query.limits.words[2:]}. Name its column: .dp.declare(privacy_unit=..., "
-            "max_rows=...)."
+            "max_rows=...).",
+            parameter="privacy_unit",
         )
     return ROW_CAPS
 
@@ -313,7 +323,8 @@ def _total(statistic: Statistic) -> Total:
     if statistic == "quantile":
         raise QueryError(
             "quantiles are selected, not read off totals: release one query for them on its "
-            "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+            "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...)).",
+            parameter="queries",
         )
     return _TOTALS[statistic]
 
@@ -338,7 +349,10 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
             raise QueryError(
                 f"max_true={most} needs boolean columns, and {out.column!r} is not "
                 "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
-                "and give no other bounds."
+                "and give no other bounds.",
+                parameter="max_true",
+                label=out.column,
+                value=most,
             )
     return most if most < len(outputs) else None
 
@@ -394,6 +408,8 @@ def reach_in(
         raise DeclarationError(
             f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
             "max_rows, or max_rows_per_group, so that they leave 2**60 rows of one unit at most; "
-            "no noise hides more."
+            "no noise hides more.",
+            parameter="max_rows",
+            label=declaration.unit_column,
         )
     return reach

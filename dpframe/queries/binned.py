@@ -12,7 +12,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.queries.bins import check_bins
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query
+from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff
 from dpframe.queries.reading import (
     ColumnOptions,
     CountOptions,
@@ -87,26 +87,6 @@ def histogram(
     groups = binned_groups_of(column, by, options)
     bins = check_bins(column, bins)
     return Histogram(*groups, column=column, bins=bins, limits=limits_of(options))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOff:
-    """Quantiles that are read off numbers of rows in ranges.
-
-    Parameters
-    ----------
-    what
-        What is computed, in words.
-    quantiles
-        The quantiles, in increasing order.
-    level, simultaneous
-        Confidence level of their intervals, and whether it is that of all at once.
-    """
-
-    what: str
-    quantiles: tuple[float, ...]
-    level: float
-    simultaneous: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +177,6 @@ def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis |
         return None
     between = intervals_between(query.column, bounds, bins, integer=integer)
     return _clipped_axis(query.column, between)
-
-
-def read_off(query: Query) -> ReadOff | None:
-    """Return which quantiles are read off what is released of a query, if any are."""
-    return query.read if isinstance(query, Ranges) else None
 
 
 def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:

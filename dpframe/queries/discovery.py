@@ -2,12 +2,15 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
-from dpframe.errors import QueryError, quote
+from dpframe.calls import with_keywords
+from dpframe.errors import CalibrationError, QueryError
+from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.counts import units
-from dpframe.queries.query import Columns
+from dpframe.queries.query import Columns, Search
 from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
@@ -15,11 +18,14 @@ from dpframe.queries.where import Condition
 Dtypes: TypeAlias = LabelKind | Mapping[Hashable, LabelKind]
 """What labels are, of all columns or by column."""
 
+DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
+"""The noise that hides numbers of units."""
+
 _MOST_LENGTH = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class Discovery(Search):
     """Labels to find, with the number of units on each.
 
     Parameters
@@ -30,11 +36,14 @@ class Labels:
         Which rows are looked at.
     max_groups
         For how many labels a unit counts, where the declared cap is not wanted.
+    extra_delta
+        The largest extra delta, where the call says so.
     """
 
     axes: tuple[LabelAxis, ...]
-    where: Condition | None = None
-    max_groups: int | None = None
+    where: Condition | None
+    max_groups: int | None
+    extra_delta: Fraction | None
 
     @property
     def by(self) -> tuple[Hashable, ...]:
@@ -61,40 +70,129 @@ class Labels:
         return groups if groups is None else min(groups, declared.rows or groups)
 
 
-def labels_wanted(
-    by: Columns, *, dtype: Dtypes, max_length: int, where: str | None, max_groups: int | None
-) -> Labels:
-    """Read what labels to look for; see `dpframe.discover`.
+class DiscoverOptions(TypedDict, total=False):
+    """What labels to look for; see `dpframe.discover`."""
+
+    dtype: Annotated[Dtypes, "string"]
+    max_length: Annotated[int, 256]
+    where: str | None
+    max_groups: int | None
+    discovery: Amount | None
+
+
+@with_keywords
+def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
+    """Describe a search for the groups that may be published, where they are not known beforehand.
+
+    Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
+    is added, and a label with n units is published, with `n + Y`, if `n + Y >= T`. T is the
+    smallest integer with `P(Y <= T - 2)^k >= 1 - d`, d the extra delta: with that probability, all
+    labels that one unit alone has stay hidden.
+
+    It is released on its own, by `release` or by the method of the same name. That returns one row
+    per label that was found, sorted; the column `units` holds the noisy numbers of units. Its index
+    can be given as `keys=`. Labels that are not in it may be in the data. A delta in the call is
+    for noise and threshold together: the release is (epsilon, delta)-DP. The mechanism is
+    "laplace", "gaussian", or "auto": the one with the least T, then the least noise, among those
+    that the budget allows.
+
+    `preview` returns one row per mechanism, the one that would be used first. `threshold`; `sigma`,
+    the scale of the noise, and `std_error`, its standard deviation; `found_5`, `found_50` and
+    `found_95`, the smallest numbers of units with which a label is found with a probability of 5,
+    50 and 95 %; the cost as `mu`, `epsilon`, `delta` and `extra_delta`; `fits`, whether the budget
+    allows it.
+
+    Parameters
+    ----------
+    by
+        Column or list of columns with the labels; of several, a label is one of each.
+    dtype
+        What labels are: "string", "int64", "bool", "date" or "datetime" (without a time zone), or a
+        dict of these by column. Values that equal none of the kind are left out.
+    max_length
+        Texts with more characters are left out, and so are those that UTF-8 cannot hold, or with
+        NUL.
+    where
+        Which rows are looked at, as in `count`.
+    max_groups
+        For how many labels a unit counts, k, in place of the declared cap. One of them is needed
+        where a privacy unit is declared. A unit has no more labels than its `max_rows`, either.
+    discovery
+        Largest extra delta. By default all that is left of the budget's `discovery`; where delta
+        is in the call, the part of it that finds the smallest groups.
 
     Raises
     ------
-    QueryError, DeclarationError
+    CalibrationError, DeclarationError, QueryError
         If an argument is not usable.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilkins, Kifer, Zhang and Karrer 2024.
 
     Examples
     --------
-    >>> facts = {"dtype": "string", "max_length": 256, "where": "fare > 0", "max_groups": None}
-    >>> labels_wanted(["zone", "day"], **facts).words
-    'discover zone, day where fare > 0'
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"zone": ["A"] * 900 + ["B"] * 500 + ["C"]})
+    >>> spend = {"epsilon": 1, "delta": 1e-6, "privacy_unit": dpf.EACH_ROW}
+    >>> found = dpf.release(trips, dpf.discover("zone"), **spend)
+    >>> list(found.index), list(found.columns)
+    (['A', 'B'], ['units'])
+    >>> shown = dpf.preview(trips, dpf.discover("zone"), **spend)
+    >>> shown[["threshold", "found_5", "found_50", "found_95"]]
+               threshold  found_5  found_50  found_95
+    mechanism
+    laplace           15       13        15        17
+    gaussian          23       16        23        30
     """
-    asked = units(by, where=where)
+    asked, dtype = units(by, where=options["where"]), options["dtype"]
     if not asked.by:
-        raise QueryError.about("by", "must name at least one column, whose labels are found", by)
-    length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
+        raise QueryError.about(
+            "by", "must name at least one column", by, "Its labels are to be found."
+        )
+    length = check_whole(
+        "max_length", options["max_length"], _MOST_LENGTH, "Longer texts are no labels."
+    )
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
-        rule = f"must be one of {_kinds()}, or a dict with each column of by={quote([*asked.by])}"
-        raise QueryError.about("dtype", rule, dtype)
+        raise QueryError.about(
+            "dtype",
+            f"must be one of {_kinds()} for all columns, or a dict with each column of by",
+            dtype,
+        )
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
-    return Labels(axes, asked.where, Caps(groups=max_groups).groups)
+    groups = Caps(groups=options["max_groups"]).groups
+    return Discovery(axes, asked.where, groups, _extra_delta(options["discovery"]))
+
+
+def _extra_delta(given: Amount | None) -> Fraction | None:
+    """Read the largest extra delta."""
+    if given is None:
+        return None
+    number = read_amount("discovery", given)
+    if not 0 < number < 1:
+        raise CalibrationError.about(
+            "discovery",
+            "must be > 0 and below 1",
+            given,
+            "Labels that one unit alone has are published with a probability of at most that. Give "
+            "a tenth of delta, for instance.",
+        )
+    return exact(below(exact(number)))
 
 
 def _kind(given: Any) -> LabelKind:
     for kind in get_args(LabelKind):
         if isinstance(given, str) and given == kind:
             return kind  # type: ignore[no-any-return]
-    why = "Values of other kinds are no labels: the dtype of a frame may depend on private values."
-    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, why)
+    raise QueryError.about(
+        "dtype",
+        f"must be one of {_kinds()}",
+        given,
+        "It is what labels are: values of other kinds are left out, since the dtype of the frame "
+        "may depend on private values.",
+    )
 
 
 def _kinds() -> str:

@@ -14,9 +14,8 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number, exact
-from dpframe.privacy.selection import SELECT
-from dpframe.queries.binned import BINS, Ranges, ReadOff, check_range_bins
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query
+from dpframe.queries.binned import BINS, Ranges, check_range_bins
+from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
 
 
@@ -78,36 +77,28 @@ class Quantile(Query):
         """The levels of the index: the last one says which quantile it is."""
         return {*super().levels, LEVEL}
 
+    @property
+    def to_measure(self) -> Ranges:
+        """Numbers of rows in ranges, which quantiles are read off.
 
-def query_to_select(queries: object, mechanism: str) -> Quantile | None:
-    """Return a query for quantiles that are to be selected, if it is one.
-
-    Examples
-    --------
-    >>> made = quantile("fare", [0.5])
-    >>> query_to_select(made, "select").words, query_to_select("median", "select")
-    ('quantile 0.5 of fare', None)
-    """
-    return queries if isinstance(queries, Quantile) and mechanism == SELECT else None
-
-
-def query_to_measure(query: Query) -> Query:
-    """Return what is measured for a query: numbers of rows in ranges, where it is for quantiles.
-
-    Examples
-    --------
-    >>> query_to_measure(quantile("fare", [0.5])).outputs[0].name
-    'count'
-    """
-    if not isinstance(query, Quantile):
-        return query
-    groups, limits = (query.by, query.where, query.keys), query.limits
-    bins = BINS if query.bins is None else query.bins
-    quantiles = tuple(map(float, query.quantiles))
-    read = ReadOff(query.what, quantiles, query.level, query.simultaneous)
-    return Ranges(
-        *groups, column=query.column, bins=bins, bounds=query.bounds, read=read, limits=limits
-    )
+        Examples
+        --------
+        >>> quantile("fare", [0.5]).to_measure.outputs[0].name
+        'count'
+        """
+        bins = BINS if self.bins is None else self.bins
+        quantiles = tuple(map(float, self.quantiles))
+        read = ReadOff(self.what, quantiles, self.level, self.simultaneous)
+        return Ranges(
+            self.by,
+            self.where,
+            self.keys,
+            column=self.column,
+            bins=bins,
+            bounds=self.bounds,
+            read=read,
+            limits=self.limits,
+        )
 
 
 def check_selectable(query: Quantile) -> None:

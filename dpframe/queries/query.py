@@ -94,6 +94,26 @@ Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | 
 GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOff:
+    """Quantiles that are read off numbers of rows in ranges.
+
+    Parameters
+    ----------
+    what
+        What is computed, in words.
+    quantiles
+        The quantiles, in increasing order.
+    level, simultaneous
+        Confidence level of their intervals, and whether it is that of all at once.
+    """
+
+    what: str
+    quantiles: tuple[float, ...]
+    level: float
+    simultaneous: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Query(ABC):
     """What every query is: groups, a condition, keys and caps given in the call, and outputs."""
@@ -123,6 +143,16 @@ class Query(ABC):
     @abstractmethod
     def what(self) -> str:
         """What is computed per group, in words."""
+
+    @property
+    def to_measure(self) -> "Query":
+        """The query whose outputs are measured for this one."""
+        return self
+
+    @property
+    def read(self) -> ReadOff | None:
+        """The quantiles that are read off what is released, in place of it, if any are."""
+        return None
 
     @property
     def condition(self) -> Condition | None:
@@ -213,6 +243,22 @@ class Query(ABC):
         labels = [*self.by, *columns, *self.binned]
         labels += [name for condition in conditions if condition for name in condition.columns]
         return tuple(dict.fromkeys(labels))
+
+
+class Search(ABC):
+    """What is looked for so that queries can be asked: groups, caps or bounds.
+
+    It is released on its own, as a query is.
+    """
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Hashable, ...]:
+        """The labels of the columns that it names."""
+
+
+Request: TypeAlias = Query | Search | Mapping[str, Query]
+"""What may be released: a query, several by name, or what is looked for."""
 
 
 def list_labels(labels: Iterable[Hashable]) -> str:

@@ -10,7 +10,7 @@ from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query
+from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query, Search
 from dpframe.queries.where import Condition
 
 
@@ -150,12 +150,22 @@ def check_whole(name: str, given: object, most: int, way_out: str = "") -> int:
     raise QueryError.about(name, rule, given, way_out)
 
 
-def check_query(query: object, called: str = "") -> Query:
-    """Return what is asked for, if it is a query; it may be called something in the error."""
+def check_query(query: object, name: Hashable = None) -> Query:
+    """Return what is asked for, if it is a query; one of several has a name."""
     if isinstance(query, Query):
         return query
+    called = "" if name is None else f" under {name!r}"
+    if isinstance(query, Search):
+        raise QueryError(
+            "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for is "
+            f"released on its own, in a call of .dp.release(...); got one{called}.",
+            parameter="queries",
+            label=name,
+        )
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
-        f"dpf.aggregate(...) or dpf.margins(...); got {type(query).__name__}{called}."
+        f"dpf.aggregate(...) or dpf.margins(...); got {type(query).__name__}{called}.",
+        parameter="queries",
+        label=name,
     )

@@ -46,6 +46,23 @@ class CapErrors:
     noise: np.ndarray
     lost: float
 
+    @property
+    def columns_of_noise(self) -> dict[str, np.ndarray]:
+        """What is known before there are values."""
+        return {"noise": self.noise}
+
+    def add_to(self, released: pd.DataFrame) -> pd.DataFrame:
+        """Put the errors of all candidates beside the released numbers of units."""
+        deviation = float(std_error(released)["units"].iloc[0])
+        noisy = released["units"].to_numpy(np.float64)
+        counts = tail_counts(noisy, mean_error(deviation), log_widths(self.caps))
+        beyond = np.maximum(mean_sizes(self.caps) - self.caps[:, None], 0.0)
+        lost = self.lost * (beyond @ counts)
+        errors = {"lost": lost, "noise": self.noise, "error": expected_error(lost, self.noise)}
+        found = int(self.caps[int(np.argmin(errors["error"]))])
+        best_cap = {str(released.index.name): found}
+        return with_errors(released, errors, self.query, self.planned, best_cap)
+
 
 @with_keywords
 def best(released: pd.DataFrame) -> dict[str, Suggested]:
@@ -71,7 +88,7 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
     >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
-    >>> best(dpf.suggest_caps(trips, by="zone", largest=1, epsilon=1))
+    >>> best(trips.dp.suggest_caps(by="zone", largest=1, epsilon=1))
     {'max_rows': 1}
     """
     parts = best_suggestion(released)
@@ -83,19 +100,6 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
 def best_suggestion(released: pd.DataFrame) -> list[SuggestionPart]:
     """Return what a released frame suggests, by the column that it was written to."""
     return [one for one in certificate_of(released).steps if isinstance(one, SuggestionPart)]
-
-
-def add_cap_errors(released: pd.DataFrame, facts: CapErrors) -> pd.DataFrame:
-    """Put the errors of all candidates beside the released numbers of units."""
-    deviation = float(std_error(released)["units"].iloc[0])
-    noisy = released["units"].to_numpy(np.float64)
-    counts = tail_counts(noisy, mean_error(deviation), log_widths(facts.caps))
-    beyond = np.maximum(mean_sizes(facts.caps) - facts.caps[:, None], 0.0)
-    lost = facts.lost * (beyond @ counts)
-    errors = {"lost": lost, "noise": facts.noise, "error": expected_error(lost, facts.noise)}
-    found = int(facts.caps[int(np.argmin(errors["error"]))])
-    best_cap = {str(released.index.name): found}
-    return with_errors(released, errors, facts.query, facts.planned, best_cap)
 
 
 def mean_error(std_error: float) -> float:
@@ -186,27 +190,29 @@ class BoundErrors:
     is_mean: bool
     powers: bool
 
+    @property
+    def columns_of_noise(self) -> dict[str, np.ndarray]:
+        """What is known before there are values."""
+        return self.profiles(self.noise)
+
+    def add_to(self, released: pd.DataFrame) -> pd.DataFrame:
+        """Put the errors of bounds that end with a bin beside its released number of rows."""
+        deviation = float(std_error(released)["count"].iloc[0])
+        counts = _counts(released["count"].to_numpy(np.float64), mean_error(deviation), self)
+        rows = max(float(counts.sum()), 1.0)
+        per_group = max(rows / self.groups, 1.0)
+        noise = self.noise / per_group if self.is_mean else self.noise
+        lost = _clipped_amounts(counts, self) / (rows if self.is_mean else self.groups)
+        errors = expected_error(lost, noise)
+        found = {"bounds": _best(errors, self.ends)}
+        return with_errors(released, self.profiles(errors), self.query, self.planned, found)
+
     def profiles(self, errors: np.ndarray) -> dict[str, np.ndarray]:
         """Return by bin the least errors with one of its ends as a bound, by pairs of bounds."""
         return {
             "as_low": np.concatenate([[np.inf], errors.min(axis=1)]),
             "as_high": np.concatenate([errors.min(axis=0), [np.inf]]),
         }
-
-
-def add_bound_errors(released: pd.DataFrame, facts: BoundErrors) -> pd.DataFrame:
-    """Put the errors of bounds that end with a bin beside its released number of rows."""
-    deviation = float(std_error(released)["count"].iloc[0])
-    counts = _counts(released["count"].to_numpy(np.float64), mean_error(deviation), facts)
-    rows = max(float(counts.sum()), 1.0)
-    per_group = max(rows / facts.groups, 1.0)
-    noise = facts.noise / per_group if facts.is_mean else facts.noise
-    lost = _clipped_amounts(counts, facts) / (rows if facts.is_mean else facts.groups)
-    errors = expected_error(lost, noise)
-    found = _best(errors, facts.ends)
-    return with_errors(
-        released, facts.profiles(errors), facts.query, facts.planned, {"bounds": found}
-    )
 
 
 def _best(errors: np.ndarray, ends: np.ndarray) -> tuple[float, float]:

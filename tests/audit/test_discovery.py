@@ -4,7 +4,6 @@ Each group is a trial of its own: a frame has as many as it takes. A bound is fa
 one run in 10**6 (Clopper-Pearson).
 """
 
-import inspect
 import math
 
 import numpy as np
@@ -14,6 +13,7 @@ from support.auditing import FALSE_ALARM, largest_probability, least_probability
 
 import dpframe as dpf
 from dpframe.engines import labels
+from dpframe.operations import discover as discovering
 from dpframe.privacy import threshold
 from dpframe.privacy.neighbors import Caps
 
@@ -62,13 +62,12 @@ def test_labels_of_one_unit_are_published_as_rarely_as_claimed(name):
 
 
 def one_lower(patch):
-    names = inspect.unwrap(dpf.discover).__globals__
-    published = names["_publish_labels"]
+    published = discovering._publish_labels
 
     def lower(found, own):
         return published(found, threshold.LabelThreshold(*_parts(own, own.least - 1)))
 
-    patch.setitem(names, "_publish_labels", lower)
+    patch.setattr(discovering, "_publish_labels", lower)
 
 
 def _parts(own, least):
@@ -148,13 +147,13 @@ def test_a_unit_with_more_labels_than_its_cap_is_caught_without_it(monkeypatch):
 def test_groups_are_found_as_often_as_the_preview_says(mechanism):
     facts = {"epsilon": 1, "delta": 1e-3, "mechanism": mechanism, "privacy_unit": dpf.EACH_ROW}
     small = pd.DataFrame({"label": [0]})
-    shown = small.dp.preview_discover("label", dtype="int64", **facts).iloc[0]
+    shown = small.dp.preview(dpf.discover("label", dtype="int64"), **facts).iloc[0]
     for percent in (5, 50, 95):
         size = int(shown[f"found_{percent}"])
         groups = 20_000
         frame = pd.DataFrame({"label": np.repeat(np.arange(groups), size)})
         found = len(frame.dp.discover("label", dtype="int64", **facts))
-        law = dpf.discover(small, "label", dtype="int64", **facts).dp.certificate.mechanism
+        law = small.dp.discover("label", dtype="int64", **facts).dp.certificate.mechanism
         scale, least = law.scales["0"], int(shown["threshold"])
         chance = float(law.distribution.at_least(scale, least - size))
         # 6 standard deviations: a false alarm in 10**8 runs

@@ -46,7 +46,7 @@ class Compared:
     def candidates(self) -> list[object]:
         """All fixed caps or bounds that may be best."""
         if self.query == "count":
-            shown = self.table.dp.preview_suggest_caps("group", epsilon=1, largest=2**12)
+            shown = self.table.dp.preview(dpf.suggest_caps("group", largest=2**12), epsilon=1)
             return shown.index.tolist()
         return [(low, high) for low in ENDS for high in ENDS if low < high]
 

@@ -162,8 +162,8 @@ def asked(keys):
         "suggest_caps": lambda dp: dp.suggest_caps(
             query=dpf.count("zone", keys=keys), largest=4, epsilon=1
         ),
-        "preview_suggest_caps": lambda dp: dp.preview_suggest_caps(
-            query=dpf.count("zone", keys=keys), largest=4, epsilon=1
+        "preview of caps": lambda dp: dp.preview(
+            dpf.suggest_caps(query=dpf.count("zone", keys=keys), largest=4), epsilon=1
         ),
         "suggest_bounds": lambda dp: dp.suggest_bounds(
             "fare", "zone", keys=keys, smallest=1, largest=8, epsilon=1

@@ -20,7 +20,7 @@ from dpframe.engines import engine_for, parquet
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.parquet import ParquetEngine, ParquetFiles
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
-from dpframe.operations.release import checked_plan
+from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
@@ -145,9 +145,8 @@ def tasks_for(frame, query, caps):
         for label, column in declaration.columns.items()
     }
     keep_declaration(frame, replace(declaration, columns=columns))
-    _, plan = checked_plan(
-        frame, declaration_of(frame), query, Spend.of(epsilon=1, delta=1e-6), "auto"
-    )
+    spend = Spend.of(epsilon=1, delta=1e-6)
+    plan = plan_tables(frame, declaration_of(frame), query, spend, "auto").plan
     return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,9 @@ from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.ledger import locks
 from dpframe.ledger.protected import Protected
-from dpframe.operations import charging
+from dpframe.operations import pipeline
+from dpframe.operations.tables import Tables
 
-door = import_module("dpframe.operations.release")  # its function hides it
 MARCH = ("--set", "month=2024-03")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 
@@ -135,7 +134,7 @@ def out_of_memory(*_, **__):
         (run_job, "rescue_frames"),
         (jobs, "certificate_of"),
         (jobs, "_lost"),
-        (charging, "ledger_of"),
+        (pipeline, "ledger_of"),
         (answers, "_texts"),
     ],
 )
@@ -160,7 +159,7 @@ def test_a_signal_while_data_are_totaled_says_that_they_are_paid_for(
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(door, "_exact", once_charged(plan, door._exact, stop))
+        monkeypatch.setattr(Tables, "measure", once_charged(plan, Tables.measure, stop))
         assert run(plan) == LEFT_OVER
     finally:
         signal.signal(signal.SIGINT, before)

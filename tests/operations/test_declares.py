@@ -7,6 +7,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 from pandera.typing import DataFrame
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CallError, DeclarationError
@@ -50,7 +51,7 @@ def test_what_is_given_is_declared_before_the_call():
     ):
         word, released = call()
         assert word == "n" and list(released.index) == ["A", "B"]
-    with pytest.raises(DeclarationError, match=r"must be a pandas\.DataFrame"):
+    with raises(DeclarationError, "must be a pandas.DataFrame"):
         count("n", epsilon=1)
     with pytest.raises(TypeError, match="epsilon"):
         count("n", made())
@@ -74,7 +75,7 @@ def test_a_frame_that_has_a_ledger_keeps_it():
     for budget in (None, dpf.Budget(epsilon=1)):
         dpf.declares(**FACTS, **UNIT, budget=budget)(lambda: frame)()
         assert frame.dp.budget.remaining_epsilon == 0.25
-    with pytest.raises(DeclarationError, match="has a ledger of"):
+    with raises(DeclarationError, "has a ledger of", parameter="budget"):
         dpf.declares(**FACTS, **UNIT, budget=dpf.Budget(epsilon=9))(lambda: frame)()
 
 
@@ -85,7 +86,7 @@ def test_a_ledger_is_shared():
     first().dp.count(epsilon=0.75)
     assert second(made()).dp.budget.remaining_epsilon == 0.25
     both = dpf.declares(**UNIT, ledger=ledger, budget=dpf.Budget(epsilon=1))(made)
-    with pytest.raises(DeclarationError, match="not both"):
+    with raises(DeclarationError, "not both", parameter="budget"):
         both()
 
 
@@ -103,9 +104,11 @@ def test_it_takes_what_declare_takes():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(DeclarationError, match=r"a parameter of made\(\), which has rows; got"):
+    with raises(
+        DeclarationError, "a parameter of made(), which has rows, got", parameter="argument"
+    ):
         dpf.declares(argument="frame", **UNIT)(made)
-    with pytest.raises(CallError, match="did you mean 'budget'"):
+    with raises(CallError, "did you mean 'budget'"):
         dpf.declares(budgets=1)
     released = load().dp.count("zone", epsilon=1)
     with pytest.raises(DeclarationError, match="was released by dpframe"):

@@ -7,6 +7,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines import base
@@ -116,7 +117,7 @@ def test_it_is_refused_where_a_release_is_wanted(trips, use, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     for groups in (False, True):
         for frame in made_of(trips.dp.diagnose(BY_ZONE, groups=groups)).values():
-            with pytest.raises(CertificateError, match="not for publication"):
+            with raises(CertificateError, "not for publication"):
                 use(frame)
     assert not list(tmp_path.iterdir())
 
@@ -132,7 +133,7 @@ def test_it_is_refused_where_a_release_is_wanted(trips, use, tmp_path, monkeypat
 )
 def test_it_is_refused_where_a_private_frame_is_wanted(trips, use):
     for frame in made_of(trips.dp.diagnose(BY_ZONE)).values():
-        with pytest.raises(DeclarationError, match="is a diagnosis"):
+        with raises(DeclarationError, "is a diagnosis"):
             use(frame)
 
 
@@ -148,7 +149,7 @@ def test_it_says_that_it_is_private_wherever_it_is_shown(trips):
 def test_a_released_frame_with_the_mark_is_no_release(trips):
     released = trips.dp.count(by="zone", epsilon=0.1)
     released.attrs |= trips.dp.diagnose(BY_ZONE).attrs
-    with pytest.raises(CertificateError, match="not for publication"):
+    with raises(CertificateError, "not for publication"):
         dpf.verify(released)
 
 
@@ -251,13 +252,13 @@ def test_times_and_replacements_are_looked_at(trips):
 
 
 def test_what_cannot_be_shown_is_refused(trips):
-    with pytest.raises(QueryError, match="groups must be True or False, got groups=1"):
+    with raises(QueryError, "groups must be True or False, got groups=1", parameter="groups"):
         trips.dp.diagnose(BY_ZONE, groups=1)
-    with pytest.raises(QueryError, match="needs a query"):
+    with raises(QueryError, "needs a query", parameter="query"):
         trips.dp.diagnose(groups=True)
-    with pytest.raises(QueryError, match="no column 'zones'"):
+    with raises(QueryError, "no column 'zones'"):
         trips.dp.diagnose(dpf.count(by="zones"))
-    with pytest.raises(DeclarationError, match="no public keys"):
+    with raises(DeclarationError, "no public keys", parameter="keys", label="rider"):
         trips.dp.diagnose(dpf.count(by="rider"))
     with pytest.raises(DeclarationError, match="derived"):
         trips.head().dp.diagnose()
@@ -270,7 +271,7 @@ class BrokenError(RuntimeError):
 @pytest.mark.parametrize("error", [BrokenError("Ms. Smith"), MemoryError("Ms. Smith")])
 def test_errors_show_no_private_value(trips, error):
     with mock.patch("dpframe.operations.diagnose.RowTrace", side_effect=error):
-        with pytest.raises(DPFrameError, match="diagnose failed") as caught:
+        with raises(DPFrameError, "diagnose failed") as caught:
             trips.dp.diagnose(BY_ZONE)
     assert "Smith" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -324,7 +325,7 @@ def test_rows_without_columns_are_counted_too(trips, read, tmp_path):
 def test_too_many_rows_are_not_read(trips, read, tmp_path, monkeypatch):
     frame = read(pd.DataFrame(trips.to_dict("series")), tmp_path)
     monkeypatch.setattr(base, "MOST_GATHERED", 900)
-    with pytest.raises(DPFrameError, match="more than 900 rows"):
+    with raises(DPFrameError, "more than 900 rows"):
         dpf.diagnose(frame)
     monkeypatch.setattr(base, "MOST_GATHERED", 907)
     assert dpf.diagnose(frame)["rows"].iloc[0] == 907

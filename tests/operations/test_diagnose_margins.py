@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines import engine_for
@@ -100,7 +101,7 @@ def test_groups_are_those_of_every_table_and_agree(trips):
         assert groups["rows"].tolist() == there.reindex(groups.index, fill_value=0).tolist()
         assert groups["counted"].sum() == totals[0].sum() // 2  # two tables are the largest
         assert (groups["lost"] == groups["rows"] - groups["counted"]).all()
-        with pytest.raises(dpf.errors.CertificateError, match="not for publication"):
+        with raises(dpf.errors.CertificateError, "not for publication"):
             dpf.verify(groups)
     units = rows.groupby(["zone", "kind"])["rider"].nunique()
     own = found["zone", "kind"]["units"]
@@ -114,7 +115,7 @@ def sets(table):
 
 
 def test_caps_for_margins_are_looked_for_with_other_queries(trips):
-    with pytest.raises(dpf.errors.QueryError, match="one table"):
+    with raises(dpf.errors.QueryError, "one table", parameter="query"):
         trips.dp.suggest_caps(query=margins(), epsilon=1)
 
 

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import BudgetExceededError, ReleaseError
-from dpframe.operations import charging
+from dpframe.operations import pipeline
 
 SECRET = 987654321
 
@@ -110,7 +110,7 @@ def test_nothing_is_said_unless_it_is_asked_for(frame, capsys):
 
 @pytest.mark.parametrize("before", [0, 0.5])
 def test_logging_costs_a_small_part_of_a_release(before, said, monkeypatch):
-    costs, write = [], charging._log
+    costs, write = [], pipeline._log
 
     def timed(*given):
         begun = time.thread_time()
@@ -122,7 +122,7 @@ def test_logging_costs_a_small_part_of_a_release(before, said, monkeypatch):
     frame.dp.declare(keys={"zone": ["A"]}, privacy_unit=dpf.EACH_ROW, budget=budget)
     if before:
         frame.dp.count("zone", epsilon=before)
-    monkeypatch.setattr(charging, "_log", timed)
+    monkeypatch.setattr(pipeline, "_log", timed)
     for _ in range(15):
         frame.dp.count("zone", mu=0.01)
     assert len(costs) == 30

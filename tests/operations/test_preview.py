@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
@@ -199,12 +200,12 @@ def test_errors_of_means_are_those_of_a_cell_of_so_many_rows(frame):
 
 def test_an_error_that_no_spend_reaches_is_refused(frame):
     query = dpf.sum("fare", n=(1_000, 50.0))
-    with pytest.raises(CalibrationError, match="no spend"):
+    with raises(CalibrationError, "no spend", parameter="mechanism"):
         frame.dp.preview(query, std_error=1e-3, mechanism="correlated")
 
 
 def test_a_mechanism_that_does_not_apply_says_so(frame):
-    with pytest.raises(CalibrationError, match="does not apply"):
+    with raises(CalibrationError, "does not apply", parameter="mechanism"):
         frame.dp.preview(dpf.count(), std_error=5, mechanism="correlated")
 
 
@@ -230,5 +231,5 @@ def test_a_mechanism_that_does_not_apply_says_so(frame):
     ],
 )
 def test_a_wrong_question_for_the_least_spend_is_refused(frame, options, error, words):
-    with pytest.raises(error, match=words):
+    with raises(error, words):
         frame.dp.preview(QUERY, **options)

@@ -1,7 +1,6 @@
 """Releases: what comes back, in which order things happen, and what happens when all goes wrong."""
 
 import datetime
-import importlib
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +10,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 from support.designing import keep_no_plans
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
@@ -26,7 +26,6 @@ from dpframe.privacy import noise
 from dpframe.privacy.laws import Law
 from dpframe.strategies.linear import LinearDesign
 
-door = importlib.import_module("dpframe.operations.release")
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled
 
 
@@ -225,12 +224,12 @@ def test_nothing_is_charged_read_or_drawn_when_something_is_wrong(declared, monk
 
 
 def test_messages_name_what_is_wrong(declared):
-    with pytest.raises(UnknownColumnError, match=r"no column 'fares'\. Did you mean 'fare'"):
+    with raises(UnknownColumnError, "no column 'fares'. Did you mean 'fare'"):
         declared.dp.sum("fares", bounds=(0, 1), epsilon=0.1)
-    with pytest.raises(QueryError, match="got str under 'b'"):
+    with raises(QueryError, "got str under 'b'", parameter="queries", label="b"):
         declared.dp.release({"a": dpf.count(), "b": "count"}, epsilon=0.1)
     declared.dp.count(epsilon=0.7)
-    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.7 does not fit"):
+    with raises(BudgetExceededError, "needs epsilon=0.7"):
         declared.dp.count(epsilon=0.7)
     assert len(declared.dp.ledger.entries) == 1
 
@@ -284,7 +283,7 @@ def test_what_was_charged_stays_charged_when_the_engine_fails(declared, monkeypa
         raise MemoryError
 
     monkeypatch.setattr(PandasEngine, "totals", fail)
-    with pytest.raises(ReleaseError, match="too little memory"):
+    with raises(ReleaseError, "too little memory"):
         declared.dp.count(epsilon=0.25)
     assert declared.dp.ledger.status().spent.epsilon == Fraction(1, 4)
 

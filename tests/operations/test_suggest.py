@@ -1,12 +1,15 @@
 """Suggested caps: what is charged, what is refused, and what comes out, whatever the data hold."""
 
 from dataclasses import replace
+from functools import partial
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from support.dasking import split
+from support.raising import raises
+from support.searching import preview_of
 
 import dpframe as dpf
 from dpframe.errors import (
@@ -17,7 +20,7 @@ from dpframe.errors import (
     QueryError,
     UnknownColumnError,
 )
-from dpframe.operations import release as releasing
+from dpframe.operations.tables import Tables
 from dpframe.privacy.laws import Law
 
 COLUMNS = ["units", "lost", "noise", "error"]
@@ -55,7 +58,7 @@ def test_function_and_accessor_count_units_by_rows():
     frame = rides()
     with quiet():
         for found in (
-            dpf.suggest_caps(frame, "zone", epsilon=0.1, largest=64),
+            dpf.release(frame, dpf.suggest_caps("zone", largest=64), epsilon=0.1),
             frame.dp.suggest_caps("zone", epsilon=0.1, largest=64),
         ):
             assert found["units"].loc[[1, 2, 3, 4, 32, 48]].tolist() == [60, 60, 60, 60, 0, 60]
@@ -120,7 +123,7 @@ def test_engines_count_the_same(cap, neighboring, tmp_path):
 def test_the_cap_that_is_looked_for_is_the_one_there_is(facts, query, expected):
     frame = rides(**facts)
     asked = {"by": "zone"} if query is None else {"query": query}
-    assert frame.dp.preview_suggest_caps(epsilon=1, largest=4, **asked).index.name == expected
+    assert preview_of(frame, dpf.suggest_caps, epsilon=1, largest=4, **asked).index.name == expected
 
 
 def test_what_is_asked_later_may_be_sums_histograms_units_and_several():
@@ -159,7 +162,7 @@ def test_errors_are_in_the_units_of_the_only_output():
 
 def test_noise_is_what_the_later_release_says():
     frame = rides()
-    for cap, noise in frame.dp.preview_suggest_caps("zone", largest=6, epsilon=0.1)[
+    for cap, noise in preview_of(frame, dpf.suggest_caps, "zone", largest=6, epsilon=0.1)[
         "noise"
     ].items():
         later = frame.dp.preview(dpf.count("zone", max_rows=cap), epsilon=0.9)
@@ -168,13 +171,13 @@ def test_noise_is_what_the_later_release_says():
 
 def test_a_preview_says_what_comes_out_but_for_the_units():
     frame = rides(**BUDGET)
-    shown = frame.dp.preview_suggest_caps("zone", share=0.1, largest=16)
+    shown = preview_of(frame, dpf.suggest_caps, "zone", share=0.1, largest=16)
     assert frame.dp.budget.used == 0
     found = frame.dp.suggest_caps("zone", share=0.1, largest=16)
     pd.testing.assert_series_equal(shown["noise"], found["noise"])
     assert shown["std_error"].tolist() == found.dp.std_error["units"].tolist()
     pd.testing.assert_frame_equal(
-        shown, dpf.preview_suggest_caps(rides(**BUDGET), "zone", share=0.1, largest=16)
+        shown, dpf.preview(rides(**BUDGET), dpf.suggest_caps("zone", largest=16), share=0.1)
     )
 
 
@@ -238,8 +241,8 @@ REFUSED = [
 def test_what_is_not_usable_is_refused_before_anything_is_charged(error, words, options):
     frame = rides(**BUDGET)
     options = {"epsilon": 0.1} | options
-    for call in (frame.dp.suggest_caps, frame.dp.preview_suggest_caps):
-        with pytest.raises(error, match=words):
+    for call in (frame.dp.suggest_caps, partial(preview_of, frame, dpf.suggest_caps)):
+        with raises(error, words):
             call(**options)
     assert frame.dp.budget.used == 0
 
@@ -248,7 +251,7 @@ def test_what_is_not_usable_is_refused_before_anything_is_charged(error, words, 
 def test_without_a_unit_there_is_nothing_to_cap(unit):
     frame = pd.DataFrame({"zone": ["A"]})
     frame.dp.declare(keys={"zone": ["A"]}, privacy_unit=unit)
-    with pytest.raises(DeclarationError, match="nothing to cap"):
+    with raises(DeclarationError, "nothing to cap", parameter="privacy_unit"):
         frame.dp.suggest_caps("zone", epsilon=1)
 
 
@@ -269,13 +272,11 @@ def test_units_with_more_than_the_largest_are_in_the_last_bin():
 
 
 def test_groups_of_units_are_those_that_rows_allow():
-    shown = rides(max_rows=2).dp.preview_suggest_caps(query=dpf.units("zone"), epsilon=1)
+    shown = preview_of(rides(max_rows=2), dpf.suggest_caps, query=dpf.units("zone"), epsilon=1)
     assert shown.index.tolist() == [1, 2]
-    assert rides().dp.preview_suggest_caps(query=dpf.units("zone"), epsilon=1).index.tolist() == [
-        1,
-        2,
-        3,
-    ]
+    assert preview_of(
+        rides(), dpf.suggest_caps, query=dpf.units("zone"), epsilon=1
+    ).index.tolist() == [1, 2, 3]
 
 
 def test_a_column_that_is_called_like_a_cap_is_no_hindrance():
@@ -290,13 +291,13 @@ def test_a_column_that_is_called_like_a_cap_is_no_hindrance():
 
 def test_the_histogram_is_charged_before_anything_is_counted():
     frame, seen = rides(**BUDGET), []
-    exact = releasing._exact
+    exact = Tables.measure
 
     def counted(*arguments):
         seen.append(len(frame.dp.ledger.entries))
         return exact(*arguments)
 
-    with mock.patch.object(releasing, "_exact", counted):
+    with mock.patch.object(Tables, "measure", counted):
         frame.dp.suggest_caps("zone", epsilon=0.1, largest=4)
     assert seen == [1]
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -156,7 +157,7 @@ def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
             facts |= {"privacy_unit": "u", "caps": caps}
         declaration = declared(Budget(1, 1e-6), **facts)
         if message := refusal(mechanism, query, spend, neighboring, caps):
-            with pytest.raises(CalibrationError, match=message):
+            with raises(CalibrationError, message):
                 plan(query, mechanism, declaration, **spend)
             continue
         made = plan(query, mechanism, declaration, **spend)
@@ -200,9 +201,7 @@ def test_shares_add_up_to_the_whole_budget_to_the_last_bit(mechanism):
         assert spent.epsilon == 1
     else:
         assert spent.mu_squared == Fraction(gaussian_mu(1, 8e-7)) ** 2
-    with pytest.raises(
-        BudgetExceededError, match=r"share=1e-09 does not fit .* 0\.0% of the budget"
-    ):
+    with raises(BudgetExceededError, "share=1e-09 does not fit "):
         plan(dpf.sum(["x", "k"]), mechanism, declaration, share=1e-9)
 
 
@@ -245,7 +244,7 @@ def test_after_a_box_shares_are_of_whatever_pure_noise_is_best():
     ],
 )
 def test_noise_too_wide_for_64_bits_is_refused(mechanism, query, spend, way):
-    with pytest.raises(CalibrationError, match=r"2\*\*60"):
+    with raises(CalibrationError, "2**60", parameter="epsilon"):
         plan(query, mechanism, **spend, **{way: 1e-19})
     widest = max(scales(plan(query, mechanism, **spend, **{way: 4e-17})))
     assert MAX_SCALE / 100 < widest <= MAX_SCALE
@@ -254,7 +253,7 @@ def test_noise_too_wide_for_64_bits_is_refused(mechanism, query, spend, way):
 def test_the_choice_leaves_out_mechanisms_whose_noise_would_be_too_wide():
     query = dpf.sum("x", bounds=(0, 2**32))
     spend = {"epsilon": 1e-8, "delta": 1e-12}
-    with pytest.raises(CalibrationError, match=r"2\*\*60"):
+    with raises(CalibrationError, "2**60", parameter="epsilon"):
         plan(query, "gaussian", **spend)
     assert plan(query, **spend).mechanism == "laplace"
 
@@ -279,9 +278,9 @@ def test_spends_above_the_limit_are_refused(spend, budget, mechanism):
 
 
 def test_gaussian_noise_needs_a_delta():
-    with pytest.raises(CalibrationError, match="needs delta > 0"):
+    with raises(CalibrationError, "needs delta > 0", parameter="delta"):
         plan(dpf.count(), "gaussian", epsilon=1)
-    with pytest.raises(CalibrationError, match="needs delta > 0"):
+    with raises(CalibrationError, "needs delta > 0", parameter="delta"):
         plan(dpf.count(), "gaussian", declared(Budget(1)), share=0.5)
     assert plan(dpf.count(), "gaussian", declared(Budget(2, 1e-6)), epsilon=1).loss.mu_squared
     assert plan(dpf.count(), epsilon=1).mechanism == "laplace"
@@ -309,7 +308,7 @@ def test_gaussian_noise_needs_a_delta():
     ],
 )
 def test_what_cannot_be_planned_says_why(mechanism, spend, message):
-    with pytest.raises(CalibrationError, match=message):
+    with raises(CalibrationError, message):
         plan(dpf.count(), mechanism, **spend)
 
 
@@ -335,12 +334,12 @@ def test_what_no_neighbor_moves_costs_nothing_and_gets_no_noise():
 
 @pytest.mark.parametrize("caps", [Caps(10**400), Caps(None, 10**40, 10**40), Caps(2**61)])
 def test_caps_that_no_noise_can_hide_are_refused(caps):
-    with pytest.raises(DeclarationError, match="needs a cap"):
+    with raises(DeclarationError, "needs a cap", parameter="max_rows", label="u"):
         plan(dpf.count(), declaration=declared(privacy_unit="u", caps=caps), epsilon=1)
 
 
 def test_a_unit_needs_a_cap_that_bounds_its_rows():
-    with pytest.raises(DeclarationError, match="needs a cap"):
+    with raises(DeclarationError, "needs a cap", parameter="max_rows", label="u"):
         plan(dpf.count(), declaration=declared(privacy_unit="u", caps=Caps(None, 3)), epsilon=1)
 
 

@@ -174,7 +174,7 @@ def test_intervals_need_not_be_about_their_values():
 
 def found(words):
     frame = pd.DataFrame({"word": words})
-    return dpf.discover(frame, "word", epsilon=1, delta=1e-6, privacy_unit=dpf.EACH_ROW)
+    return frame.dp.discover("word", epsilon=1, delta=1e-6, privacy_unit=dpf.EACH_ROW)
 
 
 def test_groups_that_were_found_are_drawn():

@@ -21,7 +21,7 @@ from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
-from dpframe.operations.release import checked_plan
+from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -126,7 +126,7 @@ def tasks_of(frame, asked):
     """What releases of the queries ask of an engine."""
     spend = Spend.of(epsilon=1, delta=1e-6)
     facts = declaration_of(frame)
-    plans = [checked_plan(frame, facts, query, spend, "auto")[1] for query in asked.values()]
+    plans = [plan_tables(frame, facts, query, spend, "auto").plan for query in asked.values()]
     measured = [part for plan in plans for part in plan.measurements]
     return [part.table.task(sorted(part.design.needs)) for part in measured]
 

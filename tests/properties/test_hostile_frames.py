@@ -28,7 +28,7 @@ from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DPFrameError, DPFrameWarning
-from dpframe.operations.release import checked_plan
+from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -380,7 +380,8 @@ def test_neighbors_differ_in_nothing_but_numbers_that_stay_near(name, data):
 def compare_totals(case):
     frame, neighbor = case.frames
     spend = Spend.of(epsilon=1, delta=1e-6)
-    _, plan = checked_plan(frame, declaration_of(frame), case.query, spend, case.mechanism)
+    tables = plan_tables(frame, declaration_of(frame), case.query, spend, case.mechanism)
+    plan = tables.plan
     totals = measured(plan, frame), measured(plan, neighbor)
     check_movement(plan, *totals)
     if case.declaration.privacy_unit is None and case.declaration.neighboring == "add_remove":

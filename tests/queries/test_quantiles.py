@@ -10,7 +10,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.queries.quantiles import check_selectable, query_to_select
+from dpframe.queries.quantiles import check_selectable
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,6 @@ def test_a_query_says_what_is_asked():
         "quantiles 0.25, 0.5 of fare in 100 bins by zone, max_rows=3 where tip > 0"
     )
     assert query.labels == ("zone", "fare", "tip")
-    assert query_to_select(query, "select") is query
-    assert query_to_select(query, "auto") is None
-    assert query_to_select({"a": query}, "select") is None
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "select"])

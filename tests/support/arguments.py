@@ -151,13 +151,10 @@ QUERIES = {
     "aggregate": {"by": "zone", "n": dpf.count()},
     "margins": {"columns": ["zone", "day"], "ways": 1},
 }
-LOOKS = {
-    "discover": {"by": "zone", "max_groups": 1, "discovery": 1e-9, **SPEND},
-    "preview_discover": {"by": "zone", "max_groups": 1, "discovery": 1e-9, **SPEND},
-    "suggest_caps": {"by": "zone", "largest": 4, **SPEND},
-    "preview_suggest_caps": {"by": "zone", "largest": 4, **SPEND},
-    "suggest_bounds": {"column": "fare", "smallest": 1, "largest": 8, **SPEND},
-    "preview_suggest_bounds": {"column": "fare", "smallest": 1, "largest": 8, **SPEND},
+SEARCHES = {
+    "discover": {"by": "zone", "max_groups": 1, "discovery": 1e-9},
+    "suggest_caps": {"by": "zone", "largest": 4},
+    "suggest_bounds": {"column": "fare", "smallest": 1, "largest": 8},
 }
 AFTER = {
     "between": {"low": 1, "high": 9},
@@ -197,10 +194,10 @@ def private_frames(folder):
 
 def methods(frame):
     """All methods of a private frame with what they need, by name."""
-    release = {name: {**good, **SPEND} for name, good in QUERIES.items()}
+    release = {name: {**good, **SPEND} for name, good in {**QUERIES, **SEARCHES}.items()}
     asked = {"queries": dpf.count("zone"), "query": dpf.count("zone"), **SPEND}
     own = {name: {key: asked[key] for key in ("query", *SPEND)} for name in ("release", "preview")}
-    needed = {**release, **LOOKS, **own, "diagnose": {}, "declare": {"privacy_unit": "who"}}
+    needed = {**release, **own, "diagnose": {}, "declare": {"privacy_unit": "who"}}
     return {
         name: (getattr(frame.dp, name), good)
         for name, good in needed.items()
@@ -216,7 +213,7 @@ def functions(frame, made):
         if not inspect.isfunction(call):
             continue
         names = [*inspect.signature(call).parameters]
-        good = {**QUERIES, **LOOKS, **AFTER}.get(name, {})
+        good = {**QUERIES, **SEARCHES, **AFTER}.get(name, {})
         if name in ("release", "preview"):
             good = {"queries": dpf.count("zone"), **SPEND}
         if "frame" in names and name != "verify":

@@ -1,26 +1,106 @@
-"""What surrounds a charge: what is recorded of it, and what an error after it may say."""
+"""The only way to a release: check, plan, charge, measure, draw, certify.
+
+Everything that can be known beforehand is checked before the ledger is charged; the ledger is
+charged before any private total is computed; noise is drawn last. What is recorded of a charge, and
+what an error after it may say, is here, too.
+"""
 
 import getpass
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 from uuid import uuid4
+
+import pandas as pd
 
 from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import LedgerPart
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
-from dpframe.engines import Frame
-from dpframe.errors import STOPS, DeclarationError, ReleaseError
+from dpframe.engines import Engine, Frame
+from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
-from dpframe.plan.discovery import DiscoveryPlan
-from dpframe.plan.plan import Plan
-from dpframe.plan.record import ledger_of
-from dpframe.plan.selection import SelectionPlan
-from dpframe.privacy.amounts import Spend
+from dpframe.plan.record import AnyPlan, ledger_of
+
+KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
+Exact = TypeVar("Exact")
+"""What an engine answers."""
+Noisy = TypeVar("Noisy")
+"""What is published of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
+    """A release that was checked and planned, of any kind.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    engine
+        What can read the frame.
+    plan
+        What is asked, how it is hidden, and what it costs.
+    """
+
+    declaration: Declaration
+    engine: Engine
+    plan: KindOfPlan
+
+    @abstractmethod
+    def preview(self) -> pd.DataFrame:
+        """Say what to expect of it."""
+
+    @abstractmethod
+    def measure(self, frame: Frame) -> Exact:
+        """Total exact integers of the private frame."""
+
+    @abstractmethod
+    def draw(self, exact: Exact) -> Noisy:
+        """Draw noise, or select: what comes out may be published."""
+
+    @abstractmethod
+    def certifier(self, entry: Entry) -> Callable[[Noisy, LedgerPart | None], Any]:
+        """Write all of the certificate that is known before there are values."""
+
+    def denoised(self, method: str | None, graph: object) -> Self:
+        """Denoise what is released, too; most kinds cannot."""
+        if method is None and graph is None:
+            return self
+        raise QueryError.about(
+            "denoise",
+            f"is for noise in tables of known groups, not for {self.plan.words!r:.80}",
+            method,
+            "Leave denoise= and graph= out.",
+        )
+
+
+def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
+    """Warn, charge the ledger, and then make the release; both are logged."""
+    declaration, certify = operation.declaration, operation.certifier(entry)
+    ledger = declaration.ledger
+
+    def make() -> Any:
+        noisy = add_noise(operation, operation.measure(frame))
+        return certify(noisy, ledger_of(ledger, entry))
+
+    warn_of_release(frame, declaration, operation.plan.spend)
+    if ledger is not None:
+        ledger.charge(entry)
+        log_charge(entry, ledger)
+    made = after_charge(make)
+    log_release(entry)
+    return made
+
+
+def add_noise(operation: Operation[Any, Exact, Noisy], exact: Exact) -> Noisy:
+    """Hide private integers: this is the only place where they meet noise."""
+    return operation.draw(exact)
 
 
 class RecordOptions(TypedDict, total=False):
@@ -80,36 +160,9 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     # outside of the handler, the new error has no context
     raise ReleaseError(
         f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged, since it is not known what was read by then. The cause is not "
-        "shown, because it may quote private values: read the frame by itself to see it, fix it, "
-        "and release again."
+        "The amount stays charged. The cause is not shown, because it may quote private values: "
+        "read the frame by itself to see it, fix it, and release again."
     ) from None
-
-
-def charge_and_make(
-    frame: Frame,
-    declaration: Declaration,
-    spend: Spend,
-    entry: Entry,
-    measure: Callable[[LedgerPart | None], Made],
-) -> Made:
-    """Warn, charge the ledger, and then make the release; both are logged.
-
-    Parameters
-    ----------
-    frame, declaration, spend, entry
-        What is released, and what it costs; all of it was checked.
-    measure
-        Makes the release, from what the charge took of the budget.
-    """
-    ledger = declaration.ledger
-    warn_of_release(frame, declaration, spend)
-    if ledger is not None:
-        ledger.charge(entry)
-        log_charge(entry, ledger)
-    made = after_charge(lambda: measure(ledger_of(ledger, entry)))
-    log_release(entry)
-    return made
 
 
 def _reason(error: BaseException) -> str:
@@ -131,17 +184,13 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     if ledger is None:
         raise DeclarationError(
             "name= and note= are kept in a ledger, and no budget is declared for this frame. "
-            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6)).",
+            parameter="note" if name is None else "name",
         )
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(
-    what: str,
-    plan: Plan | DiscoveryPlan | SelectionPlan,
-    declaration: Declaration,
-    **record: Unpack[RecordOptions],
-) -> Entry:
+def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOptions]) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
@@ -149,7 +198,7 @@ def entry_of(
     return Entry(
         uuid4().hex,
         now,
-        what,
+        plan.words,
         plan.mechanism,
         plan.spend,
         plan.loss,

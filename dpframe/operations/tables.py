@@ -1,0 +1,343 @@
+"""Tables of known groups: counts, sums and whatever else is decoded from noisy totals."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from dpframe.accuracy.distribution import least_squares
+from dpframe.accuracy.intervals import half_width as width_of
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.verify import attach
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Engine, Frame
+from dpframe.engines.declared import SINGLE, check_keys_match, check_queries
+from dpframe.errors import QueryError, of_query
+from dpframe.ledger.log import Entry
+from dpframe.operations.pipeline import Operation
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import Plan, plan_release
+from dpframe.plan.record import (
+    Describe,
+    certificate_for,
+    cost,
+    mechanism_of,
+    noise_of_column,
+    record_of,
+)
+from dpframe.plan.tables import TableName, name_of
+from dpframe.privacy.amounts import Spend
+from dpframe.progress import show_progress
+from dpframe.queries.query import Request
+from dpframe.queries.timescale import durations, moments
+from dpframe.steps.consistent import check_margins, made_consistent
+from dpframe.steps.denoise import apply_denoising
+from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
+from dpframe.steps.quantiles import quantiles
+from dpframe.strategies import Estimate, Prediction
+from dpframe.strategies.noise import noise_of
+
+PER_ROWS = "1 / rows"
+"""Of what an error is, where it is to be divided by the number of rows of a cell."""
+
+_CONSISTENT = "consistent"
+
+
+@dataclass(frozen=True, eq=False)
+class Denoisings:
+    """How the tables of a release are to be denoised.
+
+    Parameters
+    ----------
+    tables
+        How each is, by its name, where it is on its own.
+    margins
+        Queries whose tables are made whole numbers that add up.
+    """
+
+    tables: Mapping[Hashable, Denoising] = field(default_factory=dict)
+    margins: frozenset[Hashable] = frozenset()
+
+
+def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
+    """Check how the tables of a release are to be denoised.
+
+    Parameters
+    ----------
+    plan
+        The release.
+    method, graph
+        As for `release`.
+
+    Raises
+    ------
+    QueryError
+        If they cannot be denoised so.
+    """
+    if method is None:
+        if graph is not None:
+            raise QueryError.about(
+                "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
+            )
+        return Denoisings()
+    together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
+    margins = _margins(together) if method == _CONSISTENT else frozenset()
+    alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
+    if together and not alone and not margins:
+        raise QueryError.about(
+            "denoise",
+            "takes the errors of cells for independent, and these are measured together",
+            method,
+            'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.',
+        )
+    if margins:
+        _check_margins_alone(list(margins), list(alone), graph)
+        return Denoisings(margins=margins)
+    tables = {}
+    for name, columns in alone.items():
+        # a table of means that the method is not for stays as it is beside others
+        if len(alone) == 1 or method == "auto" or any(col.is_total for col in columns):
+            index = plan.tables[name].table.cells.index
+            with of_query(name):
+                tables[name] = check_denoising(method, index, columns, graph=graph)
+    return Denoisings(tables)
+
+
+def _check_margins_alone(
+    margins: Sequence[Hashable], others: Sequence[Hashable], graph: object
+) -> None:
+    """Refuse what has no meaning where margins are made whole."""
+    if others:
+        raise QueryError(
+            f'denoise="consistent" is for margins, and {others[0]!r} is released beside them. '
+            "Release margins on their own, or leave denoise= out and call "
+            f"dpf.consistent(tables[{margins[0]!r}]) afterwards.",
+            parameter="denoise",
+            value=_CONSISTENT,
+        )
+    if graph is not None:
+        raise QueryError(
+            'graph= has no meaning for denoise="consistent" of margins: no groups are neighbors '
+            "there. Leave it out.",
+            parameter="graph",
+        )
+
+
+def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:
+    """Check the tables of every query for margins, and name these queries."""
+    sets: dict[Hashable, list[tuple[Hashable, ...]]] = {}
+    columns: dict[Hashable, list[Described]] = {}
+    for name, planned in tables.items():
+        if isinstance(name, TableName):
+            sets.setdefault(name.query, []).append(name.columns)
+            columns[name.query] = _describe(planned)
+    for query, own in sets.items():
+        check_margins(own, columns[query])
+    return frozenset(sets)
+
+
+def _describe(planned: TablePlan) -> list[Described]:
+    return [
+        Described(column.name, column.kind, None if cell.per_row else cell.std_error * column.step)
+        for column, cell in zip(planned.outputs, planned.predictions(), strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]]):
+    """Tables of one query or several, released together.
+
+    Parameters
+    ----------
+    several
+        Whether queries have names.
+    denoisings
+        How the tables are to be denoised.
+    """
+
+    several: bool
+    denoisings: Denoisings = Denoisings()
+
+    def denoised(self, method: str | None, graph: object) -> Self:
+        """Denoise the tables, too."""
+        return replace(self, denoisings=denoisings_of(self.plan, method, graph))
+
+    def preview(self, rows: float | None = None) -> pd.DataFrame:
+        """One row per output column; errors of means are those of a cell of so many rows."""
+        plan, declaration = self.plan, self.declaration
+        expected = expected_outputs(plan, rows, several=self.several)
+        table = pd.DataFrame(list(expected.values()))
+        table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
+        names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
+        labels: list[Any] = list(expected)
+        if len(names) > 1:
+            table.index = pd.MultiIndex.from_tuples(labels, names=names)
+        else:
+            table.index = pd.Index(labels, name="column", tupleize_cols=False)
+        return table
+
+    def measure(self, frame: Frame) -> list[list[np.ndarray]]:
+        """Measure the integers of all tables in one pass over the frame."""
+        measured = self.plan.measurements
+        needs = [sorted(one.design.needs) for one in measured]
+        tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
+        answers = zip(measured, needs, self.engine.totals(frame, tasks), strict=True)
+        return [
+            one.design.encode(dict(zip(wanted, totals, strict=True)))
+            for one, wanted, totals in answers
+        ]
+
+    def draw(self, exact: list[list[np.ndarray]]) -> list[list[Estimate]]:
+        """Draw noise, together for blocks of a group, add it and decode."""
+        estimates, law = [], self.plan.how.law
+        for blocks, one in zip(exact, self.plan.measurements, strict=True):
+            noise = noise_of(law, one.design, one.scales, [len(block) for block in blocks])
+            pairs = zip(blocks, noise, strict=True)
+            noisy = [np.add(block, drawn, out=drawn) for block, drawn in pairs]
+            estimates.append(one.design.decode(noisy, one.deviations))
+        return estimates
+
+    def certifier(self, entry: Entry) -> Callable[[list[list[Estimate]], LedgerPart | None], Any]:
+        """Write the certificates of all tables but for values and ledger."""
+        tables, how = self.plan.tables, self.denoisings
+        records = {
+            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, entry))
+            for key, one in tables.items()
+        }
+        if any(planned.table.query.read for planned in tables.values()):
+            least_squares()
+
+        def certify(estimates: list[list[Estimate]], ledger: LedgerPart | None) -> Any:
+            measured = dict(zip(self.plan.measurements, estimates, strict=True))
+            frames = {}
+            for key, planned in show_progress(tables.items(), "releasing", len(tables)):
+                own = measured[planned.measurement][planned.own]
+                frames[key] = _certify_table(
+                    own, planned, *records[key], ledger=ledger, how=how.tables.get(key)
+                )
+            gathered = _by_query(frames, how)
+            return gathered if self.several else gathered[SINGLE]
+
+        return certify
+
+
+def plan_tables(
+    frame: Frame, declaration: Declaration, queries: Request, spend: Spend, mechanism: str
+) -> Tables:
+    """Check everything public about a release and plan it, without reading data or spending."""
+    engine, asked = check_queries(frame, queries)
+    plan = plan_release(declaration, asked, spend, mechanism)
+    check_tables(engine, frame, plan)
+    return Tables(declaration, engine, plan, isinstance(queries, Mapping))
+
+
+def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:
+    """Check that a frame has the columns that are read, and that some key of each can match."""
+    engine.check(frame, plan.columns)
+    for key, planned in plan.tables.items():
+        with of_query(name_of(key)):
+            check_keys_match(engine, frame, planned.table.groups.axes)
+
+
+def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
+    """Gather the tables of a query that asks for several, by their columns; denoise margins."""
+    found: dict[Hashable, Any] = {}
+    for key, frame in frames.items():
+        if isinstance(key, TableName):
+            found.setdefault(key.query, {})[key.columns] = frame
+        else:
+            found[key] = frame
+    return found | {name: made_consistent(found[name]) for name in how.margins}
+
+
+def _certify_table(
+    estimates: Sequence[Estimate],
+    planned: TablePlan,
+    index: pd.Index,
+    record: tuple[Release, Sequence[Describe]],
+    *,
+    ledger: LedgerPart | None,
+    how: Denoising | None,
+) -> pd.DataFrame:
+    """Certify and denoise one table."""
+    outputs = planned.outputs
+    columns = dict(enumerate(map(_in_units, estimates, outputs)))
+    release, describe = record
+    described = tuple(say(estimate) for say, estimate in zip(describe, estimates, strict=True))
+    released = pd.DataFrame(columns, index=index)
+    released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
+    release = replace(release, columns=described, ledger=ledger)
+    certificate = attach(released, certificate_for(release))
+    read = planned.table.query.read
+    if read is not None:
+        return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)
+    return released if how is None else apply_denoising(released, certificate, how)
+
+
+def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:
+    """From grid units to those of the column; integers stay integers, and times times."""
+    if column.grid is not None and column.ticks is not None:
+        exponent = column.grid.exponent
+        convert = moments if column.kind == "mean" else durations
+        counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
+        return convert(counted, column.ticks)
+    if column.step == 1:
+        return estimate.values
+    values: np.ndarray = estimate.values * column.unit
+    return values
+
+
+def expected_outputs(
+    plan: Plan, cell: float | None, *, several: bool
+) -> dict[Hashable, dict[str, Any]]:
+    """Say what to expect of every output, by column, or by query and column."""
+    tables = in_tables(plan)
+    return {
+        _label(name, planned, column, several=several, tables=tables): _output(
+            plan, planned, column, prediction, cell
+        )
+        for name, planned in plan.tables.items()
+        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+    }
+
+
+def in_tables(plan: Plan) -> bool:
+    """Whether a query asks for several tables, so that outputs are named by table, too."""
+    return any(planned.table.of is not None for planned in plan.tables.values())
+
+
+def _label(
+    name: Hashable, planned: TablePlan, column: OutputColumn, *, several: bool, tables: bool
+) -> Hashable:
+    """Name an output: by its query, the columns of its table and its own, as far as needed."""
+    query = (name_of(name),) if several else ()
+    table = (tuple(axis.column for axis in planned.table.cells.axes),) if tables else ()
+    return (*query, *table, column.name) if query or table else column.name
+
+
+def _output(
+    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction, cell: float | None
+) -> dict[str, Any]:
+    """Say what to expect of one output, in a cell of so many rows."""
+    step, mechanism = column.unit, mechanism_of(plan, planned)
+    noise = noise_of_column(column, prediction, planned)
+    loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
+    groups = mechanism.drawn_together(planned.table.cells.size)
+    error = prediction.std_error * step
+    width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
+    per = "cell"
+    if prediction.per_row:
+        per = PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
+        error, width = error / (cell or 1), width / (cell or 1)
+    return {
+        "mechanism": plan.mechanism,
+        "sigma": np.nan if noise is None else noise.scale * step,
+        "std_error": error,
+        "half_width_95": width,
+        "per": per,
+    }

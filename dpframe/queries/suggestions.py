@@ -1,0 +1,293 @@
+"""Caps and bounds that are looked for: frozen values, and the functions that make them."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
+
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.privacy.amounts import AmountOptions, Spend
+from dpframe.queries import sizes
+from dpframe.queries.counts import count
+from dpframe.queries.query import By, Query, Search
+from dpframe.queries.reading import RowOptions, check_query
+from dpframe.queries.sums_and_means import Mean, Sum, mean, sum
+from dpframe.queries.tasks import SizeKind
+
+OfValues = Literal["sum", "mean"]
+
+_CAPS: Mapping[str, SizeKind] = MappingProxyType(
+    {f"max_{kind}": kind for kind in get_args(SizeKind)}
+)
+_MAKERS: Mapping[str, Callable[..., Sum | Mean]] = MappingProxyType({"sum": sum, "mean": mean})
+_SMALLEST, _LARGEST = 2.0**-10, 2.0**32
+
+
+@dataclass(frozen=True, eq=False)
+class CapSearch(Search):
+    """Which cap a query is to have; see `suggest_caps`.
+
+    Parameters
+    ----------
+    query
+        The query that is to be released later.
+    kind
+        What the cap limits; `None`: what is limited already.
+    largest
+        The largest candidate, if the call says so.
+    planned
+        How much the later query is to spend, if the call says so.
+    """
+
+    query: Query
+    kind: SizeKind | None
+    largest: int | None
+    planned: Spend | None
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """Every column that is named."""
+        return self.query.labels
+
+
+class CapSearchOptions(TypedDict, total=False):
+    """Which caps to look at; see `dpframe.suggest_caps`."""
+
+    query: Query | None
+    cap: str | None
+    largest: int | None
+    planned: Mapping[str, Any] | None
+
+
+@with_keywords
+def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearch:
+    """Describe a search for the cap with which a query errs least: how many rows units have.
+
+    Every unit falls in exactly one bin, whatever it has: adding or removing one moves one number by
+    1, replacing it two. So the histogram costs little, and no cap is needed for it. For each
+    candidate c, the mean absolute error of a group is predicted as ``E|L + Y| = L + s exp(-L /
+    s)``: K L, what the cap cuts off, is read off the histogram; K is the number of groups; Y is the
+    noise that the query needs with that cap, as Laplace noise with ``E|Y| = s``.
+
+    It is released on its own, by `release` or by the method of the same name. That returns one row
+    per candidate. `units`: how many need this cap and not the one before, with noise and
+    certificate as in every release; the last row also holds all that need more. Computed from it:
+    `lost`, `noise` and `error`, mean absolute errors of a group with that cap, in the units of the
+    output; of several outputs, in rows. `.dp.best` is the cap with the least. `preview` returns
+    `std_error`, that of the number of units, and `noise`.
+
+    Parameters
+    ----------
+    by
+        Groups of a count, in place of `query=dpf.count(by=by)`.
+    query
+        The query that is to be released later: a count, sums, a histogram, units, or an aggregate
+        of counts and sums. Rows that its condition or its groups leave out do not count.
+    cap
+        The cap that is looked for: "max_rows", "max_groups" or "max_rows_per_group". By default the
+        one that is declared or in the query, if there is one, and else "max_rows"; "max_groups" for
+        units. Caps of other names stay as they are.
+    largest
+        The largest candidate: 2**20 by default, or for "max_groups" the number of groups.
+    planned
+        How much the later query is to spend: `{"epsilon": 0.9, "delta": 1e-6}`, say.
+        By default nine times what is spent here (with the same delta), or what is left of shares.
+
+    Raises
+    ------
+    CalibrationError, QueryError
+        If an argument is not usable.
+
+    Notes
+    -----
+    In the tail, bins that noise alone can explain count as empty, and none as negative: with too
+    few units, the suggestion is too small. In a bin, a size x is taken to be as frequent as 1 / x.
+    All groups are taken to lose the same. A row that is lost of a sum counts with the mean of `|x|`
+    over the bounds. For "max_groups", units are counted by the groups that they have rows in;
+    a group that is lost of a unit is taken to be `sqrt(c)` rows, with c the cap on rows in it, or
+    1. For "max_rows_per_group", they are counted by the rows in their fullest group; what other
+    groups lose is not seen, so that L is a lower bound.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> rides = pd.DataFrame({"rider": [r for r in range(3000) for _ in range(1 + r % 4)]})
+    >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
+    >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
+    >>> found.dp.best, list(found.columns)
+    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
+    >>> rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1).round(2)
+              std_error  noise
+    max_rows
+    1             14.14   1.07
+    2             14.14   2.20
+    3             14.14   3.32
+    """
+    query, cap, largest = options["query"], options["cap"], options["largest"]
+    if query is not None and by is not None:
+        raise QueryError(
+            "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
+            "query in the query.",
+            parameter="by",
+        )
+    later = count(by) if query is None else check_query(query)
+    kind = None if cap is None else _kind(cap, later)
+    if largest is not None:
+        sizes.candidate_caps("rows", largest)
+    return CapSearch(later.to_measure, kind, largest, _planned(options["planned"]))
+
+
+def _kind(cap: object, query: Query) -> SizeKind:
+    """Read which cap is looked for."""
+    if not isinstance(cap, str) or cap not in _CAPS:
+        raise QueryError.about("cap", f"must be one of {', '.join(map(repr, _CAPS))}", cap)
+    if query.counts_units and cap != "max_groups":
+        raise QueryError.about(
+            "cap",
+            'must be "max_groups" for units',
+            cap,
+            "They count once in a group however many rows they have there.",
+        )
+    return _CAPS[cap]
+
+
+def _planned(given: object) -> Spend | None:
+    """Read how much the later query is to spend."""
+    if given is None:
+        return None
+    known = AmountOptions.__annotations__
+    if not isinstance(given, Mapping) or not given.keys() <= set(known):
+        raise QueryError.about(
+            "planned", f"must be a dict of amounts, of {', '.join(known)}", given
+        )
+    return Spend.of(**given)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundSearch(Search):
+    """Which bounds a column is to have in a query; see `suggest_bounds`.
+
+    Parameters
+    ----------
+    column
+        The column.
+    query
+        The query that is to be released later, without bounds.
+    smallest, largest, within, bins
+        The candidates.
+    planned
+        How much the later query is to spend, if the call says so.
+    """
+
+    column: Hashable
+    query: Sum | Mean
+    smallest: float | None
+    largest: float | None
+    within: tuple[float, float] | None
+    bins: int
+    planned: Spend | None
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """Every column that is named."""
+        return self.query.labels
+
+    def ends(self, *, integer: bool) -> sizes.Ends:
+        """Return the candidates for both bounds of a column, perhaps of integers."""
+        if self.within is not None:
+            return sizes.linear_ends(self.within, self.bins)
+        smallest = 1.0 if integer else _SMALLEST
+        return sizes.power_ends(
+            smallest if self.smallest is None else self.smallest,
+            _LARGEST if self.largest is None else self.largest,
+        )
+
+
+class BoundSearchOptions(RowOptions, total=False):
+    """Which bounds to look for; see `dpframe.suggest_bounds`."""
+
+    query: Annotated[OfValues, "sum"]
+    smallest: float | None
+    largest: float | None
+    within: tuple[float, float] | None
+    bins: Annotated[int, 64]
+    planned: Mapping[str, Any] | None
+
+
+@with_keywords
+def suggest_bounds(
+    column: Hashable, by: By = None, **options: Unpack[BoundSearchOptions]
+) -> BoundSearch:
+    """Describe a search for the bounds with which a sum or a mean errs least: how large values are.
+
+    The values of a column are counted in public bins, as `histogram` does: under the caps that are
+    declared, with no bounds at all. For each pair of ends of bins as bounds, the mean absolute
+    error of a group is predicted as ``L + s exp(-L / s)``: L is what the bounds clip, read off the
+    histogram; s is the mean size of the noise that the query needs with these bounds.
+
+    It is released on its own, by `release` or by the method of the same name. That returns one row
+    per bin. `count`: the number of values in it, with noise and certificate as in every release.
+    Computed from it: `as_low` and `as_high`, the predicted errors with the left end of the bin as
+    the lower bound, and with its right end as the upper one, each beside the best other one;
+    infinite where that is no bound. `.dp.best` is the pair with the least error. `preview` returns
+    `std_error`, that of the number of values, and `as_low` and `as_high` for the noise alone; of a
+    mean, in a group of one row.
+
+    Parameters
+    ----------
+    column
+        The column of numbers whose bounds are looked for.
+    by, where, keys
+        Groups of the later query, as in `sum`. Values are counted in all groups together.
+    query
+        What is to be released later: "sum" or "mean".
+    smallest, largest
+        Sizes of the smallest and largest bounds beside 0, made to powers of two: 1/1024 (1 for a
+        column that a schema declares to hold integers) and 2**32 by default.
+    within, bins
+        Two numbers, and how many bins of equal widths between them to use in place of powers of
+        two: to refine what was found before. It is a release of its own.
+    planned
+        How much the later query is to spend, as in `suggest_caps`.
+
+    Raises
+    ------
+    CalibrationError, QueryError
+        If an argument is not usable.
+
+    Notes
+    -----
+    Values that are missing or no numbers are in no bin. On each side of zero, bins that noise alone
+    can explain count as empty. Between powers of two, a size x is taken to be as frequent as 1 / x;
+    beyond the largest, to be 1.44 times that. All that is clipped counts as an error, though what
+    is clipped above and below cancels in part; groups are taken to be clipped alike.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"fare": [3.5 + n % 41 for n in range(9000)]})
+    >>> spend = {"epsilon": 0.05, "privacy_unit": dpf.EACH_ROW}
+    >>> found = trips.dp.suggest_bounds("fare", **spend)
+    >>> list(found.columns), list(found.dp.best)  # most often {"bounds": (0.0, 64.0)}
+    (['count', 'as_low', 'as_high'], ['bounds'])
+    >>> search = dpf.suggest_bounds("fare", smallest=1, largest=2)
+    >>> dpf.preview(trips, search, **spend)["std_error"].round(2).tolist()
+    [28.28, 28.28, 28.28, 28.28, 28.28, 28.28]
+    """
+    query, within = options["query"], options["within"]
+    smallest, largest, planned = options["smallest"], options["largest"], options["planned"]
+    if not isinstance(query, str) or query not in _MAKERS:
+        raise QueryError.about("query", 'must be "sum" or "mean"', query)
+    if within is not None and not (smallest is largest is None):
+        raise QueryError(
+            "within= has bins of equal widths: leave out smallest= and largest=.",
+            parameter="smallest" if largest is None else "largest",
+        )
+    later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
+    among = smallest, largest, within, options["bins"]
+    search = BoundSearch(column, later, *among, _planned(planned))
+    search.ends(integer=False)
+    return search
