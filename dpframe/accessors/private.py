@@ -29,11 +29,11 @@ from dpframe.queries import aggregate, binned, counts, margins, sums_and_means
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
-from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
+from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
 from dpframe.queries.query import By, Columns, Keys, Objective, Query
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
 from dpframe.queries.sums_and_means import AccuracyOptions, SumOptions
-from dpframe.steps.quantiles import quantiles
+from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
 
@@ -115,7 +115,7 @@ class PrivateAccessor:
                 "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
             )
         wanted = q if named or column is None else cast(Quantiles, column)
-        return quantiles(self._frame, wanted, **how)
+        return quantiles_of(self._frame, wanted, **how)
 
     def _ask(self, make: Callable[..., Query], options: Mapping[str, Any], *about: object) -> Any:
         """Release the query that a call describes."""
@@ -132,24 +132,18 @@ class PrivateAccessor:
     def quantile(
         self,
         column: Hashable | list[float] = None,
-        q: Quantiles = (0.25, 0.5, 0.75),
+        q: Quantiles = QUARTILES,
         by: By = None,
         **options: Unpack[QuantileCall],
     ) -> pd.DataFrame:
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
 
         They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
-        that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
+        that is a release of ranges, `.dp.quantile(q)` reads them off for nothing.
         """
         if isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs:
             return self._read_off(column, q, by, options)
         return self._ask(quantile, options, column, q, by)
-
-    def median(
-        self, column: Hashable = None, by: By = None, **options: Unpack[QuantileCall]
-    ) -> pd.DataFrame:
-        """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        return self.quantile(column, 0.5, by, **options)
 
     def margins(
         self,

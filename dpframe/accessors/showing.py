@@ -70,7 +70,7 @@ _FOR_RELEASED = _by_name(
     {
         "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
         "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
-        "percentile percentiles": "Use .dp.quantiles([0.25, 0.5, 0.75]) of a release of ranges.",
+        "percentile percentiles": "Use .dp.quantile([0.25, 0.5, 0.75]) of a release of ranges.",
         "nlargest": "Use .dp.sort_values(by, ascending=False).dp.head(n).",
         "nsmallest": "Use .dp.sort_values(by).dp.head(n).",
         "pivot pivot_table crosstab": "Use .dp.unstack(level).",
@@ -218,9 +218,7 @@ def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
     if name.startswith("read_") and hasattr(pd, name):
         hint = f" Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
     elif name == "median":
-        hint = (
-            " A median is dpf.quantile(column, 0.5); .dp.median(column, ...) releases it at once."
-        )
+        hint = " A median is dpf.quantile(column, 0.5); .dp.quantile(column, 0.5, ...) releases it."
     else:
         hint = "" if close is None else f" Did you mean dpf.{close}?"
     return NoSuchNameError(f"dpframe has no {name!r}.{hint}")

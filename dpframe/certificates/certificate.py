@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.certificates import parts, words
 from dpframe.certificates.changes import ContentPart
 from dpframe.certificates.json_records import Digest, Identifier, Limits, Record, plain, require
 from dpframe.certificates.noise_parts import BlockName, ColumnPart, MechanismPart, Packed, places_of
-from dpframe.certificates.steps import StepPart, UnstackedPart
+from dpframe.certificates.steps import DenoiseStep, StepPart, UnstackedPart
 from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
@@ -118,7 +119,7 @@ class Certificate(Record):
         alone = self.unstacked is None or len(self.columns) == 1
         require(alone, "cells of one column are unstacked")
         require(self.mechanism.selects == (self.selection is not None), "selecting is described")
-        read = self.mechanism.selects or any(step.step == "quantiles" for step in self.steps)
+        read = self.mechanism.selects or any(step.step == "quantile" for step in self.steps)
         selected = {column.kind == "quantile" for column in self.columns}
         require(selected == {read} or not self.digest, "quantiles alone are selected or read off")
 
@@ -130,6 +131,23 @@ class Certificate(Record):
     def state(self) -> str:
         """What a verified frame is, "released" or "post-processed" by steps that are listed."""
         return "post-processed" if self.steps else "released"
+
+    @property
+    def denoising(self) -> pd.DataFrame:
+        """What the denoised columns were made with: one row per column and method tried.
+
+        `estimated_gain` is the part of the mean squared error of the noise that the method was
+        expected to remove, missing where that is not estimated; of several methods `chosen`,
+        "average" is what their average was expected to gain.
+        """
+        rows = [
+            (step.into, name, gain, name in {*step.members, step.method})
+            for step in self.steps
+            if isinstance(step, DenoiseStep)
+            for name, gain in step.tried.items()
+        ]
+        table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
+        return table.astype({"estimated_gain": float}).set_index(["column", "method"])
 
     def __repr__(self) -> str:
         """Show the promise in words."""

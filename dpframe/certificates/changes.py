@@ -15,7 +15,7 @@ Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
 _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
 _EDIT = ".dp.round and .dp.suppress"
-_ADD = ".dp.with_intervals and .dp.with_percent"
+_ADD = ".dp.interval(join=True) and .dp.percent(join=True)"
 _COMPUTED = ("_low", "_high", "estimate", "percent")
 _MOVED = "Labels stay with what they name: .dp.rename would put a wrong one there."
 _LEVELS = "Levels stay in the order of by=: put them in another one in a copy for show."

@@ -39,7 +39,7 @@ class QuantilesStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["quantiles"]
+    step: Literal["quantile"]
     column: str
     quantiles: Annotated[tuple[_Level, ...], Limits(min_length=1)]
     level: _Level
@@ -65,7 +65,7 @@ class IntervalsStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["with_intervals"]
+    step: Literal["interval"]
     level: _Level
     simultaneous: bool
     sampling: bool
@@ -91,7 +91,7 @@ class PercentStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["with_percent"]
+    step: Literal["percent"]
     column: str
     by: Annotated[tuple[str, ...], Limits(min_length=1)] | None
     level: _Level

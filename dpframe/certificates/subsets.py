@@ -11,7 +11,7 @@ from dpframe.certificates.certificate import Certificate, Certified, JoinedPart
 from dpframe.certificates.noise_parts import ColumnPart, MomentsPart, Packed, RatioPart, unpack
 from dpframe.errors import QueryError
 
-_ADDED = frozenset({"denoise", "suggest", "with_intervals", "with_percent"})
+_ADDED = frozenset({"denoise", "suggest", "interval", "percent"})
 """Steps that put columns beside those released."""
 
 ADDED_OR_RENAMED = _ADDED | {"rename"}

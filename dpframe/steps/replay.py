@@ -11,7 +11,7 @@ from dpframe.certificates import steps
 from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
-from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
+from dpframe.steps import head, join, rename, round, select, sort, suppress, unstack
 from dpframe.steps.apply import Outcome, after
 
 
@@ -85,7 +85,7 @@ _ACTIONS: dict[type[Any], Callable[..., Outcome]] = {
     steps.SuppressStep: suppress.apply_suppress,
     steps.RenameStep: rename.apply_rename,
     steps.UnstackStep: unstack.apply_unstack,
-    steps.IntervalsStep: with_intervals.apply_intervals,
-    steps.PercentStep: with_intervals.apply_percent,
+    steps.IntervalsStep: join.apply_intervals,
+    steps.PercentStep: join.apply_percent,
     steps.QuantilesStep: with_quantiles,
 }

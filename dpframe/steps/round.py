@@ -25,7 +25,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
 
     Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
     rounded to the outside. Those of rates and variances stay where they were, and are rounded, and
-    so are the columns of `with_intervals` and `with_percent`.
+    so are the columns that `interval` and `percent` add.
 
     Parameters
     ----------

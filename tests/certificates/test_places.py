@@ -35,9 +35,7 @@ def test_paths_are_paths(writer, given):
 
 def test_a_page_has_a_place_or_is_returned():
     frame = released("one key")
-    with pytest.raises(QueryError, match=r"dpf\.report\(frame\) returns one"):
-        frame.dp.report(None)
-    assert "<html" in dpf.report(frame)
+    assert "<html" in dpf.report(frame) and "<html" in frame.dp.report()
     with pytest.raises(QueryError, match="released must be a released frame"):
         dpf.report(None)
 

@@ -71,4 +71,4 @@ def test_denoised_columns_are_not_named_like_a_level():
     with pytest.raises(QueryError, match="names that are taken: \\['count_denoised'"):
         dpf.release(frame, query, epsilon=1, denoise="nonnegative")
     with pytest.raises(QueryError, match="names that are taken: \\['count_denoised'"):
-        dpf.denoised(dpf.release(frame, query, epsilon=1), "nonnegative")
+        dpf.denoise(dpf.release(frame, query, epsilon=1), "nonnegative")
