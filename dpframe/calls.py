@@ -121,7 +121,6 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
-        __tracebackhide__ = True  # for IPython and pytest
         try:
             call.check(args, keywords)
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings

@@ -8,6 +8,7 @@ from inspect import Parameter
 
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.calls import with_keywords
@@ -215,7 +216,16 @@ def test_every_call_names_what_it_needs(name):
     [
         ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
         ("percents", r"Did you mean dpf\.percent\?"),
-        ("median", r"dpf\.quantile\(column, 0\.5\); \.dp\.quantile"),
+        ("median", r"dpf\.quantile\(column, 0\.5\)"),
+        ("quantiles", r"Did you mean dpf\.quantile\?"),
+        ("denoised", r"Did you mean dpf\.denoise\?"),
+        ("schema_of", r"Did you mean dpf\.schema\?"),
+        ("with_intervals", r"dpf\.interval\(released, join=True\)"),
+        ("with_percent", r"dpf\.percent\(released, join=True\)"),
+        ("std_error", r"\.dp\.std_error"),
+        ("covariance", r"\.dp\.covariance"),
+        ("best", r"\.dp\.best"),
+        ("denoising_report", r"\.dp\.certificate\.denoising"),
         ("zzzz", r"^dpframe has no 'zzzz'\.$"),
     ],
 )
@@ -313,3 +323,27 @@ def test_the_cause_of_an_error_is_shown_in_a_line(tmp_path):
     cause = caught.value.__cause__
     assert cause is not None
     assert cause.__traceback__ is None
+
+
+MISTAKES = {
+    "keyword": lambda frame, made: frame.dp.count("zone", epsilom=1),
+    "query": lambda frame, made: dpf.count(frame, by="zone", epsilon=1),
+    "step": lambda frame, made: made.dp.unstack(),
+    "property": lambda frame, made: made.dp.best,
+    "certificate": lambda frame, made: dpf.interval(made + 1),
+    "name": lambda frame, made: frame.dp.median("fare"),
+    "item": lambda frame, made: frame.dp["fare"],
+    "groups": lambda frame, made: frame.groupby("zone").dp.count(epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_tracebacks_of_all_kinds_of_calls_are_short(frame, name):
+    made = frame.dp.count("zone", epsilon=0.1)
+    with raises(DPFrameError) as caught:
+        MISTAKES[name](frame, made)
+    error = caught.value
+    frames = traceback.extract_tb(error.__traceback__)
+    assert [one.name for one in frames[-2:-1]] == ["<lambda>"] and len(frames) == 4
+    assert error.__context__ is None and error.__cause__ is None
+    assert error.places or frames[-1].name != "checked"

@@ -2,12 +2,13 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Never
 
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.accessors.private import PrivateAccessor
-from dpframe.accessors.showing import no_dp_of_series
+from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
 from dpframe.accuracy import intervals
 from dpframe.accuracy.combine import Weights, combine
 from dpframe.accuracy.quotients import ratio
@@ -41,6 +42,30 @@ class SeriesAccessor:
 
     def __init__(self, series: pd.Series) -> None:
         raise no_dp_of_series(series)
+
+
+class GroupedAccessor:
+    """No accessor: `.dp` of a grouped frame says what to ask of the frame.
+
+    Raises
+    ------
+    NoSuchNameError
+        Whatever is asked of it.
+    """
+
+    def __init__(self, grouped: "DataFrameGroupBy[Any, Any]") -> None:
+        self._grouped = grouped
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what to use in place of it."""
+        raise no_dp_of_groups(name, self._grouped)
+
+    def __repr__(self) -> str:
+        """Say the same."""
+        return str(no_dp_of_groups("count", self._grouped))
+
+
+setattr(DataFrameGroupBy, "dp", property(GroupedAccessor))  # noqa: B010  # types do not know it
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -80,6 +105,7 @@ class DPAccessor(PrivateAccessor):
         Examples
         --------
         >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
         >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
@@ -115,6 +141,7 @@ class DPAccessor(PrivateAccessor):
         Correlated noise goes into several columns at once:
 
         >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
         >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
@@ -166,6 +193,7 @@ class DPAccessor(PrivateAccessor):
         Examples
         --------
         >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
         >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, cast, overload
 
 import pandas as pd
 
-from dpframe.accessors.showing import accessor_text, names_on_offer, no_such_name, public_names
+from dpframe.accessors.showing import (
+    accessor_text,
+    names_on_offer,
+    no_such_item,
+    no_such_name,
+    public_names,
+)
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
@@ -86,6 +92,10 @@ class PrivateAccessor:
             if hasattr(type(self), name):  # a property that has failed
                 return object.__getattribute__(self, name)
             raise no_such_name(self, name)
+
+        def __getitem__(self, key: object) -> Never:
+            """Say how columns are named."""
+            raise no_such_item(key)
 
     def __dir__(self) -> list[str]:
         """List what applies to this frame; no row of it is looked at."""

@@ -8,15 +8,22 @@ import pandas as pd
 
 from dpframe.accuracy.outward import known_numbers, outward
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certified
+from dpframe.certificates.certificate import Certified, first_of
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedPart
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.subsets import with_each
-from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
-from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    in_rows,
+    label_place,
+    place_of,
+    put_columns,
+)
 
 
 @with_keywords
@@ -52,10 +59,10 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = stack_table(released, certificate)
+    cells = in_rows(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
-    ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
+    ends = {end: at for at in numbers for end in _ends(cells, certificate, at)}
     if isinstance(decimals, Mapping):
         given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
     else:
@@ -88,13 +95,19 @@ def apply_round(frame: pd.DataFrame, certificate: Certified, step: RoundStep) ->
     decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
     for at, count in decimals.items():
-        for end, suffix in ends_of(frame, certificate, at).items():
+        for end, suffix in _ends(frame, certificate, at).items():
             columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
     described = with_each(
         certificate,
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at)),
     )
     return put_columns(frame, columns), described
+
+
+def _ends(frame: pd.DataFrame, certificate: Certified, place: int) -> dict[int, str]:
+    """Return the ends of the intervals of a column, where columns were added to the released."""
+    added = frame.shape[1] > len(first_of(certificate).columns)
+    return ends_of(frame, certificate, place) if added else {}
 
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:

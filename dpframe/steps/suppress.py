@@ -14,13 +14,20 @@ from dpframe.certificates.companion_columns import check_no_intervals_beside, fo
 from dpframe.certificates.noise_parts import ColumnPart
 from dpframe.certificates.steps import SuppressStep
 from dpframe.certificates.subsets import with_each, without_cells
-from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    in_rows,
+    label_place,
+    place_of,
+    put_columns,
+)
 
 
 @with_keywords
@@ -84,7 +91,7 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = stack_table(released, certificate)
+    cells = in_rows(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
