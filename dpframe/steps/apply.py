@@ -69,7 +69,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
     if len(places) != 1:
         raise QueryError(
             f"{name[:MOST_SHOWN]!r} names {len(places)} columns of this table. Release them under "
-            "other names."
+            "other names.",
+            label=name,
         )
     return places[0]
 
@@ -77,10 +78,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
 def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
     """Find a column by its label."""
     if not is_one_of(label, released.columns):
-        raise QueryError(
-            f"{called} must name columns of this table, {list(released.columns)!r}, got "
-            f"{quote(label)}."
-        )
+        known = quote(list(released.columns))
+        raise QueryError.about(called, f"must name columns of this table, {known}", label)
     return label_place(released, str(label))
 
 

@@ -156,12 +156,14 @@ def quantiles_of(
     if ends.intersection(map(str, others)):
         raise QueryError(
             f"a level of the index is called as an end of an interval would be, {min(ends)!r} or "
-            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before."
+            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before.",
+            label=column,
         )
     if LEVEL in others:
         raise QueryError(
             f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "
-            "row is about. Use .dp.rename(levels={...}) before."
+            "row is about. Use .dp.rename(levels={...}) before.",
+            label=LEVEL,
         )
     how = column, found, level, bool(simultaneous)
     step = QuantilesStep("quantile", *how, certificate.digest)
@@ -262,10 +264,8 @@ def _places(found: Distribution, low: object, high: object) -> tuple[float, floa
     if high is not None:
         final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
     if not first < final:
-        raise QueryError(
-            f"low must be below high, and both in the bins, got low={quote(low)} and "
-            f"high={quote(high)}."
-        )
+        rule = f"must be below high={quote(high)}, and both in the bins"
+        raise QueryError.about("low", rule, low)
     return first, final
 
 
@@ -286,7 +286,5 @@ def _place(found: Distribution, given: object, name: str, beside: int) -> float:
     except (TypeError, ValueError):  # another kind than the edges
         pass
     kind = "a whole number" if found.whole else "a value"
-    raise QueryError(
-        f"{name} must be {kind} from {edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, "
-        f"where the bins are, got {name}={quote(given)}."
-    )
+    span = f"{edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, where the bins are"
+    raise QueryError.about(name, f"must be {kind} from {span}", given)

@@ -60,7 +60,8 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     if certificate != wanted:
         raise CertificateError(
             "the steps in the certificate do not lead from this release to this table. Give the "
-            "release that it was made from, with its denoised columns if there are any."
+            "release that it was made from, with its denoised columns if there are any.",
+            parameter="released",
         )
     return frame
 
@@ -71,9 +72,9 @@ def _check_of_one(step: steps.StepPart, certificate: Certified) -> None:
     together = structure is not None and structure.kind == "margins"
     if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
         raise QueryError(
-            "replay does the steps of one table, and the whole numbers in this one were made from "
-            "several tables together: dpframe.consistent(tables) of all of them does it again. "
-            "Give the table that it returns as the release, and later steps are done again."
+            "the whole numbers in this table were made from several together: give the one that "
+            "dpframe.consistent(tables) of all of them returns, and later steps are done again.",
+            parameter="released",
         )
 
 

@@ -14,7 +14,7 @@ from dpframe.certificates.noise_parts import MOST_DECIMALS, ColumnPart, RoundedP
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.subsets import with_each
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.steps.apply import (
     Outcome,
     after,
@@ -69,21 +69,26 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         given = {at: decimals for at in numbers if at not in ends}
     for at, count in given.items():
         if type(count) is not int or abs(count) > MOST_DECIMALS:
-            raise QueryError(
-                f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
-                f"{quote(count)}."
-            )
+            rule = f"must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}"
+            raise QueryError.about("decimals", rule, count)
         if at in ends:
             raise QueryError(
                 f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
-                f"{cells.columns[ends[at]]!r}. Leave it out."
+                f"{cells.columns[ends[at]]!r}. Leave it out.",
+                parameter="decimals",
+                label=cells.columns[at],
             )
         if at not in numbers:
             raise QueryError(
-                f"decimals name {cells.columns[at]!r}, which is no column of numbers. Leave it out."
+                f"decimals name {cells.columns[at]!r}, which is no column of numbers. Leave it out.",
+                parameter="decimals",
+                label=cells.columns[at],
             )
     if not given:
-        raise QueryError("there are no numbers to round in this release, or decimals name none.")
+        raise QueryError(
+            "there are no numbers to round in this release, or decimals name none.",
+            parameter="decimals",
+        )
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
     return after(released, certificate, step, apply_round)

@@ -16,7 +16,7 @@ from dpframe.certificates.steps import SuppressStep
 from dpframe.certificates.subsets import with_each, without_cells
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps.apply import (
@@ -81,11 +81,13 @@ def suppress(
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
-        raise QueryError("suppress needs below= or relative_error=, and got none of them.")
+        raise QueryError(
+            "suppress needs below= or relative_error=, and got none of them.", parameter="below"
+        )
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
-        raise QueryError(f"relative_error must be 0 or more, got {quote(relative_error)}.")
+        raise QueryError.about("relative_error", "must be 0 or more", relative_error)
     if most is not None and most > 1:
         warn(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
@@ -105,15 +107,16 @@ def _check_judges(
     known = first_of(certificate).columns
     places = range(len(known)) if by is None else [place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
-        raise QueryError(
-            f"by={quote(by)} was computed, and has no standard error. Take the released column."
-        )
+        way_out = "Take the released column."
+        raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
     for place in (place for place in places if place < len(known)):
         own = low is not None and by is None and not known[place].is_total
         if own or known[place].times is not None:
             raise QueryError(
                 f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
-                "suppressed. Give the column that can, a count: by=..."
+                "suppressed. Give the column that can, a count: by=...",
+                parameter="by",
+                label=cells.columns[place],
             )
 
 
@@ -124,7 +127,7 @@ def _limit(name: str, given: object) -> float:
     except (TypeError, ValueError, OverflowError):
         limit = math.nan
     if not math.isfinite(limit):
-        raise QueryError(f"{name} must be a finite number, got {quote(given)}.")
+        raise QueryError.about(name, "must be a finite number", given)
     return limit
 
 
