@@ -11,13 +11,12 @@ from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.accessors.showing import no_such_function
 from dpframe.accuracy.combine import combine
-from dpframe.accuracy.intervals import covariance, interval, std_error
-from dpframe.accuracy.quotients import percent, ratio
+from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_init
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_schema, verify
 from dpframe.files.csv import read_csv, write_csv
-from dpframe.files.pandera import schema_of
+from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
@@ -35,25 +34,23 @@ from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import quantile
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
-from dpframe.queries.sums_and_means import mean, std, sum, var
+from dpframe.queries.sums_and_means import mean, std, sum, var  # noqa: F401
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent
-from dpframe.steps.denoise import denoised, denoising_report
+from dpframe.steps.denoise import denoise
 from dpframe.steps.head import head, tail
-from dpframe.steps.quantiles import between, quantiles
+from dpframe.steps.join import interval, percent
+from dpframe.steps.quantiles import between, quantile
 from dpframe.steps.rename import rename
 from dpframe.steps.replay import replay
-from dpframe.steps.round import round
+from dpframe.steps.round import round  # noqa: F401
 from dpframe.steps.select import select
 from dpframe.steps.sort import sort_values
-from dpframe.steps.suggest_caps import best
 from dpframe.steps.suppress import suppress
 from dpframe.steps.unstack import unstack
-from dpframe.steps.with_intervals import with_intervals, with_percent
 
 __version__ = VERSION
 
@@ -68,20 +65,16 @@ __all__ = [
     "Ledger",
     "ParquetScan",
     "Query",
-    "__version__",
     "aggregate",
-    "best",
     "between",
     "certificate_schema",
     "combine",
     "concat",
     "consistent",
     "count",
-    "covariance",
     "declare",
     "declares",
-    "denoised",
-    "denoising_report",
+    "denoise",
     "diagnose",
     "discover",
     "errors",
@@ -95,7 +88,6 @@ __all__ = [
     "plot_map",
     "preview",
     "quantile",
-    "quantiles",
     "ranges",
     "rate",
     "ratio",
@@ -104,24 +96,19 @@ __all__ = [
     "rename",
     "replay",
     "report",
-    "round",
     "scan_parquet",
-    "schema_of",
+    "schema",
     "select",
     "sort_values",
     "std",
-    "std_error",
     "suggest_bounds",
     "suggest_caps",
-    "sum",
     "suppress",
     "tail",
     "units",
     "unstack",
     "var",
     "verify",
-    "with_intervals",
-    "with_percent",
     "write_csv",
     "write_parquet",
 ]

@@ -95,10 +95,12 @@ def with_keywords(function: _Function) -> _Function:
 
 
 def with_keywords_of_methods(cls: _Class) -> _Class:
-    """Do the same for all public methods of a class, which are given no defaults of options."""
-    for name, method in list(vars(cls).items()):
-        if inspect.isfunction(method) and not name.startswith("_"):
-            setattr(cls, name, _check_calls(method, fill=False))
+    """Do the same for all that is public in a class; its methods are given no defaults."""
+    for name, member in list(vars(cls).items()):
+        if inspect.isfunction(member) and not name.startswith("_"):
+            setattr(cls, name, _check_calls(member, fill=False))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(_check_calls(member.fget, fill=False)))
     return cls
 
 
@@ -112,51 +114,67 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
     """Wrap a function so that it has the whole signature, and checks what it is given."""
     own = inspect.signature(function)
     options = [option for one in own.parameters.values() for option in _options(one)]
-    signature = _with_options(own, options)
-    filled = {one.name: one.default for one in options} if fill else {}
-    parameters = [one for one in signature.parameters.values() if one.name not in _OWNERS]
-    named = [one for one in parameters if one.kind not in _CATCH_ALLS]
-    known = [one.name for one in named]
-    by_position = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
-    either = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
-    kinds = {one.kind for one in parameters}
-    taken = None if Parameter.VAR_KEYWORD in kinds else frozenset(known)
-    needed = {one.name for one in named if one.default is Parameter.empty}
     # what is written to call it: a class for its `__init__`
-    called = function.__qualname__.removesuffix(".__init__").split(".")[-1]
-    most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(by_position)
+    name = function.__qualname__.removesuffix(".__init__").split(".")[-1]
+    call = _Call(name, _with_options(own, options))
+    filled = {one.name: one.default for one in options} if fill else {}
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
-        if taken is not None and not taken.issuperset(keywords):
-            (first, *_) = (name for name in keywords if name not in taken)
-            raise no_such_keyword(called, first, known)
-        if args and by_position and by_position[0] in _OF_QUERIES and hasattr(args[0], "dp"):
-            raise _takes_no_frame(called)
-        if len(args) > most:
-            raise _too_many(called, args, by_position, known)
-        if not keywords.keys().isdisjoint(either.intersection(by_position[: len(args)])):
-            twice = next(name for name in by_position if name in keywords)
-            raise CallError(
-                f"{called}() has {twice} twice, by position and by keyword. Give it once."
-            )
-        if not needed.issubset(given := {*by_position[: len(args)], *keywords}):
-            missing = [name for name in known if name in needed - given]
-            every = [name for name in known if name in needed]
-            raise _too_few(called, missing, every, by_position)
-        for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
-            if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
-                refuse_private(name, value)
-                if name not in _TAKE_DATA:
-                    _refuse_data(name, value)
         try:
+            call.check(args, keywords)
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
                 return function(*args, **(filled | keywords))
         except DPFrameError as error:
             raise _shorten(error) from error.__cause__
 
-    checked.__signature__ = signature  # type: ignore[attr-defined]
+    checked.__signature__ = call.signature  # type: ignore[attr-defined]
     return cast(_Function, checked)
+
+
+class _Call:
+    """What a call is written as, and takes."""
+
+    def __init__(self, name: str, signature: Signature) -> None:
+        every = [one for one in signature.parameters.values() if one.name not in _OWNERS]
+        named = [one for one in every if one.kind not in _CATCH_ALLS]
+        kinds = {one.kind for one in every}
+        self.name, self.signature = name, signature
+        self.known = [one.name for one in named]
+        self.order = [one.name for one in signature.parameters.values() if one.kind in _BY_POSITION]
+        self.only_known = Parameter.VAR_KEYWORD not in kinds
+        self.most = math.inf if Parameter.VAR_POSITIONAL in kinds else len(self.order)
+        self.needed = {one.name for one in named if one.default is Parameter.empty}
+        self.either = {one.name for one in named if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
+        self.describes = not _OF_QUERIES.isdisjoint(self.order[:1]) and name != "quantile"
+
+    def check(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+        """Refuse arguments that there are not, that are missing or given twice, or private."""
+        unknown = [value for name, value in keywords.items() if name not in self.known]
+        if self.describes and any(hasattr(one, "dp") for one in (*args, *unknown)):
+            raise takes_no_frame(self.name)
+        if self.only_known and not keywords.keys() <= {*self.known}:
+            first = next(name for name in keywords if name not in self.known)
+            raise no_such_keyword(self.name, first, self.known)
+        if len(args) > self.most:
+            raise _too_many(self.name, args, self.order, self.known)
+        by_position = self.order[: len(args)]
+        twice = [name for name in by_position if name in keywords and name in self.either]
+        if twice:
+            raise CallError(
+                f"{self.name}() has {twice[0]} twice, by position and by keyword. Give it once.",
+                parameter=twice[0],
+            )
+        missing = self.needed - keywords.keys() - {*by_position}
+        if missing:
+            names = [name for name in self.known if name in missing]
+            every = [name for name in self.known if name in self.needed]
+            raise _too_few(self.name, names, every, self.order)
+        for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
+            if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
+                refuse_private(name, value)
+                if name not in _TAKE_DATA:
+                    _refuse_data(name, value)
 
 
 def _shorten(error: DPFrameError) -> DPFrameError:
@@ -211,14 +229,15 @@ def refuse_private(name: str, value: object) -> None:
         way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
         raise errors.DeclarationError(
             f"{name} must be public, and was taken from {origin}: what it holds is private, and "
-            f"would be published. {way_out}"
+            f"would be published. {way_out}",
+            parameter=name,
         )
 
 
 def _refuse_data(name: str, value: object) -> None:
     """Refuse an array or a frame where none is taken: its cells may be private."""
     if any(map(is_data, parts_of(value))):
-        raise QueryError(f"{name} must be a plain value, no array or frame, got {quote(value)}.")
+        raise QueryError.about(name, "must be a plain value, no array or frame", value)
 
 
 def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
@@ -234,10 +253,12 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
         The keywords that there are, in order.
     """
     if (called, name) in _NOT_THERE:
-        return CallError(f"{called}() has no keyword {name!r}. {_NOT_THERE[called, name]}")
-    close = nearest(name, known)
-    hint = f"; did you mean {close!r}?" if close else f". It takes {', '.join(known)}."
-    return CallError(f"{called}() has no keyword {name!r}{hint}")
+        hint = f". {_NOT_THERE[called, name]}"
+    elif close := nearest(name, known):
+        hint = f"; did you mean {close!r}?"
+    else:
+        hint = f". It takes {', '.join(known)}."
+    return CallError(f"{called}() has no keyword {name!r}{hint}", parameter=name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -286,7 +307,7 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     return "" if close in (None, given) else f" Did you mean {close!r}?"
 
 
-def _takes_no_frame(called: str) -> CallError:
+def takes_no_frame(called: str) -> CallError:
     """Make the error about a frame where a query is described."""
     return CallError(
         f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "

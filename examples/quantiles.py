@@ -61,12 +61,12 @@ def main() -> None:
         budget=dpf.Budget(epsilon=2, delta=1e-6),
     )
     delays = flights.dp.ranges("dep_delay", EDGES, by="carrier", epsilon=1.5)
-    table = delays.dp.quantiles(QUANTILES)
+    table = delays.dp.quantile(QUANTILES)
     late = delays.dp.between(15).assign(flights=delays.dp.between()["estimate"])
     print("Minutes late by airline, with 95 % intervals for the noise:\n")
     print(table.round(1).unstack("quantile")["dep_delay"].to_string(), "\n")
 
-    median = flights.dp.median("dep_delay", mechanism="select", epsilon=0.5)
+    median = flights.dp.quantile("dep_delay", 0.5, mechanism="select", epsilon=0.5)
     print(f"Median of all flights, selected: {median['dep_delay'].item():.1f} minutes\n")
     share = late["estimate"] / late["flights"]
     print("More than 15 minutes late:\n")

@@ -19,15 +19,12 @@ SPEND = {"epsilon", "delta", "mu", "rho", "share", "mechanism", "privacy_unit"}
 RECORDED = {"name", "note"}
 CAPS = {"max_rows", "max_groups", "max_rows_per_group"}
 QUERIES = {"count", "rate", "sum", "mean", "var", "std", "histogram", "units", "aggregate"}
-CATCH_ALLS = {
-    "aggregate": "queries",
-    "margins": "queries",
-    "denoised": "options",
-    "denoise": "options",
-}
+CATCH_ALLS = {"aggregate": "queries", "margins": "queries", "denoise": "options"}
 
 FUNCTIONS = {
-    name: getattr(dpf, name) for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))
+    name: getattr(dpf, name)
+    for name in (*dpf.__all__, "round", "sum")
+    if inspect.isfunction(getattr(dpf, name))
 }
 METHODS = {
     f".{name}": method
@@ -181,7 +178,6 @@ def test_what_a_wrapped_function_takes_reaches_it():
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda frame: frame.dp.report(), "report() needs path: report(path)."),
         (lambda frame: frame.dp.mean(), "mean() needs columns: mean(columns)."),
         (
             lambda frame: frame.dp.ratio(level=0.9),
@@ -218,7 +214,16 @@ def test_every_call_names_what_it_needs(name):
     [
         ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
         ("percents", r"Did you mean dpf\.percent\?"),
-        ("median", r"dpf\.quantile\(column, 0\.5\); \.dp\.median"),
+        ("median", r"dpf\.quantile\(column, 0\.5\)"),
+        ("quantiles", r"Did you mean dpf\.quantile\?"),
+        ("denoised", r"Did you mean dpf\.denoise\?"),
+        ("schema_of", r"Did you mean dpf\.schema\?"),
+        ("with_intervals", r"dpf\.interval\(released, join=True\)"),
+        ("with_percent", r"dpf\.percent\(released, join=True\)"),
+        ("std_error", r"\.dp\.std_error"),
+        ("covariance", r"\.dp\.covariance"),
+        ("best", r"\.dp\.best"),
+        ("denoising_report", r"\.dp\.certificate\.denoising"),
         ("zzzz", r"^dpframe has no 'zzzz'\.$"),
     ],
 )
@@ -281,7 +286,7 @@ def test_values_that_are_names_say_what_was_meant(call, meant):
 def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
     frame = pd.DataFrame({"zone": ["A", "B"]})
     made = frame.dp.count("zone", keys=["A", "B"], epsilon=9, privacy_unit=dpf.EACH_ROW)
-    table = made.dp.with_percent()
+    table = made.dp.percent(join=True)
     with raises(QueryError, "drawn by column='count', percent=True"):
         table.dp.plot(column="count_percent")
 
@@ -316,3 +321,27 @@ def test_the_cause_of_an_error_is_shown_in_a_line(tmp_path):
     cause = caught.value.__cause__
     assert cause is not None
     assert cause.__traceback__ is None
+
+
+MISTAKES = {
+    "keyword": lambda frame, made: frame.dp.count("zone", epsilom=1),
+    "query": lambda frame, made: dpf.count(frame, by="zone", epsilon=1),
+    "step": lambda frame, made: made.dp.unstack(),
+    "property": lambda frame, made: made.dp.best,
+    "certificate": lambda frame, made: dpf.interval(made + 1),
+    "name": lambda frame, made: frame.dp.median("fare"),
+    "item": lambda frame, made: frame.dp["fare"],
+    "groups": lambda frame, made: frame.groupby("zone").dp.count(epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_tracebacks_of_all_kinds_of_calls_are_short(frame, name):
+    made = frame.dp.count("zone", epsilon=0.1)
+    with raises(DPFrameError) as caught:
+        MISTAKES[name](frame, made)
+    error = caught.value
+    frames = traceback.extract_tb(error.__traceback__)
+    assert [one.name for one in frames[-2:-1]] == ["<lambda>"] and len(frames) == 4
+    assert error.__context__ is None and error.__cause__ is None
+    assert error.places or frames[-1].name != "checked"

@@ -41,7 +41,7 @@ trips.dp.release({"a": query, "b": dpf.histogram("fare", [0, 10, 100])}, share=0
 released.dp.interval(0.9), released.dp.std_error, released.dp.covariance, released.dp.percent("n")
 trips.dp.count('zone', epsilon=0.1).dp.combine({'A': 1, 'B': -1})
 repr(released.dp.certificate), repr(trips.dp.budget)
-released.dp.schema()
+dpf.schema(released)
 released.dp.write_csv("trips.csv")
 dpf.verify(dpf.read_csv("trips.csv"), ledger=dpf.Ledger("trips.ledger"))
 trips.to_csv("private.csv", index=False)

@@ -147,14 +147,14 @@ def test_certificates_of_all_kinds_are_shown():
 
 
 def test_steps_are_shown():
-    certificate = dpf.denoised(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate
+    certificate = dpf.denoise(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate
     shown = [("simplex", 0.256, "26% of the squared error"), ("simplex", None, "not estimated")]
     for method, gain, words in shown:
         step = replace(certificate.steps[0], tried={method: gain})
         made = replace(certificate, steps=(step,))._repr_html_()
         assert tables(made)[2][1] == ["count_denoised", "count", method, words]
     released = trips().dp.histogram("fare", range(30), epsilon=0.1)
-    certificate = dpf.denoised(released).dp.certificate
+    certificate = dpf.denoise(released).dp.certificate
     (step,) = certificate.steps
     row = tables(certificate._repr_html_())[2][1]
     assert row[:2] == ["count_denoised", "count"]
@@ -262,7 +262,7 @@ def test_a_bar_shows_what_is_used():
 def test_hostile_labels_stay_texts():
     frame = trips(HOSTILE)
     released = frame.dp.count(HOSTILE, epsilon=1)
-    released = dpf.denoised(released, "nonnegative")
+    released = dpf.denoise(released, "nonnegative")
     for made in (
         released.dp.certificate._repr_html_(),
         kept_declaration(frame)._repr_html_(),

@@ -8,6 +8,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.errors import (
     CalibrationError,
     CertificateError,
@@ -70,7 +71,7 @@ def test_nothing_is_charged_for_a_name_that_is_no_text(trips):
 
 def test_a_series_of_a_release_has_no_certificate(trips):
     released = trips.dp.count(by="zone", epsilon=1)
-    for call in (dpf.verify, dpf.interval, dpf.std_error, dpf.covariance, dpf.plot):
+    for call in (dpf.verify, dpf.interval, std_error, covariance, dpf.plot):
         with raises(CertificateError, "whole released DataFrame"):
             call(released["count"])
 
@@ -168,7 +169,7 @@ TAKEN_FROM = {
     "report level": lambda made, odd: dpf.report(made, level=odd),
     "report ledger": lambda made, odd: dpf.report(made, ledger=odd),
     "verify ledger": lambda made, odd: dpf.verify(made, ledger=odd),
-    "quantiles": lambda made, odd: made.dp.quantiles(odd),
+    "quantile": lambda made, odd: made.dp.quantile(odd),
     "between": lambda made, odd: made.dp.between(odd, odd),
 }
 
@@ -178,7 +179,7 @@ TAKEN_FROM = {
 def test_another_release_is_no_argument(call, part):
     visits = pd.DataFrame({"zone": [*"ABA"], "day": [*"MMT"], "fare": [1.0, 2.0, 3.0]})
     keys = {"zone": ["A", "B"], "day": ["M", "T"]}
-    kind = dpf.ranges("fare", 4, bounds=(0, 4)) if call in ("quantiles", "between") else None
+    kind = dpf.ranges("fare", 4, bounds=(0, 4)) if call in ("quantile", "between") else None
     query = kind or dpf.aggregate(by=["zone", "day"], keys=keys, n=dpf.count())
     made, other = (visits.dp.release(query, epsilon=1, privacy_unit=dpf.EACH_ROW) for _ in "ab")
     odd = {"frame": other, "column": other.iloc[:, 0], "made of it": -other}[part]

@@ -33,7 +33,7 @@ def calls(folder):
 def test_all_public_calls_are_walked(calls):
     (_, found) = calls["functions"]
     functions = {name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))}
-    assert found.keys() == functions
+    assert found.keys() == functions | {"round", "sum"}
     named = {name for _, one in calls.values() for name in one}
     methods = {name for name in dir(dpf.DPAccessor) if name[0] != "_"}
     assert (

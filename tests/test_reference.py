@@ -18,7 +18,8 @@ CAPS = {*CapOptions.__annotations__}  # called `**caps` on the page
 CATCH_ALLS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 FUNCTIONS = sorted(
-    [name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))] + ["Budget", "Ledger"]
+    [name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))]
+    + ["Budget", "Ledger", "round", "sum"]
 )
 METHODS = sorted(name for name in dir(dpf.DPAccessor) if not name.startswith("_"))
 
@@ -82,9 +83,13 @@ def test_the_version_is_that_of_the_project():
 
 def test_a_keyword_that_is_left_out_is_found():
     assert (
-        missing(dpf.interval, "interval", "`dpf.interval(released, level, simultaneous, sampling)`")
+        missing(
+            dpf.interval,
+            "interval",
+            "`dpf.interval(released, level, simultaneous, sampling, join)`",
+        )
         == []
     )
-    page = "`interval(released, level, sampling)`, and `simultaneous` elsewhere"
+    page = "`interval(released, level, sampling, join)`, and `simultaneous` elsewhere"
     assert missing(dpf.interval, "interval", page) == ["simultaneous"]
     assert missing(dpf.verify, "verify", page) == ["frame", "ledger"]

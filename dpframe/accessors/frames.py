@@ -2,33 +2,31 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Never
 
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.accessors.private import PrivateAccessor
-from dpframe.accessors.showing import no_dp_of_series
+from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
 from dpframe.accuracy import intervals
 from dpframe.accuracy.combine import Weights, combine
-from dpframe.accuracy.quotients import percent, ratio
-from dpframe.arguments import check_place
+from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_of
 from dpframe.denoise.methods import DenoiserName
 from dpframe.files.csv import write_csv
-from dpframe.files.pandera import schema_of
 from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
 from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
-from dpframe.queries.quantiles import Quantiles
 from dpframe.reporting.report import report
-from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
-from dpframe.steps.denoise import denoised, denoising_report
+from dpframe.steps import head, rename, round, select, sort, suppress, unstack
+from dpframe.steps.denoise import denoise
 from dpframe.steps.denoise_checks import Across
-from dpframe.steps.quantiles import between, quantiles
-from dpframe.steps.replay import replay
+from dpframe.steps.join import interval, percent
+from dpframe.steps.quantiles import between
 from dpframe.steps.suggest_caps import best
 
 
@@ -44,6 +42,30 @@ class SeriesAccessor:
 
     def __init__(self, series: pd.Series) -> None:
         raise no_dp_of_series(series)
+
+
+class GroupedAccessor:
+    """No accessor: `.dp` of a grouped frame says what to ask of the frame.
+
+    Raises
+    ------
+    NoSuchNameError
+        Whatever is asked of it.
+    """
+
+    def __init__(self, grouped: "DataFrameGroupBy[Any, Any]") -> None:
+        self._grouped = grouped
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what to use in place of it."""
+        raise no_dp_of_groups(name, self._grouped)
+
+    def __repr__(self) -> str:
+        """Say the same."""
+        return str(no_dp_of_groups("count", self._grouped))
+
+
+setattr(DataFrameGroupBy, "dp", property(GroupedAccessor))  # noqa: B010  # types do not know it
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -64,19 +86,86 @@ class DPAccessor(PrivateAccessor):
 
     @property
     def std_error(self) -> pd.DataFrame:
-        """Standard error of every released cell; see `dpframe.std_error`."""
+        """Standard error of every released cell.
+
+        For counts and sums it is the exact standard deviation of the noise, the same in all rows.
+        For means it is the first-order error of the ratio, from the released number of rows.
+        Denoised columns have none: their error depends on what is not known.
+
+        Returns
+        -------
+        DataFrame
+            The released rows and columns; in the units of the column, durations for times.
+
+        Raises
+        ------
+        CertificateError
+            If the frame is not what was released.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
+        >>> import dpframe as dpf
+        >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+        >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+        >>> released.dp.std_error["count"].round(3).tolist()
+        [2.799, 2.799]
+        """
         return intervals.std_error(self._frame)
 
     @property
     def covariance(self) -> pd.DataFrame:
-        """Covariance of the columns within a row; see `dpframe.covariance`."""
+        """Covariance of the columns within a row.
+
+        Different rows are independent, except for blocks that all rows share, which the certificate
+        names as `common_blocks`; `combine` takes them into account.
+
+        It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that
+        the noise of the measured block b gives a column, with its sign. For means it is that of
+        the first-order error.
+
+        Returns
+        -------
+        DataFrame
+            One row per row and column of the release, one column per column. Columns of times count
+            in seconds.
+
+        Raises
+        ------
+        CertificateError
+            If the frame is not what was released.
+
+        Examples
+        --------
+        Correlated noise goes into several columns at once:
+
+        >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
+        >>> import dpframe as dpf
+        >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
+        >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
+        >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
+        >>> both.dp.covariance.round(2)
+                    tea  milk     n
+          column
+        0 tea     5.85  2.44  4.87
+          milk    2.44  5.85  4.87
+          n       4.87  4.87  9.74
+        """
         return intervals.covariance(self._frame)
 
     def interval(
-        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        sampling: bool = False,
+        join: bool = False,
     ) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
-        return intervals.interval(self._frame, level, simultaneous=simultaneous, sampling=sampling)
+        flags = {"simultaneous": simultaneous, "sampling": sampling, "join": join}
+        return interval(self._frame, level, **flags)
 
     def denoise(
         self,
@@ -87,17 +176,31 @@ class DPAccessor(PrivateAccessor):
         across: Across | None = None,
         **options: Any,
     ) -> pd.DataFrame:
-        """Add denoised columns beside the released ones; see `dpframe.denoised`."""
-        return denoised(self._frame, method, columns=columns, graph=graph, across=across, **options)
-
-    @property
-    def denoising(self) -> pd.DataFrame:
-        """What the denoised columns were made with; see `dpframe.denoising_report`."""
-        return denoising_report(self._frame)
+        """Add denoised columns beside the released ones; see `dpframe.denoise`."""
+        return denoise(self._frame, method, columns=columns, graph=graph, across=across, **options)
 
     @property
     def best(self) -> dict[str, Any]:
-        """What a suggestion found best, by keyword; see `dpframe.best`."""
+        """What a suggestion found best, by keyword of the query that it is for.
+
+        It is to be given to the query, or to its method.
+
+        Raises
+        ------
+        CertificateError
+            If the frame is no suggestion.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        from pandas.api.typing import DataFrameGroupBy
+        >>> import dpframe as dpf
+        >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
+        >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
+        >>> found = trips.dp.suggest_caps("zone", largest=1, epsilon=1)
+        >>> found.dp.best, list(trips.dp.count("zone", **found.dp.best, epsilon=1).columns)
+        ({'max_rows': 1}, ['count'])
+        """
         return best(self._frame)
 
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
@@ -116,49 +219,28 @@ class DPAccessor(PrivateAccessor):
         level: float = 0.95,
         *,
         by: Hashable | list[Hashable] | None = None,
+        join: bool = False,
     ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level, by=by)
-
-    def quantiles(
-        self, q: Quantiles = (0.25, 0.5, 0.75), level: float = 0.95, *, simultaneous: bool = False
-    ) -> pd.DataFrame:
-        """Read quantiles off a released distribution; see `dpframe.quantiles`."""
-        return quantiles(self._frame, q, level, simultaneous=simultaneous)
+        return percent(self._frame, column, level, by=by, join=join)
 
     def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
         """Return the number of rows with values in a range; see `dpframe.between`."""
         return between(self._frame, low, high, level)
 
-    def with_intervals(
-        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False
-    ) -> pd.DataFrame:
-        """Add intervals as columns, and keep the certificate; see `dpframe.with_intervals`."""
-        flags = {"simultaneous": simultaneous, "sampling": sampling}
-        return with_intervals.with_intervals(self._frame, level, **flags)
-
-    def with_percent(
-        self,
-        column: Hashable | None = None,
-        level: float = 0.95,
-        *,
-        by: Hashable | list[Hashable] | None = None,
-    ) -> pd.DataFrame:
-        """Add percentages as columns, and keep the certificate; see `dpframe.with_percent`."""
-        return with_intervals.with_percent(self._frame, column, level, by=by)
-
     def report(
         self,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | None = None,
         *,
         ledger: Ledger | None = None,
         title: str = "Release report",
         level: float = 0.95,
         percent: bool = False,
-    ) -> None:
-        """Write one page to decide by whether to publish the release; see `dpframe.report`."""
-        place = check_place(path, "a page; dpf.report(frame) returns one")
-        report(self._frame, ledger=ledger, title=title, path=place, level=level, percent=percent)
+    ) -> str:
+        """Return one page to decide by whether to publish the release; see `dpframe.report`."""
+        return report(
+            self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent
+        )
 
     def sort_values(
         self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True
@@ -211,10 +293,6 @@ class DPAccessor(PrivateAccessor):
         """Make columns of the keys of a level; see `dpframe.unstack`."""
         return unstack.unstack(self._frame, level, column=column)
 
-    def replay(self, released: pd.DataFrame) -> pd.DataFrame:
-        """Do the steps again that lead from a release to this table; see `dpframe.replay`."""
-        return replay(self._frame, released)
-
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
         write_csv(self._frame, path)
@@ -222,10 +300,6 @@ class DPAccessor(PrivateAccessor):
     def write_parquet(self, path: str | PathLike[str]) -> None:
         """Write the release to a Parquet file; see `dpframe.write_parquet`."""
         write_parquet(self._frame, path)
-
-    def schema(self) -> Any:
-        """Return a pandera schema that the release satisfies; see `dpframe.schema_of`."""
-        return schema_of(self._frame)
 
     def plot(
         self,

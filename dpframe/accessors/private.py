@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, cast, overload
 
 import pandas as pd
 
-from dpframe.accessors.showing import accessor_text, names_on_offer, no_such_name, public_names
+from dpframe.accessors.showing import (
+    accessor_text,
+    names_on_offer,
+    no_such_item,
+    no_such_name,
+    public_names,
+)
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
@@ -28,12 +34,12 @@ from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
-from dpframe.queries.quantiles import IntervalOptions, QuantileOptions, Quantiles, quantile
+from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
 from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
 from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
 from dpframe.queries.sums_and_means import AccuracyOptions, SumOptions
-from dpframe.steps.quantiles import quantiles
+from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
 
@@ -102,6 +108,10 @@ class PrivateAccessor:
                 return object.__getattribute__(self, name)
             raise no_such_name(self, name)
 
+        def __getitem__(self, key: object) -> Never:
+            """Say how columns are named."""
+            raise no_such_item(key)
+
     def __dir__(self) -> list[str]:
         """List what applies to this frame; no row of it is looked at."""
         private = public_names(PrivateAccessor)
@@ -131,7 +141,7 @@ class PrivateAccessor:
                 parameter="by" if by is not None else None,
             )
         wanted = q if named or column is None else cast(Quantiles, column)
-        return quantiles(self._frame, wanted, **how)
+        return quantiles_of(self._frame, wanted, **how)
 
     def _ask(
         self, make: Callable[..., Query | Search], options: Mapping[str, Any], *about: object
@@ -150,24 +160,18 @@ class PrivateAccessor:
     def quantile(
         self,
         column: Hashable | list[float] = None,
-        q: Quantiles = (0.25, 0.5, 0.75),
+        q: Quantiles = QUARTILES,
         by: By = None,
         **options: Unpack[QuantileCall],
     ) -> pd.DataFrame:
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
 
         They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
-        that is a release of ranges, `.dp.quantile(q)` is `.dp.quantiles(q)`.
+        that is a release of ranges, `.dp.quantile(q)` reads them off for nothing.
         """
         if isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs:
             return self._read_off(column, q, by, options)
         return self._ask(quantile, options, column, q, by)
-
-    def median(
-        self, column: Hashable = None, by: By = None, **options: Unpack[QuantileCall]
-    ) -> pd.DataFrame:
-        """Release medians of a column per group; see `dpframe.quantile` and `dpframe.release`."""
-        return self.quantile(column, 0.5, by, **options)
 
     def margins(
         self,

@@ -6,16 +6,30 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy
 
+from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.calls import nearest
 from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import QuotientPart, TotalPart
+from dpframe.certificates.companion_columns import DENOISED, followers
+from dpframe.certificates.parts import LayersPart, NoisyMechanismPart, ThresholdPart, TreePart
+from dpframe.certificates.steps import (
+    ADDED_OR_RENAMED,
+    CELLS_AS_RELEASED,
+    COMPUTED,
+    FEWER_ROWS,
+    ROW_BY_ROW,
+    QuantilesStep,
+    StepKinds,
+    SuggestionPart,
+)
 from dpframe.certificates.verify import ATTRIBUTE, certificate_of
 from dpframe.declaration.facts import declaration_text, kept_declaration
 from dpframe.engines import Frame, engine_for
-from dpframe.errors import CertificateError, DeclarationError, NoSuchNameError
+from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
 from dpframe.provenance import is_private
-from dpframe.steps.suggest_caps import best_suggestion
 
 Standing: TypeAlias = Literal["undeclared", "declared", "derived", "released", "diagnosis", "none"]
 """What is known of a frame, and so what can be done with it."""
@@ -35,7 +49,8 @@ _WIDTH = 80
 _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}
-_OF_SUGGESTIONS = {"best"}
+_BOTH = {"quantile"}
+"""What private frames are asked, and what is read off released ones."""
 
 
 def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
@@ -58,7 +73,8 @@ _FOR_PRIVATE = _by_name(
         "groupby pivot_table crosstab": 'Use by=, as in .dp.count(by=["zone"], epsilon=...).',
         "query filter loc iloc where": "Use where=, a condition as text, as in "
         '.dp.count(where="fare > 0", epsilon=...).',
-        "percentile": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
+        "percentile quantiles": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
+        "median": "Use .dp.quantile(column, 0.5, by=..., epsilon=...).",
         "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
@@ -70,7 +86,8 @@ _FOR_RELEASED = _by_name(
     {
         "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
         "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
-        "percentile percentiles": "Use .dp.quantiles([0.25, 0.5, 0.75]) of a release of ranges.",
+        "percentile percentiles quantiles median": "Use .dp.quantile([0.25, 0.5, 0.75]) where "
+        "ranges were released.",
         "nlargest": "Use .dp.sort_values(by, ascending=False).dp.head(n).",
         "nsmallest": "Use .dp.sort_values(by).dp.head(n).",
         "pivot pivot_table crosstab": "Use .dp.unstack(level).",
@@ -87,11 +104,28 @@ _FOR_RELEASED = _by_name(
         "append merge join": "Use dpf.concat(releases, keys=..., name=...).",
         "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
+        "with_intervals": "Use .dp.interval(level, join=True).",
+        "with_percent": "Use .dp.percent(column, join=True).",
+        "denoising denoising_report": "Use .dp.certificate.denoising.",
+        "schema schema_of": "Use dpf.schema(frame).",
+        "replay": "Use dpf.replay(published, released).",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
     }
 )
 """The same, for released frames: nothing that would cost privacy."""
+
+_FOR_PACKAGE = _by_name(
+    {
+        "median": "A median is dpf.quantile(column, 0.5).",
+        "with_intervals": "Use dpf.interval(released, join=True).",
+        "with_percent": "Use dpf.percent(released, join=True).",
+        "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
+        "denoising_report": "Use .dp.certificate.denoising.",
+        "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
+    }
+)
+"""The same, for names of the package."""
 
 
 def public_names(cls: type) -> set[str]:
@@ -127,7 +161,7 @@ def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]
     """
     standing, declaration = _standing(frame), kept_declaration(frame)
     if standing == "released":
-        return {*released} - (set() if _suggests(frame) else _OF_SUGGESTIONS)
+        return {*released, *_BOTH} - _not_for(frame)
     if standing == "derived":
         return {"declare"}
     if standing in ("diagnosis", "none"):
@@ -136,11 +170,48 @@ def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]
     return {*private} - (set() if charged else _OF_BUDGET)
 
 
-def _suggests(frame: Frame) -> bool:
+def _not_for(frame: pd.DataFrame) -> set[str]:
+    """Return what does not work on a released frame, as far as its certificate says so."""
     try:
-        return bool(best_suggestion(frame))
+        certificate = certificate_of(frame)
     except CertificateError:
-        return False
+        return {*_BOTH, "best"}
+    release, steps = certificate.releases[0], {*map(type, certificate.steps)}
+    columns, mechanism = release.columns, release.mechanism
+    totals = sum(isinstance(column, TotalPart) for column in columns)
+    numbers = any(column.times is None for column in columns)
+    noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
+    known = noisy and not isinstance(mechanism, ThresholdPart)
+    apart = known and not isinstance(mechanism, LayersPart)
+    rows = certificate.unstacked is None
+    single = rows and len(certificate.releases) == 1
+    alone = any(
+        {*followers(frame, certificate, at).values()} <= {DENOISED} for at in range(len(columns))
+    )
+
+    def after(allowed: StepKinds) -> bool:
+        return single and steps <= allowed
+
+    works = {
+        "best": SuggestionPart in steps,
+        "between": tree and after(ADDED_OR_RENAMED),
+        "quantile": tree and after(ADDED_OR_RENAMED),
+        "combine": known and after(steps_before(certificate)),
+        "covariance": noisy and after(ROW_BY_ROW),
+        "denoise": apart
+        and after(COMPUTED)
+        and any(isinstance(column, TotalPart | QuotientPart) for column in columns),
+        "interval": noisy,
+        "percent": totals > 0 and not tree and after(CELLS_AS_RELEASED - FEWER_ROWS),
+        "plot": noisy,
+        "plot_map": noisy and after(ROW_BY_ROW),
+        "ratio": totals > 1 and after(CELLS_AS_RELEASED),
+        "round": numbers,
+        "std_error": noisy and QuantilesStep not in steps,
+        "suppress": numbers,
+        "unstack": frame.index.nlevels > 1 and rows and alone,
+    }
+    return {name for name, fits in works.items() if not fits}
 
 
 def accessor_text(frame: Frame, names: Iterable[str]) -> str:
@@ -199,7 +270,7 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
         hint = f"Did you mean .dp.{close}?"
     else:
         hint = f"It has {', '.join(sorted(names))}."
-    return NoSuchNameError(f".dp has no {name!r}. {hint}")
+    return NoSuchNameError(f".dp has no {name!r}. {hint}", parameter=name)
 
 
 def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
@@ -215,15 +286,32 @@ def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
     if name.startswith("_"):
         return NoSuchNameError(f"module 'dpframe' has no attribute {name!r}")
     close = nearest(name, known)
+    hint = _FOR_PACKAGE.get(name, "" if close is None else f"Did you mean dpf.{close}?")
     if name.startswith("read_") and hasattr(pd, name):
-        hint = f" Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
-    elif name == "median":
-        hint = (
-            " A median is dpf.quantile(column, 0.5); .dp.median(column, ...) releases it at once."
-        )
-    else:
-        hint = "" if close is None else f" Did you mean dpf.{close}?"
-    return NoSuchNameError(f"dpframe has no {name!r}.{hint}")
+        hint = f"Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
+    return NoSuchNameError(f"dpframe has no {name!r}. {hint}".rstrip(), parameter=name)
+
+
+def no_such_item(key: object) -> CallError:
+    """Make the error about `.dp[...]`, with the calls that name columns."""
+    column = quote(key) if isinstance(key, str) else "column"
+    return CallError(
+        f".dp has no columns: name them in the call, as in .dp.count(by={column}, epsilon=...), "
+        f".dp.mean({column}, ...), or .dp.select(columns={column}) of a release."
+    )
+
+
+def no_dp_of_groups(name: str, grouped: "DataFrameGroupBy[Any, Any]") -> NoSuchNameError:
+    """Make the error about `.dp` of a grouped frame, with the call to use."""
+    by = grouped.keys
+    labels = by if isinstance(by, list) else [by]
+    # all else may be made of private cells
+    named = all(isinstance(one, str) and one in grouped.obj.columns for one in labels)
+    groups = quote(by) if named else "..."
+    return NoSuchNameError(
+        f"a grouped frame has no .dp.{name}: name the groups in the call, as in "
+        f"df.dp.{name}(by={groups}, epsilon=...)."
+    )
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:

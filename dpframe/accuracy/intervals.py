@@ -227,35 +227,7 @@ _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 @with_keywords
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the standard error of every released cell.
-
-    For counts and sums it is the exact standard deviation of the noise, the same in all rows. For
-    means it is the first-order error of the ratio, from the released number of rows. Denoised
-    columns have none: their error depends on what is not known.
-
-    Parameters
-    ----------
-    released
-        A released frame, denoised or not.
-
-    Returns
-    -------
-    DataFrame
-        The released rows and columns; in the units of the column, durations for columns of times.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
-    >>> std_error(released)["count"].round(3).tolist()
-    [2.799, 2.799]
-    """
+    """Return the standard error of every released cell."""
     certificate = verify(released)
     companion_columns.check_no_intervals_beside(certificate, "std_error")
     errors = certificate.by_release(stack_table(released, certificate), _errors)
@@ -271,7 +243,6 @@ def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
-@with_keywords
 def interval(
     released: pd.DataFrame,
     level: float = 0.95,
@@ -279,51 +250,7 @@ def interval(
     simultaneous: bool = False,
     sampling: bool = False,
 ) -> pd.DataFrame:
-    """Return confidence intervals for the noise in every released cell.
-
-    They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
-    no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
-    any size: they are all rates that a test does not reject. Those of groups that were found are
-    given that their counts were published: 1 or more, and wider near the threshold. Those of
-    quantiles that were read off a distribution stand beside them; they are returned as they are.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    level
-        Probability that the interval of a cell holds the value before noise, in (0, 1).
-    simultaneous
-        Whether it is to be the probability that all intervals of the frame hold at once: those of
-        d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
-        Laplace noise.
-    sampling
-        Whether the rows are a random sample of many more, and the intervals of rates are for the
-        rate among these. Those of other columns stay as they are.
-
-    Returns
-    -------
-    DataFrame
-        Columns `<column>_low` and `<column>_high` per released column.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If the level is not in (0, 1), simultaneous or sampling is neither True nor False, or
-        sampling is True for a release without rates.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
-    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
-    >>> def width(bars):
-    ...     return int(bars["count_high"].iloc[0] - bars["count_low"].iloc[0])
-    >>> width(interval(released)), width(interval(released, simultaneous=True))
-    (12, 16)
-    """
+    """Return confidence intervals for the noise in every released cell."""
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
     check_flag("sampling", sampling)
@@ -426,46 +353,7 @@ def _bars(
 
 @with_keywords
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the covariance of the columns within a row.
-
-    Different rows are independent, except for blocks that all rows share, which the certificate
-    names as `common_blocks` of the mechanism; `combine` takes them into account.
-
-    It is `sum_b L_b(i) L_b(j)` for columns i and j, where `L_b` is the standard deviation that the
-    noise of the measured block b gives a column, with its sign. For means it is that of the
-    first-order error.
-
-    Parameters
-    ----------
-    released
-        A released frame, denoised or not.
-
-    Returns
-    -------
-    DataFrame
-        One row per row and column of the release, one column per column. Columns of times count
-        in seconds.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-
-    Examples
-    --------
-    Correlated noise goes into several columns at once:
-
-    >>> import dpframe as dpf
-    >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
-    >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
-    >>> both = dpf.release(answers, query, mu=0.5, mechanism="correlated")
-    >>> covariance(both).round(2)
-                tea  milk     n
-      column
-    0 tea     5.85  2.44  4.87
-      milk    2.44  5.85  4.87
-      n       4.87  4.87  9.74
-    """
+    """Return the covariance of the columns within a row."""
     release = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
     loadings = [column.deviations for column in release.columns]
     n, width = len(released), len(loadings)

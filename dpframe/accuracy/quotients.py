@@ -247,7 +247,6 @@ def ratio_of(
     return mark_diagnosis(estimates, [release], "ratio")
 
 
-@with_keywords
 def percent(
     released: pd.DataFrame,
     column: Hashable | None = None,
@@ -255,47 +254,7 @@ def percent(
     *,
     by: Hashable | Sequence[Hashable] | None = None,
 ) -> pd.DataFrame:
-    """Return every row's percentage of the total of a released column, with error and interval.
-
-    The total is the sum over the rows of the table, or of a group of them, whose noise goes into
-    both: the combination `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio`
-    does.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    column
-        The column, a count or a sum; `None`: the only one there is.
-    level
-        Confidence level of the intervals, in (0, 1), each by itself.
-    by
-        A level of the index, or a list of them: percentages are of the total of the rows with the
-        same keys there. `None`: of all rows.
-
-    Returns
-    -------
-    DataFrame
-        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. A total below
-        1, or below its standard error for sums, is taken for that in estimates.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
-        names no levels, or all of them.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"day": [0, 0, 0, 0, 1], "zone": ["A", "B", "A", "A", "B"]})
-    >>> query = dpf.count(by=["day", "zone"], keys={"day": [0, 1], "zone": ["A", "B"]})
-    >>> released = dpf.release(trips, query, epsilon=1e6)
-    >>> percent(released)["estimate"].to_list(), percent(released, by="day")["estimate"].to_list()
-    ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
-    """
+    """Return every row's percentage of the total of a released column."""
     level = check_level(level)
     return percent_of(released, verify(released), column, level, by=by)
 

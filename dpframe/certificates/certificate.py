@@ -23,7 +23,7 @@ from dpframe.certificates.json_records import (
     require,
     unpack,
 )
-from dpframe.certificates.steps import FEWER_ROWS, StepPart, UnstackedPart
+from dpframe.certificates.steps import FEWER_ROWS, DenoiseStep, StepPart, UnstackedPart
 from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
@@ -309,6 +309,23 @@ class Certificate(Record):
     def state(self) -> str:
         """What a verified frame is, "released" or "post-processed" by steps that are listed."""
         return "post-processed" if self.steps else "released"
+
+    @property
+    def denoising(self) -> pd.DataFrame:
+        """What the denoised columns were made with: one row per column and method tried.
+
+        `estimated_gain` is the part of the mean squared error of the noise that the method was
+        expected to remove, missing where that is not estimated; of several methods `chosen`,
+        "average" is what their average was expected to gain.
+        """
+        rows = [
+            (step.into, name, gain, name in {*step.members, step.method})
+            for step in self.steps
+            if isinstance(step, DenoiseStep)
+            for name, gain in step.tried.items()
+        ]
+        table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
+        return table.astype({"estimated_gain": float}).set_index(["column", "method"])
 
     def with_rows(self, places: np.ndarray) -> "Certificate":
         """Return the certificate of some rows, in the order of their places."""

@@ -11,7 +11,7 @@ from dpframe.certificates.digest import ContentPart, SeriesPart, content_of
 
 _RENAME, _SELECT = ".dp.rename", ".dp.select(columns=...)"
 _EDIT = ".dp.round and .dp.suppress"
-_ADD = ".dp.with_intervals and .dp.with_percent"
+_ADD = ".dp.interval(join=True) and .dp.percent(join=True)"
 _COMPUTED = ("_low", "_high", "estimate", "percent")
 _MOVED = "Labels stay with what they name: .dp.rename would put a wrong one there."
 _LEVELS = "Levels stay in the order of by=: put them in another one in a copy for show."

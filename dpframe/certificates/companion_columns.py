@@ -75,7 +75,7 @@ def quantile_intervals(
         at_once = ", simultaneous=True" if simultaneous else ""
         raise QueryError(
             f"these quantiles have intervals at level={step.level:g}: give that level, or read "
-            f"them off the release again, .dp.quantiles(q, level={level:g}{at_once}).",
+            f"them off the release again, .dp.quantile(q, level={level:g}{at_once}).",
             parameter="level",
             value=level,
         )

@@ -11,8 +11,8 @@ from dpframe.provenance import DIAGNOSED
 
 _ATTRIBUTE = "dpframe_computed"
 _WAYS = {
-    "interval": "To publish them with it, use .dp.with_intervals() of the release.",
-    "percent": "To publish them with it, use .dp.with_percent() of the release.",
+    "interval": "To publish them with it, use .dp.interval(join=True) of the release.",
+    "percent": "To publish them with it, use .dp.percent(join=True) of the release.",
 }
 _ELSE = "The release itself has one, and can be published beside it."
 _MOST = 3

@@ -50,7 +50,7 @@ class QuantilesStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["quantiles"]
+    step: Literal["quantile"]
     column: str
     quantiles: Annotated[tuple[_Level, ...], Limits(min_length=1)]
     level: _Level
@@ -76,7 +76,7 @@ class IntervalsStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["with_intervals"]
+    step: Literal["interval"]
     level: _Level
     simultaneous: bool
     sampling: bool
@@ -102,7 +102,7 @@ class PercentStep(Record):
         Digest of the table before the step.
     """
 
-    step: Literal["with_percent"]
+    step: Literal["percent"]
     column: str
     by: Annotated[tuple[str, ...], Limits(min_length=1)] | None
     level: _Level

@@ -80,8 +80,8 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 ATTRIBUTE = "dpframe"
 _MOST_FORMATS = 1000
 _CALLS = (
-    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .with_intervals "
-    "and .with_percent, and by dpf.concat"
+    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .interval and "
+    ".percent with join=True, and by dpf.concat"
 )
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
@@ -154,8 +154,8 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
             or (_PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else None)
             or "this frame carries no certificate: it was not released by dpframe, or its attrs "
             "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
-            "them; joins lose them, where .dp.with_intervals and .dp.with_percent of a release "
-            "keep them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
+            "them; joins lose them, where .dp.interval(join=True) of a release keeps "
+            "them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
             "pandas.read_csv."
         )
     return read_certificate(frame.attrs[ATTRIBUTE])

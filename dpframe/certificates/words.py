@@ -223,9 +223,9 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "concat": _about_tables,
     "denoise": _about_denoising,
     "suggest": _about_suggestion,
-    "with_intervals": _about_intervals,
-    "with_percent": _about_percent,
-    "quantiles": _about_quantiles,
+    "interval": _about_intervals,
+    "percent": _about_percent,
+    "quantile": _about_quantiles,
     "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
 }
 

@@ -13,7 +13,7 @@ Holds: TypeAlias = Callable[[pd.DataFrame], bool]
 
 
 @with_keywords
-def schema_of(released: pd.DataFrame) -> Any:
+def schema(released: pd.DataFrame) -> Any:
     """Return a pandera schema that takes this release, and no table of another shape.
 
     A table fits if it has the released keys, each once and in any order, under the released names
@@ -48,8 +48,8 @@ def schema_of(released: pd.DataFrame) -> Any:
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
-    >>> schema = schema_of(released)
-    >>> schema.validate(released).equals(released)
+    >>> fits = schema(released)
+    >>> fits.validate(released).equals(released)
     True
     """
     certificate = verify(released)

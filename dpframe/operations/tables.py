@@ -38,7 +38,7 @@ from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
-from dpframe.steps.quantiles import quantiles
+from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies import Estimate, Prediction
 from dpframe.strategies.noise import noise_of
 
@@ -275,7 +275,7 @@ def _certify_table(
     certificate = attach(released, certificate_for(release))
     read = planned.table.query.read
     if read is not None:
-        return quantiles(released, read.quantiles, read.level, simultaneous=read.simultaneous)
+        return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(released, certificate, how)
 
 

@@ -38,6 +38,8 @@ Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 LEVEL = "quantile"
 """The level of the index that says which quantile a row is about."""
 
+QUARTILES = (0.25, 0.5, 0.75)
+
 MOST_BINS = 16_384
 """Bins between the bounds, where the call does not say how many."""
 
@@ -127,62 +129,9 @@ def check_selectable(query: Quantile) -> None:
 
 @with_keywords
 def quantile(
-    column: Hashable, q: Quantiles, by: By = None, **options: Unpack[QuantileOptions]
+    column: Hashable, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
 ) -> Quantile:
-    """Describe quantiles of one bounded column per group.
-
-    The q quantile is where a part q of the rows is below. By default it is read off the number of
-    rows in ranges, with intervals for the noise; see `ranges` and `quantiles`.
-
-    With `mechanism="select"` it is selected exactly among bins between the bounds, by
-    permute-and-flip (McKenna and Sheldon 2020): the bin with the largest `u + G`, u being minus its
-    distance from the quantile in rows and G geometric noise. Several quantiles are selected in
-    rounds, the middle one first, each in the rows on its side of those before (Kaplan, Schnapp and
-    Stemmer 2022): k of them need `log2(k + 1)` rounds, which share epsilon. One alone is far more
-    accurate so, but there are no error bars: no noise is added to what is released.
-
-    Parameters
-    ----------
-    column
-        Column with bounds. Values outside of them count in the first and last bin, missing ones
-        nowhere.
-    q
-        A quantile, or several in increasing order, above 0 and below 1; to be selected, up to nine
-        with at most six decimals.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
-        As in `count`.
-    bounds
-        `(lower, upper)`, where they are not declared.
-    bins
-        As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
-        16,384, or one for each integer of a column of integers if these are fewer; the value
-        released is the middle of a bin.
-    level, simultaneous
-        As in `quantiles`, for the intervals.
-
-    Raises
-    ------
-    QueryError
-        If an argument is not usable.
-
-    References
-    ----------
-    H. Kaplan, S. Schnapp and U. Stemmer, "Differentially private approximate quantiles", ICML 2022.
-    R. McKenna and D. Sheldon, "Permute-and-flip: a new mechanism for differentially private
-    selection", NeurIPS 2020.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> import pandas as pd
-    >>> ages = pd.DataFrame({"age": [31, 33, 40, 52, 64] * 100})
-    >>> dpf.declare(ages, bounds={"age": (18, 99)}, privacy_unit=dpf.EACH_ROW)
-    >>> query = quantile("age", [0.1, 0.5])
-    >>> dpf.release(ages, query, epsilon=100, mechanism="select")["age"].round().tolist()
-    [31.0, 40.0]
-    >>> list(dpf.release(ages, query, epsilon=100).columns)
-    ['age', 'age_low', 'age_high']
-    """
+    """Describe quantiles of one bounded column per group."""
     groups = binned_groups_of(column, by, options, "have quantiles and be")
     labels, bins = groups[0], options["bins"]
     if LEVEL in labels:

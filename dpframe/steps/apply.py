@@ -51,6 +51,11 @@ def certified_after(
     return made, attach(made, replace(described, steps=(*certificate.steps, step)))
 
 
+def in_rows(frame: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
+    """Return a table with its cells in rows, as they were released."""
+    return frame if certificate.unstacked is None else stack_table(frame, certificate)
+
+
 def cell_by_cell(action: Action) -> Action:
     """Let an action that knows columns of a release do so where keys are columns, too."""
 
@@ -70,7 +75,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
     if len(places) != 1:
         raise QueryError(
             f"{name[:MOST_SHOWN]!r} names {len(places)} columns of this table. Release them under "
-            "other names."
+            "other names.",
+            label=name,
         )
     return places[0]
 
@@ -78,10 +84,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
 def place_of(released: pd.DataFrame, label: Hashable, called: str) -> int:
     """Find a column by its label."""
     if not is_one_of(label, released.columns):
-        raise QueryError(
-            f"{called} must name columns of this table, {list(released.columns)!r}, got "
-            f"{quote(label)}."
-        )
+        known = quote(list(released.columns))
+        raise QueryError.about(called, f"must name columns of this table, {known}", label)
     return label_place(released, str(label))
 
 

@@ -68,13 +68,13 @@ def concat(
     """
     if isinstance(releases, Mapping):
         if keys is not None:
-            raise QueryError("keys are those of the dict of releases already. Leave them out.")
+            raise QueryError(
+                "keys are those of the dict of releases already. Leave them out.", parameter="keys"
+            )
         keys, releases = list(releases), list(releases.values())
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:
-        raise QueryError(
-            f"releases must be a list or a dict of released frames, got {quote(releases)}."
-        )
+        raise QueryError.about("releases", "must be a list or a dict of released frames", releases)
     certificates = [_of_one(frame) for frame in frames]
     parts = [replace(one.release, steps=one.steps) for one in certificates]
     for frame, part in zip(frames, parts, strict=True):
@@ -82,10 +82,13 @@ def concat(
     _check_different(frames, parts)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
-        raise QueryError(f"name={quote(name)} is that of a level of keys: give keys=, too.")
+        raise QueryError.about("name", "is for a level of keys", name, "Give keys=, too.")
     made = _join_frames(frames, labels, name)
     if not made.index.is_unique:
-        raise QueryError("keys come twice in these releases. Tell them apart: keys=[...], name=...")
+        raise QueryError(
+            "keys come twice in these releases. Tell them apart: keys=[...], name=...",
+            parameter="releases",
+        )
     rows = np.split(np.arange(len(made)), np.cumsum([len(frame) for frame in frames[:-1]]))
     if len(parts) > 1:
         pairs = zip(parts, rows, strict=True)
@@ -100,10 +103,13 @@ def _of_one(frame: pd.DataFrame) -> Certificate:
     """Return the certificate of one release, in rows."""
     certificate = verify(frame)
     if any(isinstance(step, ConcatStep) for step in certificate.steps):
-        raise QueryError("releases were put together before: give all of them in one call.")
+        raise QueryError(
+            "releases were put together before: give all of them in one call.", parameter="releases"
+        )
     if certificate.unstacked is not None:
         raise QueryError(
-            "concat takes the table as it was before unstack: unstack what it returns."
+            "concat takes the table as it was before unstack: unstack what it returns.",
+            parameter="releases",
         )
     return certificate
 
@@ -116,9 +122,10 @@ def _check_alike(
         model.index.names
     ):
         raise QueryError(
-            f"releases must have the same columns and levels: {list(model.columns)!r} by "
-            f"{list(model.index.names)!r}, and {list(frame.columns)!r} by "
-            f"{list(frame.index.names)!r}. Use .dp.rename or .dp.select(columns=...) before."
+            f"releases must have the same columns and levels: {quote(list(model.columns))} by "
+            f"{list(model.index.names)!r}, and {quote(list(frame.columns))} by "
+            f"{list(frame.index.names)!r}. Use .dp.rename or .dp.select(columns=...) before.",
+            parameter="releases",
         )
     own, wanted = (
         [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
@@ -127,8 +134,9 @@ def _check_alike(
     if own != wanted:
         raise QueryError(
             "releases must have columns of the same kinds, and these are "
-            f"{[kind for kind, _ in wanted]!r} and {[kind for kind, _ in own]!r}, or count "
-            "times from different bounds."
+            f"{quote([kind for kind, _ in wanted])} and {quote([kind for kind, _ in own])}, or "
+            "count times from different bounds.",
+            parameter="releases",
         )
 
 
@@ -140,7 +148,8 @@ def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]
             raise QueryError(
                 f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}, "
                 "whose noise was drawn once. Give each cell once: leave one of the two out, or "
-                "choose other rows of it with .dp.select."
+                "choose other rows of it with .dp.select.",
+                parameter="releases",
             )
 
 
@@ -155,16 +164,12 @@ def _checked_keys(
     """Check the keys of a new level."""
     names = [*frames[0].columns, *frames[0].index.names]
     if not isinstance(name, str) or not name or not is_unicode(name) or name in names:
-        raise QueryError(
-            f"keys need the name of their level, name=..., which no column has, got {quote(name)}."
-        )
+        raise QueryError.about("name", "must be that of the level of keys, and of no column", name)
     if len(keys) != len(frames) or len({str(key) for key in keys}) < len(keys):
-        raise QueryError(
-            f"keys must be {len(frames)}, one for each release, and no two of them may read alike; "
-            f"got {quote(keys)}."
-        )
+        rule = f"must be {len(frames)}, one for each release, and no two may read alike"
+        raise QueryError.about("keys", rule, keys)
     if not all(map(is_unicode, keys)):
-        raise QueryError("keys must be valid Unicode.")
+        raise QueryError("keys must be valid Unicode.", parameter="keys")
     return keys
 
 

@@ -64,13 +64,15 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
     """
     if not isinstance(tables, Mapping) or not tables:
         raise QueryError(
-            f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
+            f"tables must be the dict of margins that a release returned, got {a_type(tables)}.",
+            parameter="tables",
         )
     certificates = {columns: _as_released(verify(table)) for columns, table in tables.items()}
     first = next(iter(certificates.values()))
     if any(not of_one_query(one.release, first.release) for one in certificates.values()):
         raise QueryError(
-            "tables must be margins of one query, as a release of dpframe.margins returned them."
+            "tables must be margins of one query, as a release of dpframe.margins returned them.",
+            parameter="tables",
         )
     names = next(iter(tables.values())).columns
     sets = [_columns(one) for one in certificates.values()]
@@ -98,20 +100,23 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
         raise QueryError(
             'denoise="consistent" is for margins of at most two columns, and there is one of '
             f"{list(largest)!r}: whole numbers that add up are not to be had there. Release with "
-            "ways=2, or leave denoise= out."
+            "ways=2, or leave denoise= out.",
+            parameter="denoise",
         )
     counts = [column.name for column in columns if column.kind == "count"]
     if not counts:
         raise QueryError(
             'denoise="consistent" is for counts, and there are none among the outputs. Add '
-            "count=dpf.count(), or leave denoise= out."
+            "count=dpf.count(), or leave denoise= out.",
+            parameter="denoise",
         )
     taken = {column.name for column in columns} | {label for one in sets for label in one}
     again = [label_of(name) for name in counts if is_one_of(label_of(name), list(taken))]
     if again:
         raise QueryError(
             f"the denoised columns would have names that are taken: {again[:1]!r}. Release the "
-            "columns under other names."
+            "columns under other names.",
+            label=again[0],
         )
 
 

@@ -27,7 +27,7 @@ from dpframe.certificates.column_parts import (
 )
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
-from dpframe.certificates.verify import attach, certificate_of, verify
+from dpframe.certificates.verify import attach, verify
 from dpframe.denoise.base import Denoised
 from dpframe.denoise.means import NoisyRatio, shrunken_means
 from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
@@ -41,7 +41,7 @@ _Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseStep]
 
 
 @with_keywords
-def denoised(
+def denoise(
     released: pd.DataFrame,
     method: DenoiserName = "auto",
     *,
@@ -84,7 +84,7 @@ def denoised(
     -------
     DataFrame
         The released columns, then the denoised ones. The certificate lists the step, and
-        `denoising_report` what was tried.
+        its `denoising` what was tried.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def denoised(
     >>> import dpframe as dpf
     >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=list("ABCDEFGH")), epsilon=0.1)
-    >>> list(denoised(released, "nonnegative").columns)
+    >>> list(denoise(released, "nonnegative").columns)
     ['count', 'count_denoised']
     """
     certificate = verify(released)
@@ -111,47 +111,6 @@ def denoised(
         method, released.index, facts, columns=columns, graph=graph, across=across, options=options
     )
     return apply_denoising(released, certificate, how)
-
-
-@with_keywords
-def denoising_report(released: pd.DataFrame) -> pd.DataFrame:
-    """Return what the denoised columns were made with, and what was tried.
-
-    Parameters
-    ----------
-    released
-        A released frame with denoised columns; without any, there are no rows.
-
-    Returns
-    -------
-    DataFrame
-        One row per denoised column and method tried: `estimated_gain`, the part of the mean
-        squared error of the noise that is expected to be removed, and whether it was `chosen`. Of
-        several chosen, "average" is what their average is expected to gain. A method without an
-        estimate has a missing gain.
-
-    Raises
-    ------
-    CertificateError
-        If the frame carries no certificate.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
-    >>> counts = dpf.release(trips, dpf.count(by="zone", keys=list("ABCDEFGH")), epsilon=0.1)
-    >>> report = denoising_report(denoised(counts, "auto"))
-    >>> list(report.index.names), list(report.columns), bool(report["chosen"].any())
-    (['column', 'method'], ['estimated_gain', 'chosen'], True)
-    """
-    rows = [
-        (step.into, name, math.nan if gain is None else gain, name in {*step.members, step.method})
-        for step in certificate_of(released).steps
-        if isinstance(step, DenoiseStep)
-        for name, gain in step.tried.items()
-    ]
-    table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
-    return table.set_index(["column", "method"])
 
 
 def apply_denoising(

@@ -67,8 +67,9 @@ def _pairs(graph: Any, index: pd.Index) -> np.ndarray:
     if isinstance(graph, pd.DataFrame):
         if graph.shape[1] < 2:  # noqa: PLR2004
             raise QueryError(
-                f"graph as a frame must have two columns with the keys that an edge joins, got "
-                f"{graph.shape[1]}."
+                "graph as a frame must have two columns with the keys that an edge joins, got "
+                f"{graph.shape[1]}.",
+                parameter="graph",
             )
         return np.column_stack([_positions_of_graphs(graph.iloc[:, end], index) for end in (0, 1)])
     if hasattr(graph, "tocoo"):
@@ -78,14 +79,15 @@ def _pairs(graph: Any, index: pd.Index) -> np.ndarray:
         return np.column_stack(
             [_positions_of_graphs([edge[end] for edge in ends], index) for end in (0, 1)]
         )
-    raise QueryError(f"graph must be {_FORMS}; got {type(graph).__name__}.")
+    raise QueryError.about("graph", f"must be {_FORMS}", graph)
 
 
 def _of_adjacency(graph: Any, n: int) -> np.ndarray:
     if tuple(graph.shape) != (n, n):
         raise QueryError(
             f"graph as an adjacency matrix must have one row and one column for each of the {n} "
-            f"rows of the release, in their order; got shape {tuple(graph.shape)}."
+            f"rows of the release, in their order; got shape {tuple(graph.shape)}.",
+            parameter="graph",
         )
     found = graph.tocoo()
     kept = np.asarray(found.data) != 0
@@ -101,7 +103,8 @@ def _positions_of_graphs(keys: Iterable[object], index: pd.Index) -> np.ndarray:
     if len(unknown):
         raise QueryError(
             f"graph joins keys that are not rows of the release: {len(unknown)} of {len(wanted)} "
-            "ends. Leave out the edges that lead there, or declare these keys."
+            "ends. Leave out the edges that lead there, or declare these keys.",
+            parameter="graph",
         )
     return found
 
@@ -120,10 +123,12 @@ def _by_order(graph: str, index: pd.Index) -> np.ndarray:
         if index.nlevels < 2:  # noqa: PLR2004
             raise QueryError(
                 'graph="grid" needs a release by two ordered keys; this one is by '
-                f'{list(index.names)!r}. Use graph="ordered" for one.'
+                f'{list(index.names)!r}. Use graph="ordered" for one.',
+                parameter="graph",
+                value=graph,
             )
         return np.concatenate([_along(index, 1), _along(index, 2)])
-    raise QueryError(f"graph must be {_FORMS}; got graph={quote(graph)}.")
+    raise QueryError.about("graph", f"must be {_FORMS}", graph)
 
 
 def _along(index: pd.Index, level: int) -> np.ndarray:
@@ -212,12 +217,12 @@ def check_denoising(
     across: Across | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Denoising:
-    """Check that a denoiser fits the public shape of a release; see `denoised`.
+    """Check that a denoiser fits the public shape of a release; see `denoise`.
 
     Parameters
     ----------
     method, columns, graph, across, options
-        As for `denoised`.
+        As for `denoise`.
     index
         The index of the release.
     released
@@ -229,10 +234,9 @@ def check_denoising(
         If it does not.
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        rule = f"must be 'auto' or one of {', '.join(METHODS)}"
-        raise QueryError.about("method", rule, method)
+        raise QueryError.about("method", f"must be 'auto' or one of {list(METHODS)}", method)
     if not is_one_of(across, (None, "rows", "columns")):
-        raise QueryError(f"across must be 'rows' or 'columns', got across={quote(across)}.")
+        raise QueryError.about("across", "must be 'rows' or 'columns'", across)
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
     if across == "columns":
@@ -245,11 +249,12 @@ def check_denoising(
     _check_options(method, given)
     for name, value in given.items():
         if is_data(value) and name != _BY_ROW:
-            raise QueryError(f"{name} must be one value for all rows, got {quote(value)}.")
+            raise QueryError.about(name, "must be one value for all rows", value)
         if isinstance(value, pd.Series) and not value.index.equals(index):
             raise QueryError(
                 f"{name} must have a value for each row in the order of the release; the index of "
-                f"the series given is another. Use {name}=series.reindex(released.index)."
+                f"the series given is another. Use {name}=series.reindex(released.index).",
+                parameter=name,
             )
     edges = _edges(method, index, graph)
     return Denoising(method, given, chosen, means, edges, across)
@@ -271,26 +276,31 @@ def _positions(
         wanted = list(columns) if isinstance(columns, list) else [columns]
     unknown = [name for name in wanted if not is_one_of(name, names)]
     if unknown:
-        raise QueryError(f"columns must be among {names!r}; {quote(unknown[0])} is not.")
+        raise QueryError.about("columns", f"must be among {quote(names)}", unknown[0])
     chosen = tuple(dict.fromkeys(names.index(name) for name in wanted))
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
     if apart:
         raise QueryError(
             f"variances and standard deviations are not denoised, and columns names {apart[0]!r}. "
-            "Leave it out."
+            "Leave it out.",
+            parameter="columns",
+            label=apart[0],
         )
     if not chosen or (means and method != "auto"):
         raise QueryError(
             f"method={quote(method)} is for counts and sums, and there are none among the "
-            'columns to denoise, or means beside them. Means are denoised by "auto" alone.'
+            'columns to denoise, or means beside them. Means are denoised by "auto" alone.',
+            parameter="method",
+            value=method,
         )
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
-    if len(set(labels)) < len(labels):
+    taken = [name for name in labels if labels.count(name) > 1]
+    if taken:
         raise QueryError(
-            f"the denoised columns would have names that are taken: "
-            f"{[name for name in labels if labels.count(name) > 1][:1]!r}. Release the columns "
-            "under other names."
+            f"the denoised columns would have names that are taken: {taken[0]!r}. Release the "
+            "columns under other names.",
+            label=taken[0],
         )
     return tuple(position for position in chosen if position not in means), means
 
@@ -312,7 +322,9 @@ def _check_no_means(chosen: Sequence[int], means: Sequence[int]) -> None:
     if means or not chosen:
         raise QueryError(
             "the columns of a row are denoised together only if they are counts and sums: means "
-            'are denoised beside those of other rows. Leave them out, or use across="rows".'
+            'are denoised beside those of other rows. Leave them out, or use across="rows".',
+            parameter="across",
+            value="columns",
         )
 
 
@@ -321,7 +333,8 @@ def _check_same_noise(released: Sequence[Described]) -> None:
     if max(errors) - min(errors) > _SAME * max(errors):
         raise QueryError(
             "columns of a row can be denoised together only where their noise is of the same size; "
-            f"the standard errors are {errors[:5]!r}. Name those that are alike with columns=[...]."
+            f"the standard errors are {errors[:5]!r}. Name those that are alike: columns=[...].",
+            parameter="columns",
         )
 
 
@@ -334,11 +347,12 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
             raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
         raise QueryError(
             f"{quote(unknown[0])} is not an option of method={quote(method)}, which takes "
-            f"{sorted(allowed)!r}."
+            f"{sorted(allowed)!r}.",
+            parameter=unknown[0],
         )
     missing = sorted(required - options.keys())
     if missing:
-        raise QueryError(f"method={quote(method)} needs {missing[0]}=.")
+        raise QueryError(f"method={quote(method)} needs {missing[0]}=.", parameter=missing[0])
 
 
 def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
@@ -346,11 +360,15 @@ def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
         graph = "ordered"
     if graph is not None:
         if method != "auto" and not METHODS[method].needs_graph:
-            raise QueryError(f"method={quote(method)} takes no graph. Leave it out, or use 'auto'.")
+            raise QueryError(
+                f"method={quote(method)} takes no graph. Leave it out, or use 'auto'.",
+                parameter="graph",
+            )
         return edges_of(graph, index)
     if method != "auto" and METHODS[method].needs_graph:
         raise QueryError(
             f"method={quote(method)} needs to know which rows are neighbors: give graph=, for "
-            'instance "ordered" where the keys follow each other.'
+            'instance "ordered" where the keys follow each other.',
+            parameter="graph",
         )
     return None

@@ -9,7 +9,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import WRITTEN
 from dpframe.steps.apply import Outcome, after, keep_rows
 
@@ -68,7 +68,7 @@ def _keep_end(released: pd.DataFrame, which: Literal["head", "tail"], n: object)
     """Check a release and a number of rows, and keep these at one end."""
     certificate = verify(released)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < WRITTEN:
-        raise QueryError(f"n must be a whole number of rows, 0 or more, got {quote(n)}.")
+        raise QueryError.about("n", "must be a whole number of rows, 0 or more", n)
     step = HeadStep(which, int(n), certificate.digest)
     return after(released, certificate, step, apply_head)
 

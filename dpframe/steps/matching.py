@@ -61,7 +61,9 @@ def check_condition(
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
             raise QueryError(
                 f"where: {quote(written)} is {_one(constant)}, and {what} are {_many(present)}: "
-                f"no row can match. {_way_out(label, written, present, label in levels)}"
+                f"no row can match. {_way_out(label, written, present, label in levels)}",
+                parameter="where",
+                label=label,
             )
 
 
@@ -122,15 +124,22 @@ def check_keys(
         if is_label(key) and key in found:
             continue
         if called is not None:
-            raise QueryError(f"keys must be among those of this table, and {called} is not.")
+            raise QueryError(
+                f"keys must be among those of this table, and {called} is not.", parameter="keys"
+            )
         if isinstance(known, pd.MultiIndex):
             raise QueryError(
                 f"keys must be among those of this table, and {quote(key)} is no key of "
-                f"{list(known.names)!r}. {_by_level(known, wanted)}"
+                f"{list(known.names)!r}. {_by_level(known, wanted)}",
+                parameter="keys",
+                value=key,
             )
         raise QueryError(
             f"keys must be among those of this table, and {quote(key)} is no key of {of!r}"
-            f"{_other_kind(key, known.to_series())}."
+            f"{_other_kind(key, known.to_series())}.",
+            parameter="keys",
+            label=of,
+            value=key,
         )
 
 

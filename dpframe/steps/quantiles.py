@@ -1,7 +1,8 @@
 """What is read off a released distribution: quantiles, and numbers of rows in ranges."""
 
 import math
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -9,31 +10,51 @@ import pandas as pd
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
 from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
+from dpframe.calls import takes_no_frame, with_keywords
 from dpframe.certificates.certificate import Release, check_before
 from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
-from dpframe.certificates.verify import verify
+from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
-from dpframe.queries.quantiles import LEVEL, Quantiles, read_quantiles
+from dpframe.queries.quantiles import (
+    LEVEL,
+    QUARTILES,
+    IntervalOptions,
+    Quantile,
+    QuantileOptions,
+    Quantiles,
+    read_quantiles,
+)
+from dpframe.queries.quantiles import quantile as query_of_quantiles
+from dpframe.queries.query import By
 from dpframe.queries.timescale import as_moment
 from dpframe.steps.apply import after
 from dpframe.strategies.prefixes import prefix_products
 
-_QUARTILES = (0.25, 0.5, 0.75)
+
+@overload
+def quantile(
+    column: pd.DataFrame, q: Quantiles = QUARTILES, /, **options: Unpack[IntervalOptions]
+) -> pd.DataFrame: ...
+
+
+@overload
+def quantile(
+    column: Hashable, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
+) -> Quantile: ...
 
 
 @with_keywords
-def quantiles(
-    released: pd.DataFrame,
-    q: Quantiles = _QUARTILES,
-    level: float = 0.95,
-    *,
-    simultaneous: bool = False,
-) -> pd.DataFrame:
-    """Read quantiles off a released distribution, with intervals; it costs no privacy.
+def quantile(
+    column: Any, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
+) -> Any:
+    """Describe quantiles of one bounded column per group, or read them off a released distribution.
+
+    The q quantile is where a part q of the rows is below. Given a column, this describes a query.
+    By default the quantiles are read off the number of rows in ranges, with intervals for the
+    noise. Given a release of `ranges`, this reads them off that, and costs no privacy.
 
     With c_e the number of rows below edge e and N all rows, the quantile q is where c, made
     increasing by least squares, crosses q N, straight inside a bin. Its interval reaches from the
@@ -42,12 +63,29 @@ def quantiles(
     only if the edge next to the quantile is rejected, the interval misses it, whatever the other
     edges are. So it holds with the level or more, in groups of any size.
 
+    With `mechanism="select"` it is selected exactly among bins between the bounds, by
+    permute-and-flip (McKenna and Sheldon 2020): the bin with the largest `u + G`, u being minus its
+    distance from the quantile in rows and G geometric noise. Several quantiles are selected in
+    rounds, the middle one first, each in the rows on its side of those before (Kaplan, Schnapp and
+    Stemmer 2022): k of them need `log2(k + 1)` rounds, which share epsilon. One alone is far more
+    accurate so, but there are no error bars: no noise is added to what is released.
+
     Parameters
     ----------
-    released
-        A release of `ranges`.
+    column
+        Column with bounds. Values outside of them count in the first and last bin, missing ones
+        nowhere. Or a release of `ranges`, with `q`, `level` and `simultaneous` alone.
     q
-        A quantile, or several in increasing order, above 0 and below 1.
+        A quantile, or several in increasing order, above 0 and below 1: 0.5 is the median. To be
+        selected, up to nine with at most six decimals.
+    by, where, keys, max_rows, max_groups, max_rows_per_group
+        As in `count`.
+    bounds
+        `(lower, upper)`, where they are not declared.
+    bins
+        As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
+        16,384, or one for each integer of a column of integers if these are fewer; the value
+        released is the middle of a bin.
     level
         Probability that the interval of a quantile holds that of the rows before noise, each
         clipped to the bounds, in (0, 1).
@@ -56,10 +94,10 @@ def quantiles(
 
     Returns
     -------
-    DataFrame
-        One row per group and quantile, with a certificate: the value under the label of the column,
-        and its interval under `<column>_low` and `<column>_high`. Values of a column of integers
-        with a bin for each are whole.
+    Query or DataFrame
+        Of a release, one row per group and quantile, with a certificate: the value under the label
+        of the column, and its interval under `<column>_low` and `<column>_high`. Values of a column
+        of integers with a bin for each are whole.
 
     Raises
     ------
@@ -68,35 +106,67 @@ def quantiles(
     QueryError
         If it is no release of ranges, rows of it were left out, or an argument is not usable.
 
+    References
+    ----------
+    H. Kaplan, S. Schnapp and U. Stemmer, "Differentially private approximate quantiles", ICML 2022.
+    R. McKenna and D. Sheldon, "Permute-and-flip: a new mechanism for differentially private
+    selection", NeurIPS 2020.
+
     Examples
     --------
     >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"fare": range(1, 41)})
-    >>> released = dpf.release(trips, dpf.ranges("fare", 40, bounds=(0, 40)), epsilon=1e6)
-    >>> found = quantiles(released, [0.5, 0.9])
-    >>> found.round(1).loc[0.9].to_dict()
-    {'fare': 36.0, 'fare_low': 35.0, 'fare_high': 37.0}
+    >>> ages = pd.DataFrame({"age": [31, 33, 40, 52, 64] * 100})
+    >>> dpf.declare(ages, bounds={"age": (18, 99)}, privacy_unit=dpf.EACH_ROW)
+    >>> query = quantile("age", [0.1, 0.5])
+    >>> dpf.release(ages, query, epsilon=100, mechanism="select")["age"].round().tolist()
+    [31.0, 40.0]
+    >>> list(dpf.release(ages, query, epsilon=100).columns)
+    ['age', 'age_low', 'age_high']
+    >>> released = dpf.release(ages, dpf.ranges("age", 81), epsilon=1e6)
+    >>> quantile(released, 0.5)["age"].tolist()
+    [39.5]
     """
+    if not hasattr(column, "dp"):
+        return query_of_quantiles(column, q, by, **options)
+    if not isinstance(column, pd.DataFrame) or ATTRIBUTE not in column.attrs:
+        raise takes_no_frame("quantile")
+    level, simultaneous = options.pop("level"), options.pop("simultaneous")
+    wrong = [name for name, value in {"by": by, **options}.items() if value is not None]
+    if wrong:
+        raise QueryError(
+            f"this frame was released: quantiles are read off it for nothing, without {wrong[0]}=, "
+            "as in .dp.quantile([0.25, 0.5, 0.75]).",
+            parameter=wrong[0],
+        )
+    return quantiles_of(column, q, level, simultaneous=simultaneous)
+
+
+def quantiles_of(
+    released: pd.DataFrame, q: Quantiles, level: float = 0.95, *, simultaneous: bool = False
+) -> pd.DataFrame:
+    """Read quantiles off a released distribution, with intervals; it costs no privacy."""
     found = tuple(map(float, read_quantiles(q)))
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
     certificate = verify(released)
-    release = check_before(certificate, "quantiles", allowed=ADDED_OR_RENAMED)
-    distribution_of(released, release, "quantiles")
+    release = check_before(certificate, "quantile", allowed=ADDED_OR_RENAMED)
+    distribution_of(released, release, "quantile")
     column, others = str(released.index.names[-1]), list(released.index.names[:-1])
     ends = {f"{column}{end}" for end in ENDS}
     if ends.intersection(map(str, others)):
         raise QueryError(
             f"a level of the index is called as an end of an interval would be, {min(ends)!r} or "
-            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before."
+            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before.",
+            label=column,
         )
     if LEVEL in others:
         raise QueryError(
             f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "
-            "row is about. Use .dp.rename(levels={...}) before."
+            "row is about. Use .dp.rename(levels={...}) before.",
+            label=LEVEL,
         )
     how = column, found, level, bool(simultaneous)
-    step = QuantilesStep("quantiles", *how, certificate.digest)
+    step = QuantilesStep("quantile", *how, certificate.digest)
     return after(released, certificate, step, with_quantiles)
 
 
@@ -194,10 +264,8 @@ def _places(found: Distribution, low: object, high: object) -> tuple[float, floa
     if high is not None:
         final = _place(found, high, "high", 1 if found.whole and not found.upward else 0)
     if not first < final:
-        raise QueryError(
-            f"low must be below high, and both in the bins, got low={quote(low)} and "
-            f"high={quote(high)}."
-        )
+        rule = f"must be below high={quote(high)}, and both in the bins"
+        raise QueryError.about("low", rule, low)
     return first, final
 
 
@@ -218,7 +286,5 @@ def _place(found: Distribution, given: object, name: str, beside: int) -> float:
     except (TypeError, ValueError):  # another kind than the edges
         pass
     kind = "a whole number" if found.whole else "a value"
-    raise QueryError(
-        f"{name} must be {kind} from {edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, "
-        f"where the bins are, got {name}={quote(given)}."
-    )
+    span = f"{edges[0] - min(beside, 0)} to {edges[-1] - max(beside, 0)}, where the bins are"
+    raise QueryError.about(name, f"must be {kind} from {span}", given)

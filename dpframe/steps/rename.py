@@ -72,14 +72,12 @@ def rename(
 def _labels(called: str, given: object) -> dict[Hashable, str]:
     """Read new labels by old ones."""
     if given is not None and not isinstance(given, Mapping):
-        raise QueryError(
-            f"{called} must be a dict of new labels by old ones, such as {{'count': 'trips'}}, got "
-            f"{quote(given)}."
-        )
+        rule = "must be a dict of new labels by old ones, such as {'count': 'trips'}"
+        raise QueryError.about(called, rule, given)
     labels = dict(given or {})
-    for new in labels.values():
+    for old, new in labels.items():
         if not isinstance(new, str) or not new or not is_unicode(new):
-            raise QueryError(f"a new label must be a text that is not empty, got {quote(new)}.")
+            raise QueryError.about(called, "must be texts that are not empty", new, label=old)
     return labels
 
 
@@ -92,7 +90,9 @@ def _check_columns(released: pd.DataFrame, certificate: Certificate, renamed: _L
     for label, place in zip(renamed, places, strict=True):
         if place >= own:
             raise QueryError(
-                f"column {quote(label)} has the label of what it was computed from. Rename that."
+                f"column {quote(label)} has the label of what it was computed from. Rename that.",
+                parameter="columns",
+                label=label,
             )
     beside = [followers(released, certificate, at) for at in range(own)]
     computed = [released.columns[place] for places in beside for place in places]
@@ -102,7 +102,10 @@ def _check_columns(released: pd.DataFrame, certificate: Certificate, renamed: _L
         if computed and label != new and (new in computed or new in read_as):
             raise QueryError(
                 f"{quote(new)} would read as a column that was computed from another, as "
-                f"{computed[0]!r} is. Take another label."
+                f"{computed[0]!r} is. Take another label.",
+                parameter="columns",
+                label=label,
+                value=new,
             )
 
 
@@ -111,7 +114,7 @@ def _check_levels(released: pd.DataFrame, renamed: _Labels) -> None:
     names = list(released.index.names)
     for level in renamed:
         if level is None or level not in names:
-            raise QueryError(f"levels must be among {names!r}, got {quote(level)}.")
+            raise QueryError.about("levels", f"must be among {names!r}", level)
 
 
 def _check_no_exchange(labels: _Labels) -> None:
@@ -125,7 +128,9 @@ def _check_no_exchange(labels: _Labels) -> None:
             raise QueryError(
                 f"rename exchanges {' and '.join(map(repr, seen))} for each other, which would "
                 "relabel them and move nothing. Columns are put in another order by "
-                ".dp.select(columns=[...]); levels stay in the order of by=."
+                ".dp.select(columns=[...]); levels stay in the order of by=.",
+                parameter="columns",
+                label=first,
             )
 
 
@@ -142,7 +147,10 @@ def apply_rename(frame: pd.DataFrame, certificate: Certificate, step: RenameStep
     levels = [step.levels.get(str(name), name) for name in frame.index.names]
     taken = [label for label in labels + levels if (labels + levels).count(label) > 1]
     if taken:
-        raise QueryError(f"{taken[0]!r} would be the name of two columns or levels. Take another.")
+        raise QueryError(
+            f"{taken[0]!r} would be the name of two columns or levels. Take another.",
+            label=taken[0],
+        )
     renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
     renamed.index = frame.index.set_names(levels)
     if certificate.unstacked is not None:

@@ -12,7 +12,7 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.parts import MarginsPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
-from dpframe.steps import head, rename, round, select, sort, suppress, unstack, with_intervals
+from dpframe.steps import head, join, rename, round, select, sort, suppress, unstack
 from dpframe.steps.apply import Outcome, certified_after
 
 
@@ -59,7 +59,8 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     if certificate != wanted:
         raise CertificateError(
             "the steps in the certificate do not lead from this release to this table. Give the "
-            "release that it was made from, with its denoised columns if there are any."
+            "release that it was made from, with its denoised columns if there are any.",
+            parameter="released",
         )
     return frame
 
@@ -69,9 +70,9 @@ def _check_of_one(step: steps.StepPart, certificate: Certificate) -> None:
     together = isinstance(certificate.releases[0].mechanism, MarginsPart)
     if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
         raise QueryError(
-            "replay does the steps of one table, and the whole numbers in this one were made from "
-            "several tables together: dpframe.consistent(tables) of all of them does it again. "
-            "Give the table that it returns as the release, and later steps are done again."
+            "the whole numbers in this table were made from several together: give the one that "
+            "dpframe.consistent(tables) of all of them returns, and later steps are done again.",
+            parameter="released",
         )
 
 
@@ -83,7 +84,7 @@ _ACTIONS: dict[type[Any], Callable[..., Outcome]] = {
     steps.SuppressStep: suppress.apply_suppress,
     steps.RenameStep: rename.apply_rename,
     steps.UnstackStep: unstack.apply_unstack,
-    steps.IntervalsStep: with_intervals.apply_intervals,
-    steps.PercentStep: with_intervals.apply_percent,
+    steps.IntervalsStep: join.apply_intervals,
+    steps.PercentStep: join.apply_percent,
     steps.QuantilesStep: with_quantiles,
 }

@@ -12,10 +12,17 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
-from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError, quote
-from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
+from dpframe.errors import QueryError
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    in_rows,
+    label_place,
+    place_of,
+    put_columns,
+)
 
 
 @with_keywords
@@ -24,7 +31,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
 
     Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
     rounded to the outside. Those of rates and variances stay where they were, and are rounded, and
-    so are the columns of `with_intervals` and `with_percent`.
+    so are the columns that `interval` and `percent` add.
 
     Parameters
     ----------
@@ -51,7 +58,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = released if certificate.unstacked is None else stack_table(released, certificate)
+    cells = in_rows(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
     ends = {end: at for at in numbers for end in _ends_of(cells, certificate, at)}
@@ -61,21 +68,26 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         given = {at: decimals for at in numbers if at not in ends}
     for at, count in given.items():
         if type(count) is not int or abs(count) > MOST_DECIMALS:
-            raise QueryError(
-                f"decimals must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}, got "
-                f"{quote(count)}."
-            )
+            rule = f"must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}"
+            raise QueryError.about("decimals", rule, count)
         if at in ends:
             raise QueryError(
                 f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
-                f"{cells.columns[ends[at]]!r}. Leave it out."
+                f"{cells.columns[ends[at]]!r}. Leave it out.",
+                parameter="decimals",
+                label=cells.columns[at],
             )
         if at not in numbers:
             raise QueryError(
-                f"decimals name {cells.columns[at]!r}, which is no column of numbers. Leave it out."
+                f"decimals name {cells.columns[at]!r}, no column of numbers. Leave it out.",
+                parameter="decimals",
+                label=cells.columns[at],
             )
     if not given:
-        raise QueryError("there are no numbers to round in this release, or decimals name none.")
+        raise QueryError(
+            "there are no numbers to round in this release, or decimals name none.",
+            parameter="decimals",
+        )
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
     return after(released, certificate, step, apply_round)

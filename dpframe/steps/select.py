@@ -99,8 +99,10 @@ def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
     unknown = [label for label in condition.columns if label not in named]
     if unknown:
         raise UnknownColumnError(
-            f"where names {unknown[0]!r}, and it can name {list(named)!r}: columns and levels of "
-            "this table."
+            f"where names {unknown[0]!r}, and it can name {quote(list(named))}: columns and levels "
+            "of this table.",
+            parameter="where",
+            label=unknown[0],
         )
     check_condition(condition, named, list(levels))
     table = {label: named[label].reset_index(drop=True) for label in condition.columns}
@@ -117,7 +119,7 @@ def _with_keys(
     for level, wanted in keys.items():
         places = [at for at, name in enumerate(index.names) if name == level]
         if len(places) != 1:
-            raise QueryError(f"keys must be by {list(index.names)!r}, got {quote(level)}.")
+            raise QueryError.about("keys", f"must be by {list(index.names)!r}", level)
         chosen &= _are_among(index.get_level_values(places[0]), wanted, level)
     return chosen
 
@@ -125,7 +127,7 @@ def _with_keys(
 def _are_among(known: pd.Index, wanted: Sequence[object], of: object) -> np.ndarray:
     """Tell which keys are among some."""
     if isinstance(wanted, str | bytes) or not hasattr(wanted, "__iter__"):
-        raise QueryError(f"keys of {of!r} must be a list of keys, got {quote(wanted)}.")
+        raise QueryError.about("keys", "must be a list of keys", wanted, label=of)
     listed = list(wanted)
     called = None if isinstance(wanted, list | tuple) else f"a key of {a_type(wanted)}"
     check_keys(known, listed, of, called)
@@ -139,7 +141,7 @@ def _names_of_columns(
     labels = list(columns) if isinstance(columns, list) else [columns]
     places = [place_of(released, label, "columns") for label in labels]
     if not labels or len(set(places)) < len(places):
-        raise QueryError(f"columns must name some columns, each once, got {quote(labels)}.")
+        raise QueryError.about("columns", "must name some columns, each once", labels)
     sources = {
         later: at
         for at in range(len(certificate.releases[0].columns))
@@ -149,10 +151,15 @@ def _names_of_columns(
         if sources.get(place, place) not in places:
             raise QueryError(
                 f"columns name {label!r} without {released.columns[sources[place]]!r}, which it "
-                "was computed from. Name both."
+                "was computed from. Name both.",
+                parameter="columns",
+                label=label,
             )
     if certificate.unstacked is None and min(places) >= len(certificate.releases[0].columns):
-        raise QueryError("columns must name one of those released, beside what was computed of it.")
+        raise QueryError(
+            "columns must name one of those released, beside what was computed of it.",
+            parameter="columns",
+        )
     return tuple(map(str, labels))
 
 

@@ -56,12 +56,10 @@ def sort_values(
     names = tuple(_name_of(released, label) for label in labels)
     flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(labels)
     if not all(isinstance(flag, bool | np.bool_) for flag in flags) or len(flags) != len(names):
-        raise QueryError(
-            f"ascending must be True or False, or a list of them for {quote(labels)}, got "
-            f"{quote(ascending)}."
-        )
+        rule = f"must be True or False, or a list of them for {quote(labels)}"
+        raise QueryError.about("ascending", rule, ascending)
     if not names:
-        raise QueryError("by must name at least one column or level, got none.")
+        raise QueryError.about("by", "must name at least one column or level", by)
     directions = tuple(map(bool, flags))
     step = SortStep("sort_values", names, directions, certificate.digest)
     return after(released, certificate, step, apply_sort)
@@ -70,10 +68,8 @@ def sort_values(
 def _name_of(released: pd.DataFrame, label: Hashable) -> str:
     """Check the name of a column or a level."""
     if label is None or not is_one_of(label, [*released.columns, *released.index.names]):
-        raise QueryError(
-            f"by must name a column, {list(released.columns)!r}, or a level, "
-            f"{list(released.index.names)!r}, got {quote(label)}."
-        )
+        known = f"a column, {quote(list(released.columns))}, or a level, {released.index.names!r}"
+        raise QueryError.about("by", f"must name {known}", label)
     return str(label)
 
 
@@ -87,7 +83,8 @@ def apply_sort(frame: pd.DataFrame, certificate: Certificate, step: SortStep) ->
         names = ", ".join(map(repr, step.by))[:MOST_SHOWN]
         raise QueryError(
             f"by names {names}, whose values have no order: they are of several kinds. Sort by "
-            "another column or level."
+            "another column or level.",
+            parameter="by",
         ) from None
     return keep_rows(frame, certificate, order.index.to_numpy())
 

@@ -66,31 +66,7 @@ class CapErrors:
 
 @with_keywords
 def best(released: pd.DataFrame) -> dict[str, Suggested]:
-    """Return what a suggestion found best, by keyword of the query that it is for.
-
-    Parameters
-    ----------
-    released
-        What `suggest_caps` returned.
-
-    Returns
-    -------
-    dict
-        To be given to the query, or to its method: `df.dp.count(by="zone", **best(released))`.
-
-    Raises
-    ------
-    CertificateError
-        If the frame carries no certificate, or is no suggestion.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
-    >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
-    >>> best(trips.dp.suggest_caps(by="zone", largest=1, epsilon=1))
-    {'max_rows': 1}
-    """
+    """Return what a suggestion found best, by keyword of the query that it is for."""
     parts = best_suggestion(released)
     if not parts:
         raise CertificateError("this frame suggests nothing: it is not what suggest_caps released.")

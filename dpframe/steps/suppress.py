@@ -12,13 +12,20 @@ from dpframe.certificates.certificate import Certificate, without_cells
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.steps import SuppressStep
-from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import Outcome, after, cell_by_cell, label_place, place_of, put_columns
+from dpframe.steps.apply import (
+    Outcome,
+    after,
+    cell_by_cell,
+    in_rows,
+    label_place,
+    place_of,
+    put_columns,
+)
 
 
 @with_keywords
@@ -72,17 +79,19 @@ def suppress(
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
-        raise QueryError("suppress needs below= or relative_error=, and got none of them.")
+        raise QueryError(
+            "suppress needs below= or relative_error=, and got none of them.", parameter="below"
+        )
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
-        raise QueryError(f"relative_error must be 0 or more, got {quote(relative_error)}.")
+        raise QueryError.about("relative_error", "must be 0 or more", relative_error)
     if most is not None and most > 1:
         warn(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = stack_table(released, certificate)
+    cells = in_rows(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
@@ -100,15 +109,16 @@ def _check_judges(
     known = certificate.releases[0].columns
     places = range(len(known)) if by is None else [place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
-        raise QueryError(
-            f"by={quote(by)} was computed, and has no standard error. Take the released column."
-        )
+        way_out = "Take the released column."
+        raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
     for place in (place for place in places if place < len(known)):
         own = low is not None and by is None and not isinstance(known[place], TotalPart)
         if own or known[place].times is not None:
             raise QueryError(
                 f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
-                "suppressed. Give the column that can, a count: by=..."
+                "suppressed. Give the column that can, a count: by=...",
+                parameter="by",
+                label=cells.columns[place],
             )
 
 
@@ -119,7 +129,7 @@ def _limit(name: str, given: object) -> float:
     except (TypeError, ValueError, OverflowError):
         limit = math.nan
     if not math.isfinite(limit):
-        raise QueryError(f"{name} must be a finite number, got {quote(given)}.")
+        raise QueryError.about(name, "must be a finite number", given)
     return limit
 
 

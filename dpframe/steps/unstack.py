@@ -57,21 +57,24 @@ def unstack(
         raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
     names = list(released.index.names)
     if len(names) == 1:
-        raise QueryError(f"unstack needs two levels of keys or more, and there is {names!r}.")
+        raise QueryError(
+            f"unstack needs two levels of keys or more, and there is {names!r}.", parameter="level"
+        )
     position = names.index(level) if is_one_of(level, names) else level
     if type(position) is not int or not -len(names) <= position < len(names):
-        raise QueryError(f"level must be among {names!r}, or a position, got {quote(level)}.")
+        raise QueryError.about("level", f"must be among {names!r}, or a position", level)
     if list(map(str, names)).count(str(names[position])) > 1:
         raise QueryError(
-            f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
+            f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...).",
+            parameter="level",
+            value=level,
         )
     own = list(released.columns[: len(certificate.releases[0].columns)])
     if column is None and len(own) == 1:
         column = own[0]
     if not is_one_of(column, own):
-        raise QueryError(
-            f"column must be one of the columns released, {own!r}, got {quote(column)}."
-        )
+        rule = f"must be one of the columns released, {quote(own)}"
+        raise QueryError.about("column", rule, column)
     _check_alone(released, certificate, own.index(column))
     step = UnstackStep("unstack", str(names[position]), str(column), certificate.digest)
     return after(released, certificate, step, apply_unstack)
@@ -88,7 +91,9 @@ def _check_alone(released: pd.DataFrame, certificate: Certificate, place: int) -
         label = released.columns[place]
         raise QueryError(
             f"unstack takes {label!r} without {', '.join(map(repr, beside))} beside it: use "
-            f".dp.select(columns={label!r}) before, and .dp.interval() of what unstack returns."
+            f".dp.select(columns={label!r}) before, and .dp.interval() of what unstack returns.",
+            parameter="column",
+            label=label,
         )
 
 

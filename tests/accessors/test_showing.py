@@ -7,16 +7,18 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import public_names
 from dpframe.engines.pandas import PandasEngine
-from dpframe.errors import DPFrameError, NoSuchNameError
+from dpframe.errors import CallError, DPFrameError, NoSuchNameError
 from dpframe.privacy import noise
 
 PRIVATE = public_names(PrivateAccessor)
-RELEASED = public_names(dpf.DPAccessor) - PRIVATE
+RELEASED = public_names(dpf.DPAccessor) - PRIVATE | {"quantile"}
+OF_SOME = {"best", "between", "quantile", "ratio", "unstack"}
 SECRET = "987654321"  # noqa: S105
 
 
@@ -53,8 +55,8 @@ def test_a_declared_frame_offers_what_is_done_with_private_frames(frame):
 
 
 def test_other_frames_offer_what_applies(frame):
-    assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED - {"best"}
-    assert offered(frame.dp.suggest_caps("zone", epsilon=0.5).dp) == RELEASED
+    assert offered(frame.dp.count("zone", epsilon=0.5).dp) == RELEASED - OF_SOME
+    assert offered(frame.dp.suggest_caps("zone", epsilon=0.5).dp) == RELEASED - OF_SOME | {"best"}
     assert offered(frame[frame["fare"] > 1].dp) == {"declare"}
     assert offered(frame.dp.diagnose().dp) == set()
     assert offered(dpf.DPAccessor([1, 2])) == set()
@@ -167,6 +169,9 @@ def test_labels_cannot_write_to_the_terminal():
         ("intervall", r"Did you mean \.dp\.interval\?"),
         ("zzz", r"It has aggregate, budget, count, declar"),
         ("query", r"\.dp\.count\(where="),
+        ("median", r"\.dp\.quantile\(column, 0\.5"),
+        ("quantiles", r"\.dp\.quantile\(column"),
+        ("denoising", r"\.dp\.certificate\.denoising"),
         ("to_csv", r"\.dp\.write_csv"),
     ],
 )
@@ -192,15 +197,23 @@ def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
         ("map", "Keys and numbers stay as they were released"),
         ("swaplevel", "Levels stay in the order of by="),
         ("intervall", r"Did you mean \.dp\.interval\?"),
-        ("average", "It has between, certificate, "),
-        ("counts", "It has between, certificate, "),
+        ("with_intervals", r"\.dp\.interval\(level, join=True\)"),
+        ("with_percent", r"\.dp\.percent\(column, join=True\)"),
+        ("quantiles", r"\.dp\.quantile\(\["),
+        ("median", r"\.dp\.quantile\(\["),
+        ("denoising", r"\.dp\.certificate\.denoising"),
+        ("denoised", r"\.dp\.denoise\?"),
+        ("schema", r"dpf\.schema\(frame\)"),
+        ("replay", r"dpf\.replay\(published, released\)"),
+        ("average", "It has certificate, combine, "),
+        ("counts", "It has certificate, combine, "),
     ],
 )
 def test_wrong_names_of_released_frames_are_answered_at_no_cost(frame, name, words):
     released = frame.dp.count("zone", epsilon=0.5)
     with pytest.raises(NoSuchNameError, match=rf"^\.dp has no '{name}'\. .*{words}") as caught:
         getattr(released.dp, name)
-    assert not {*re.findall(r"(\w+)[,.(]", str(caught.value))} & (PRIVATE | {"best"})
+    assert not {*re.findall(r"(\w+)[,.(]", str(caught.value))} & (PRIVATE - RELEASED | {"best"})
 
 
 def test_advice_names_what_there_is():
@@ -246,9 +259,18 @@ def test_a_series_is_as_it_was(frame):
         assert np.isclose((series + 1).sum(), series.sum() + len(series))
 
 
-def test_grouped_frames_are_left_to_pandas(frame):
-    with pytest.raises(AttributeError, match="has no attribute 'dp'"):
-        frame.groupby("zone").dp  # noqa: B018
+@pytest.mark.parametrize(
+    ("by", "given"),
+    [("zone", "'zone'"), (["zone", "who"], "['zone', 'who']"), ([SECRET, "B", "A"], "...")],
+)
+def test_groups_are_named_in_the_call(frame, by, given):
+    grouped = frame.groupby(by).dp
+    assert f"df.dp.count(by={given}, epsilon=...)" in repr(grouped) and SECRET not in repr(grouped)
+    with raises(NoSuchNameError, f"df.dp.mean(by={given}"):
+        grouped.mean("fare", epsilon=1)
+    assert not hasattr(grouped, "__array__")
+    with raises(CallError, ".dp.mean('fare', ...)"):
+        frame.dp["fare"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "dask"])

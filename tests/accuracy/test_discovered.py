@@ -79,7 +79,7 @@ def test_a_frame_of_groups_found_has_them(found):
 
 
 @pytest.mark.parametrize(
-    "use", [dpf.denoised, lambda found: dpf.combine(found, "total")], ids=["denoised", "combine"]
+    "use", [dpf.denoise, lambda found: dpf.combine(found, "total")], ids=["denoised", "combine"]
 )
 def test_what_takes_counts_for_unbiased_is_refused(found, use):
     with raises(QueryError, "reached 15"):

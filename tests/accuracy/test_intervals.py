@@ -6,7 +6,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import covariance
+from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
 from dpframe.privacy.noise_sum import NoiseSum
@@ -35,7 +35,7 @@ def released(**spend):
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_errors_of_totals_are_the_same_in_all_cells(mechanism):
     frame = released(epsilon=2, delta=1e-6, mechanism=mechanism)
-    errors = dpf.std_error(frame)
+    errors = std_error(frame)
     assert errors.index.equals(frame.index)
     assert list(errors.columns) == list(frame.columns)
     assert errors.dtypes.eq(np.float64).all()
@@ -48,7 +48,7 @@ def test_errors_of_totals_are_the_same_in_all_cells(mechanism):
 
 
 def test_errors_of_means_grow_as_cells_empty():
-    errors = dpf.std_error(released())["mean"]
+    errors = std_error(released())["mean"]
     assert errors["A"] < errors["B"] < errors["C"]
     assert errors.max() <= 40 * (1 + 1e-12)  # never more than the width of the bounds
 
@@ -147,7 +147,7 @@ def test_labels_of_any_kind_are_kept():
     assert list(made.dp.interval().columns) == ["('a', 1)_low", "('a', 1)_high", "2_low", "2_high"]
 
 
-@pytest.mark.parametrize("function", [dpf.std_error, dpf.interval, covariance])
+@pytest.mark.parametrize("function", [std_error, dpf.interval, covariance])
 def test_nothing_is_said_about_altered_frames(function):
     frame = released()
     with pytest.raises(CertificateError):

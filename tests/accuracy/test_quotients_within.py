@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,22 +146,22 @@ def test_coverage_is_at_least_as_large_as_it_says(truths, level):
 
 def test_percentages_within_groups_go_with_the_certificate():
     frame = released("two keys")
-    table = frame.dp.with_percent(by="zone", level=0.9)
+    table = frame.dp.percent(by="zone", level=0.9, join=True)
     wanted = frame.dp.percent(by="zone", level=0.9)[["estimate", "low", "high"]]
     assert (table.iloc[:, 1:].to_numpy() == wanted.to_numpy()).all()
     (step,) = dpf.verify(table).steps
-    assert (step.step, step.column, step.by) == ("with_percent", "count", ("zone",))
+    assert (step.step, step.column, step.by) == ("percent", "count", ("zone",))
     assert "percentages of the total of count by zone beside it" in repr(table.dp.certificate)
     later = table.dp.round({"count_percent": 0}).dp.rename(levels={"zone": "borough"}).dp.head(3)
     assert dpf.replay(later, frame).equals(later)
     renamed = frame.dp.rename(levels={"zone": "borough"})
-    assert renamed.dp.with_percent(by="borough").dp.certificate.steps[-1].by == ("borough",)
+    assert renamed.dp.percent(by="borough", join=True).dp.certificate.steps[-1].by == ("borough",)
     with raises(QueryError, "levels", parameter="by"):
-        renamed.dp.with_percent(by="zone")
+        renamed.dp.percent(by="zone", join=True)
 
 
 def test_files_keep_within_what_percentages_are(tmp_path):
-    table = released("histogram by key").dp.with_percent(by="zone")
+    table = released("histogram by key").dp.percent(by="zone", join=True)
     table.dp.write_csv(tmp_path / "table.csv")
     back = dpf.read_csv(tmp_path / "table.csv")
     assert dpf.verify(back) == table.dp.certificate
@@ -184,7 +185,7 @@ def test_groups_are_those_of_the_keys_in_any_order():
     ["x", [], ["zone", "day"], ("zone", "day"), ["zone", "zone"], [None], [["zone"]], 0],
     ids=str,
 )
-@pytest.mark.parametrize("call", [dpf.percent, dpf.with_percent])
+@pytest.mark.parametrize("call", [dpf.percent, partial(dpf.percent, join=True)])
 def test_what_makes_no_groups_is_refused(call, by):
     with raises(QueryError, "'zone', 'day'", parameter="by", value=by):
         call(released("two keys"), by=by)

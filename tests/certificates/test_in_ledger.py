@@ -22,7 +22,7 @@ def test_a_release_is_in_its_ledger(trips, mechanism):
     released = trips.dp.count("zone", epsilon=0.1, mechanism=mechanism)
     trips.dp.sum("fare", epsilon=0.1)
     assert dpf.verify(released, ledger=trips.dp.ledger).state == "released"
-    changed = dpf.denoised(trips.dp.count("zone", epsilon=0.1), "nonnegative")
+    changed = dpf.denoise(trips.dp.count("zone", epsilon=0.1), "nonnegative")
     assert dpf.verify(changed, ledger=trips.dp.ledger).state == "post-processed"
 
 

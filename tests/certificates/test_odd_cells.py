@@ -55,7 +55,7 @@ HELPERS = {
     "std_error": lambda frame: frame.dp.std_error,
     "combine": lambda frame: frame.dp.combine({"A": 1}),
     "denoise": lambda frame: frame.dp.denoise("nonnegative"),
-    "schema": lambda frame: frame.dp.schema(),
+    "schema": dpf.schema,
     "write_csv": lambda frame: frame.dp.write_csv("never.csv"),
 }
 

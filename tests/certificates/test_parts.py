@@ -114,15 +114,15 @@ MADE = {
     "denoised at once": lambda: one_frame(
         dpf.histogram("fare", range(20)), epsilon=1, denoise="auto"
     ),
-    "denoised across columns": lambda: dpf.denoised(
+    "denoised across columns": lambda: dpf.denoise(
         one_frame(dpf.sum(["red", "blue"])), "soft_threshold", across="columns"
     ),
-    "denoised twice": lambda: dpf.denoised(
-        dpf.denoised(one_frame(SUMS), "nonnegative", columns="red"), "whole", columns="blue"
+    "denoised twice": lambda: dpf.denoise(
+        dpf.denoise(one_frame(SUMS), "nonnegative", columns="red"), "whole", columns="blue"
     ),
-    "denoised without noise": lambda: dpf.denoised(MADE["nothing to hide"](), "nonnegative"),
+    "denoised without noise": lambda: dpf.denoise(MADE["nothing to hide"](), "nonnegative"),
     **{
-        f"denoised by {name}": lambda name=name: dpf.denoised(
+        f"denoised by {name}": lambda name=name: dpf.denoise(
             one_frame(COUNT), name, **OPTIONS.get(name, {})
         )
         for name in ("auto", *METHODS)
@@ -221,7 +221,7 @@ def full():
         share=0.5,
         mechanism="correlated",
     )["zones"]
-    record = dpf.denoised(released, "simplex", columns="red", total=9).dp.certificate.to_dict()
+    record = dpf.denoise(released, "simplex", columns="red", total=9).dp.certificate.to_dict()
     one(record)["columns"][0]["noise"] = {"scale": 2.0, "step": 1.0, "members": 1}
     one(record)["mechanism"]["groups"] = [["0", "1"]]
     assert is_taken(record)

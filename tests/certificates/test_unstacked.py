@@ -12,7 +12,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import CertificateError, QueryError
 
-LONG = {"suppress", "with_intervals"}  # done otherwise, or not at all
+LONG = {"suppress", "interval"}  # done otherwise, or not at all
 WIDE = {name: step for name, step in STEPS.items() if name not in LONG} | {
     "suppress": lambda frame: frame.dp.suppress(relative_error=0.004),
     "columns": lambda frame: frame.dp.select(columns=list(frame.columns)[::-1][:2]),
@@ -88,7 +88,7 @@ def test_wide_tables_take_steps(steps):
     assert (np.isnan(ends) == ~here).all()
     widest = some.dp.interval().to_numpy(float)
     assert (ends[here] >= widest.min() - 30).all() and (ends[here] <= widest.max() + 30).all()
-    made.dp.schema().validate(made)
+    dpf.schema(made).validate(made)
 
 
 def test_steps_of_wide_tables_are_those_of_their_cells():

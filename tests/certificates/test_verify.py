@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.accuracy.intervals import std_error
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.digest import digest
 from dpframe.certificates.json_records import pack, unpack
@@ -155,7 +156,7 @@ def noted(frame, attrs):
 def test_altered_frames_are_not_certified(name):
     query = dpf.aggregate("zone", keys=["A", "B"], n=dpf.count(), s=dpf.sum("fare", bounds=(0, 9)))
     frame = ALTERED[name](dpf.release(trips(), query, epsilon=1))
-    for use in (dpf.verify, dpf.std_error, dpf.interval, dpf.plot):
+    for use in (dpf.verify, std_error, dpf.interval, dpf.plot):
         with pytest.raises(CertificateError, match="not what its certificate was given for"):
             use(frame)
 
@@ -189,7 +190,7 @@ def test_what_was_not_released_has_no_certificate(frame):
         lambda f: f.dp.report("page.html"),
         lambda f: f.dp.write_csv("table.csv"),
         lambda f: f.dp.percent(),
-        dpf.std_error,
+        lambda f: f.dp.std_error,
     ],
 )
 def test_private_frames_are_to_be_released_first(call, derived, tmp_path, monkeypatch):

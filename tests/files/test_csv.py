@@ -135,7 +135,7 @@ def test_the_largest_noise_comes_back(tmp_path):
 
 
 def test_denoised_frames_come_back(tmp_path):
-    frame = dpf.denoised(outputs(), "nonnegative")
+    frame = dpf.denoise(outputs(), "nonnegative")
     back = assert_comes_back(frame, tmp_path)
     assert dpf.verify(back).state == "post-processed"
     assert list(back.columns) == ["n", "total", "fare", "n_denoised", "total_denoised"]

@@ -11,7 +11,6 @@ import pytest
 import dpframe as dpf
 from dpframe.errors import CertificateError
 from dpframe.files.csv import read_csv, write_csv
-from dpframe.files.pandera import schema_of
 
 ZONES = ["A", "B", "C"]
 DAYS = pd.date_range("2020-01-31", periods=3)
@@ -89,7 +88,7 @@ def assert_rejected(schema, frame, because=None):
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_all_kinds_are_taken(name, tmp_path):
     released = by_key(KEYS[name])
-    schema = schema_of(released)
+    schema = dpf.schema(released)
     assert_taken(schema, released)
     released.to_parquet(tmp_path / "released.parquet")
     assert_taken(schema, pd.read_parquet(tmp_path / "released.parquet"))
@@ -101,7 +100,7 @@ def test_keys_of_all_kinds_are_taken(name, tmp_path):
 def test_levels_of_all_kinds_are_taken(name, tmp_path):
     keys = {"zone": KEYS[name], "paid": [True, False]}
     released = dpf.release(trips(), dpf.count(["zone", "paid"], keys=keys), epsilon=1)
-    schema = schema_of(released)
+    schema = dpf.schema(released)
     assert_taken(schema, released)
     released.to_parquet(tmp_path / "released.parquet")
     assert_taken(schema, pd.read_parquet(tmp_path / "released.parquet"))
@@ -113,16 +112,16 @@ def test_unknown_keys_of_all_kinds_are_rejected(name):
     keys = list(released.index)
     other = ELSEWHERE.get(name, "Z" if isinstance(keys[0], str) else 7)
     renamed = released.set_axis(pd.Index([*keys[:-1], other], name="zone"))
-    assert_rejected(schema_of(released), renamed)
+    assert_rejected(dpf.schema(released), renamed)
 
 
 @pytest.mark.parametrize(
     "make",
-    [outputs, pairs, lambda: dpf.denoised(outputs(), "nonnegative")],
+    [outputs, pairs, lambda: dpf.denoise(outputs(), "nonnegative")],
     ids=["outputs", "pairs", "alone"],
 )
 def test_schemas_take_another_release_of_the_query(make):
-    schema = schema_of(make())
+    schema = dpf.schema(make())
     assert_taken(schema, make())
     assert_taken(schema, make().iloc[::-1])
     assert schema.strict is True
@@ -132,7 +131,7 @@ def test_schemas_take_another_release_of_the_query(make):
 
 def test_a_release_without_groups_has_a_schema():
     released = dpf.release(trips(), dpf.count(), epsilon=1)
-    schema = schema_of(released)
+    schema = dpf.schema(released)
     assert schema.title == "count"
     assert_taken(schema, released)
     assert_rejected(schema, released.rename_axis("zone"), "the levels of the index are not")
@@ -151,7 +150,7 @@ def test_labels_of_all_kinds_have_schemas(label):
         dpf.count(["zone", label, "paid"], keys=keys),
     ):
         released = dpf.release(private, query, epsilon=1)
-        schema = schema_of(released)
+        schema = dpf.schema(released)
         assert_taken(schema, released)
         assert_rejected(schema, released.rename_axis([None] * released.index.nlevels))
         assert_rejected(schema, released.iloc[1:])
@@ -165,8 +164,8 @@ def test_levels_of_other_dtypes_are_rejected():
         query = dpf.count([label, "paid"], keys={label: [1, 2], "paid": [True]})
         released = dpf.release(private, query, epsilon=1)
         other = released.index.set_levels(released.index.levels[0].astype(float), level=0)
-        assert_taken(schema_of(released), released)
-        assert_rejected(schema_of(released), released.set_axis(other))
+        assert_taken(dpf.schema(released), released)
+        assert_rejected(dpf.schema(released), released.set_axis(other))
 
 
 SPOILED = {
@@ -193,7 +192,7 @@ SPOILED = {
 @pytest.mark.parametrize("name", SPOILED)
 def test_other_tables_are_rejected(name):
     change, because = SPOILED[name]
-    assert_rejected(schema_of(outputs()), change(outputs()), because)
+    assert_rejected(dpf.schema(outputs()), change(outputs()), because)
 
 
 def rows_of_pairs(frame):
@@ -207,14 +206,14 @@ def rows_of_pairs(frame):
 @pytest.mark.parametrize("name", rows_of_pairs(pd.DataFrame(index=[0, 1])))
 def test_rows_of_several_levels_are_counted(name):
     released = pairs()
-    assert_rejected(schema_of(released), rows_of_pairs(released)[name], "not the 2 released rows")
+    assert_rejected(dpf.schema(released), rows_of_pairs(released)[name], "not the 2 released rows")
 
 
 @pytest.mark.parametrize("make", [outputs, lambda: by_key([3, 1, 2]), lambda: by_key([2.5, 0.5])])
 def test_schemas_of_one_key_are_kept_whole_in_files(make):
     pytest.importorskip("pandera.io", exc_type=ImportError)
     released = make()
-    read = pa.DataFrameSchema.from_yaml(schema_of(released).to_yaml())  # warnings are errors
+    read = pa.DataFrameSchema.from_yaml(dpf.schema(released).to_yaml())  # warnings are errors
     assert_taken(read, released)
     assert_taken(read, released.iloc[::-1])
     for change, _ in SPOILED.values() if make is outputs else ():
@@ -225,7 +224,7 @@ def test_schemas_of_one_key_are_kept_whole_in_files(make):
 
 
 def test_values_within_the_shape_are_taken():
-    assert_taken(schema_of(outputs()), outputs().assign(n=[1, 2, -3], fare=[2.0, 9.0, 4.0]))
+    assert_taken(dpf.schema(outputs()), outputs().assign(n=[1, 2, -3], fare=[2.0, 9.0, 4.0]))
 
 
 @pytest.mark.parametrize(
@@ -243,26 +242,26 @@ def test_values_within_the_shape_are_taken():
 def test_keys_of_other_dtypes_are_rejected(keys, dtype):
     released = by_key(keys)
     changed = released.set_axis(released.index.astype(dtype))
-    assert_rejected(schema_of(released), changed)
-    assert_taken(schema_of(released), released)
+    assert_rejected(dpf.schema(released), changed)
+    assert_taken(dpf.schema(released), released)
 
 
 def test_numbers_are_no_texts():
     released = by_key(["1", "2"])
-    assert_rejected(schema_of(released), released.set_axis(pd.Index([1, 2], name="zone")))
+    assert_rejected(dpf.schema(released), released.set_axis(pd.Index([1, 2], name="zone")))
 
 
 def test_pairs_that_were_not_released_are_rejected():
     released = pairs()
     other = pd.MultiIndex.from_tuples([("A", False), ("B", True)], names=["zone", "paid"])
-    assert_rejected(schema_of(released), released.set_axis(other), "not released together")
-    assert_rejected(schema_of(released), released.swaplevel())
+    assert_rejected(dpf.schema(released), released.set_axis(other), "not released together")
+    assert_rejected(dpf.schema(released), released.swaplevel())
 
 
 def test_changed_frames_have_no_schema():
     for frame in (outputs().iloc[:1], outputs() + 1, trips()):
         with pytest.raises(CertificateError):
-            schema_of(frame)
+            dpf.schema(frame)
 
 
 def test_pandera_is_imported_when_asked_for():

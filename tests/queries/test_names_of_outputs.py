@@ -72,4 +72,4 @@ def test_denoised_columns_are_not_named_like_a_level():
     with raises(QueryError, "'count_denoised'"):
         dpf.release(frame, query, epsilon=1, denoise="nonnegative")
     with raises(QueryError, "'count_denoised'"):
-        dpf.denoised(dpf.release(frame, query, epsilon=1), "nonnegative")
+        dpf.denoise(dpf.release(frame, query, epsilon=1), "nonnegative")

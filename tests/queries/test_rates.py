@@ -124,7 +124,7 @@ def test_certificates_say_what_was_asked(tmp_path):
 
 def test_schemas_know_the_range():
     made = flights().dp.rate(LATE, "zone", epsilon=1)
-    schema = dpf.schema_of(made)
+    schema = dpf.schema(made)
     schema.validate(made)
     with pytest.raises(Exception, match="in_range"):
         schema.validate(made + 2)

@@ -110,7 +110,7 @@ def test_released_units_have_intervals_pictures_and_denoised_columns():
     assert (bars["units_low"] < made["units"]).all()
     assert (bars["units_high"] > made["units"]).all()
     assert (made["units_denoised"] >= 0).all()
-    dpf.schema_of(made).validate(made)
+    dpf.schema(made).validate(made)
     assert made.dp.plot().get_ylabel() == "units"
     plt.close("all")
 

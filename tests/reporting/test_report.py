@@ -108,8 +108,8 @@ def test_numbers_are_those_of_the_release_and_its_intervals(declared):
 def test_what_is_in_the_table_is_shown_once():
     frame = publishing.released("two keys")
     table = (
-        frame.dp.with_percent(by="zone", level=0.5)
-        .dp.with_intervals(0.8)
+        frame.dp.percent(by="zone", level=0.5, join=True)
+        .dp.interval(0.8, join=True)
         .dp.round({"count": -1, "count_percent": 1})
         .dp.suppress(below=310)
         .dp.rename({"count": "trips"}, levels={"zone": "borough"})
@@ -130,11 +130,13 @@ def test_what_is_in_the_table_is_shown_once():
 
 
 def test_percentages_that_are_not_there_are_said_not_to_be():
-    several = publishing.released("several").dp.with_percent("flights").dp.round(0)
+    several = publishing.released("several").dp.percent("flights", join=True).dp.round(0)
     page = Page(dpf.report(several, percent=True)).text
     assert "No percentages of paid, total: percent takes" in page
     alone = (
-        publishing.released("one key").dp.with_intervals().dp.select(columns=["count", "count_low"])
+        publishing.released("one key")
+        .dp.interval(join=True)
+        .dp.select(columns=["count", "count_low"])
     )
     texts = Page(dpf.report(alone)).texts
     assert {"count_low", "95 % interval", "computed from the release"} <= {*texts}
@@ -282,7 +284,7 @@ def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, mon
     page = dpf.report(released, ledger=ledger, title="Visits", level=0.9, percent=True)
     assert dpf.report([released], ledger=ledger, title="Visits", level=0.9, percent=True) == page
     options = {"ledger": ledger, "title": "Visits", "level": 0.9, "percent": True}
-    assert released.dp.report(tmp_path / "a.html", **options) is None
+    assert released.dp.report(tmp_path / "a.html", **options) == page
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == page
     dpf.report(released, path=tmp_path / "a.html")  # written again
     assert (tmp_path / "a.html").read_text(encoding="utf-8") != page

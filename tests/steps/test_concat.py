@@ -46,7 +46,7 @@ def test_releases_of_every_kind_keep_their_intervals(kind):
         if both.index.nlevels == 1:  # totals
             wanted = wanted.droplevel(1)
         pd.testing.assert_frame_equal(make(both), wanted, check_index_type=False)
-    both.dp.schema().validate(both)
+    dpf.schema(both).validate(both)
     both.dp.plot(column=both.columns[0], ax=Figure().add_subplot())
 
 

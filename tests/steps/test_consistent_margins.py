@@ -46,7 +46,7 @@ def test_what_was_released_stays_as_it_was():
     for columns, table in made.items():
         assert table["count"].equals(tables[columns]["count"])
         assert list(tables[columns].columns) == ["count"]
-        assert dpf.std_error(table).equals(dpf.std_error(tables[columns]))
+        assert table.dp.std_error.equals(tables[columns].dp.std_error)
         (step,) = table.dp.certificate.steps
         assert (step.of, step.method) == (tables[columns].dp.certificate.digest, "consistent")
     again = dpf.consistent(made)
@@ -55,7 +55,7 @@ def test_what_was_released_stays_as_it_was():
             table.equals(made[columns])
             and dpf.verify(table).steps == made[columns].dp.certificate.steps
         )
-    assert made["sex", "age"].dp.denoising.empty
+    assert made["sex", "age"].dp.certificate.denoising.empty
 
 
 def test_replay_says_that_several_tables_were_made_whole_together():

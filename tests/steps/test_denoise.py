@@ -8,6 +8,7 @@ import pytest
 from support.certifying import recertified
 
 import dpframe as dpf
+from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.certificates.verify import attach
 from dpframe.denoise.methods import METHODS
 from dpframe.errors import BudgetExceededError, CertificateError, QueryError
@@ -89,20 +90,20 @@ def test_all_eager_calls_denoise():
 
 
 def test_means_are_left_out_of_methods_for_totals():
-    made = dpf.denoised(both(), "nonnegative")
+    made = dpf.denoise(both(), "nonnegative")
     assert list(made.columns) == ["n", "fare", "m", "n_denoised", "fare_denoised"]
     with pytest.raises(QueryError, match='denoised by "auto" alone'):
-        dpf.denoised(both(), "nonnegative", columns="m")
+        dpf.denoise(both(), "nonnegative", columns="m")
     with pytest.raises(QueryError, match='denoised by "auto" alone'):
         trips().dp.mean("fare", "zone", keys=ZONES, bounds=(0, 40), mu=1, denoise="simplex")
 
 
 def test_columns_can_be_chosen_and_denoised_again():
-    once = dpf.denoised(both(), "nonnegative", columns="fare")
+    once = dpf.denoise(both(), "nonnegative", columns="fare")
     assert list(once.columns) == ["n", "fare", "m", "fare_denoised"]
-    twice = dpf.denoised(once, "simplex", columns=["n"])
+    twice = dpf.denoise(once, "simplex", columns=["n"])
     assert list(twice.columns) == ["n", "fare", "m", "fare_denoised", "n_denoised"]
-    thrice = dpf.denoised(twice, "james_stein", columns="fare")
+    thrice = dpf.denoise(twice, "james_stein", columns="fare")
     assert list(thrice.columns) == list(twice.columns)
     steps = {step.into: step.method for step in dpf.verify(thrice).steps}
     assert steps == {"n_denoised": "simplex", "fare_denoised": "james_stein"}
@@ -111,25 +112,25 @@ def test_columns_can_be_chosen_and_denoised_again():
 
 def test_errors_and_intervals_speak_of_the_released_columns():
     released = both()
-    made = dpf.denoised(released, "nonnegative")
-    for function in (dpf.std_error, dpf.interval, dpf.covariance):
+    made = dpf.denoise(released, "nonnegative")
+    for function in (std_error, dpf.interval, covariance):
         pd.testing.assert_frame_equal(function(made), function(released))
     with pytest.raises(QueryError, match="not in it"):
         dpf.combine(made, pd.DataFrame({"n_denoised": {"z00": 1}}))
 
 
 def test_altered_denoised_columns_are_noticed():
-    made = dpf.denoised(counts(), "nonnegative")
+    made = dpf.denoise(counts(), "nonnegative")
     made["count_denoised"] += 1
     with pytest.raises(CertificateError, match="not what its certificate"):
         dpf.verify(made)
     with pytest.raises(CertificateError, match="not what its certificate"):
-        dpf.denoised(made, "simplex")
+        dpf.denoise(made, "simplex")
 
 
 def test_the_noise_is_read_from_the_certificate():
     for spend in ({"mu": 0.2}, {"epsilon": 0.1}):
-        made = dpf.denoised(both(**spend), "james_stein", toward="mean")
+        made = dpf.denoise(both(**spend), "james_stein", toward="mean")
         for step, name in zip(dpf.verify(made).steps, ("n", "fare"), strict=True):
             error = made.dp.std_error[name].iloc[0]
             assert step.noise_variance == pytest.approx(error**2)
@@ -285,9 +286,9 @@ def test_names_that_are_taken_are_refused():
 def test_bins_are_neighbors_by_themselves():
     frame = pd.DataFrame({"x": np.arange(3000) % 100 + 0.5})
     made = frame.dp.histogram("x", range(101), mu=0.05, denoise="auto")
-    tried = made.dp.denoising.loc["count_denoised"].index
+    tried = made.dp.certificate.denoising.loc["count_denoised"].index
     assert "trend_filter order=0" in tried
-    report = made.dp.denoising.loc["count_denoised"]
+    report = made.dp.certificate.denoising.loc["count_denoised"]
     members = list(report.index[report["chosen"] & (report.index != "average")])
     assert members == sorted(members, key=list(report.index).index)
     assert set(members) == set(dpf.verify(made).steps[0].members)
@@ -295,7 +296,7 @@ def test_bins_are_neighbors_by_themselves():
         assert (
             report.loc["average", "estimated_gain"] >= report.loc[members, "estimated_gain"].mean()
         )
-    assert made.dp.denoising["estimated_gain"].max() > 0.5  # a flat histogram
+    assert made.dp.certificate.denoising["estimated_gain"].max() > 0.5  # a flat histogram
 
 
 def test_it_says_so_where_nothing_helps():
@@ -305,7 +306,7 @@ def test_it_says_so_where_nothing_helps():
     made = frame.dp.count("k", keys=range(12), epsilon=5, denoise="auto")
     assert made["count_denoised"].equals(made["count"].astype(float))
     assert "no denoiser is expected to help" in repr(made.dp.certificate)
-    report = made.dp.denoising.loc["count_denoised"]
+    report = made.dp.certificate.denoising.loc["count_denoised"]
     assert report.loc["none", "chosen"]
     assert report.loc["none", "estimated_gain"] == 0
     assert len(report) > 3
@@ -338,7 +339,7 @@ def test_several_rows_across_columns():
 def test_values_that_left_the_range_of_floats_stay_as_they_are():
     frame = pd.DataFrame({"x": np.ones(40), "g": np.arange(40) % 4})
     released = dpf.release(frame, dpf.sum("x", "g", keys=range(4), bounds=(0, 1)), mu=1)
-    made = dpf.denoised(recertified(released * np.inf, released), "nonnegative")
+    made = dpf.denoise(recertified(released * np.inf, released), "nonnegative")
     assert np.isinf(made["x"]).any()
     assert made["x_denoised"].equals(made["x"])
 
@@ -357,4 +358,4 @@ def test_the_step_survives_a_file(tmp_path):
     made.to_parquet(tmp_path / "counts.parquet")
     back = pd.read_parquet(tmp_path / "counts.parquet")
     assert dpf.verify(back).steps == dpf.verify(made).steps
-    pd.testing.assert_frame_equal(back.dp.denoising, made.dp.denoising)
+    pd.testing.assert_frame_equal(back.dp.certificate.denoising, made.dp.certificate.denoising)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach
 from dpframe.denoise.means import NoisyRatio, shrunken_means
@@ -85,7 +86,7 @@ def test_means_are_denoised_beside_counts_and_sums(mechanism):
     assert step.chosen == pytest.approx(denoised.chosen)
     assert step.tried["shrunken_means"] == pytest.approx(1 - denoised.risk / raw_risk)
     assert "fee denoised by shrunken_means" in repr(made.dp.certificate)
-    report = made.dp.denoising.loc["fee_denoised"]
+    report = made.dp.certificate.denoising.loc["fee_denoised"]
     assert report["chosen"].tolist() == [True]
 
 
@@ -102,7 +103,7 @@ def test_a_mean_alone_is_enough_and_a_release_is_the_same_as_a_call_afterwards(t
         dpf.read_csv(tmp_path / "means.csv"),
     ):
         pd.testing.assert_frame_equal(back.dp.denoise(), made, check_flags=False)
-        pd.testing.assert_frame_equal(dpf.denoised(back, columns="fee"), made, check_flags=False)
+        pd.testing.assert_frame_equal(dpf.denoise(back, columns="fee"), made, check_flags=False)
 
 
 def test_most_of_the_error_goes_where_groups_are_small_and_alike():
@@ -180,7 +181,7 @@ def test_what_does_not_fit_is_refused(keywords, said):
     with pytest.raises(QueryError, match=said):
         made.dp.denoise(**keywords)
     with pytest.raises(QueryError, match=said):
-        dpf.denoised(made, **keywords)
+        dpf.denoise(made, **keywords)
 
 
 def test_across_columns_is_for_counts_and_sums():
@@ -194,7 +195,7 @@ def test_across_columns_is_for_counts_and_sums():
 def test_means_have_errors_and_denoised_means_none():
     released = visits().dp.mean("fee", by="g", epsilon=1)
     made = released.dp.denoise()
-    for function in (dpf.std_error, dpf.interval, dpf.covariance):
+    for function in (std_error, dpf.interval, covariance):
         pd.testing.assert_frame_equal(function(made), function(released))
 
 

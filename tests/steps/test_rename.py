@@ -61,7 +61,7 @@ def test_no_released_column_reads_as_a_computed_one(new):
     frame = released("several")
     assert new in frame.dp.rename({"flights": new}).columns
     with pytest.raises(QueryError, match=f"{new!r} would read as a column that was computed"):
-        frame.dp.with_percent("flights").dp.rename({"flights": new})
+        frame.dp.percent("flights", join=True).dp.rename({"flights": new})
 
 
 @pytest.mark.parametrize("call", [dpf.rename, lambda frame, **new: frame.dp.rename(**new)])

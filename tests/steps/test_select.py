@@ -40,7 +40,7 @@ def test_every_kind_of_frame_keeps_its_certificate(kind, frame, step):
     assert certificate.state == "post-processed" and certificate.steps[-1].step == step
     assert certificate.release_id == frame.dp.certificate.release_id
     assert frame.dp.certificate.state in ("released", "post-processed")  # it is left as it was
-    made.dp.schema().validate(made)
+    dpf.schema(made).validate(made)
     assert dpf.replay(made, frame).equals(made)
 
 

@@ -64,13 +64,13 @@ def test_what_is_cut_off_is_counted_from_the_released_numbers(found):
 
 def test_the_best_has_the_least_error_and_is_recorded(found):
     name = found["error"].idxmin()
-    assert dpf.best(found) == found.dp.best == {"max_rows": name}
+    assert found.dp.best == {"max_rows": name}
     steps = dpf.verify(found).steps
     assert [step.into for step in steps] == ["lost", "noise", "error"]
     assert {step.query for step in steps} == {"count by zone"}
     assert {tuple(step.planned.items()) for step in steps} == {(("epsilon", 4.5),)}
     with pytest.raises(CertificateError, match="suggests nothing"):
-        dpf.best(visits().dp.count("zone", epsilon=1))
+        visits().dp.count("zone", epsilon=1).dp.best  # noqa: B018
 
 
 def test_a_record_that_was_changed_is_found(found):
@@ -94,13 +94,13 @@ def test_all_that_results_can_do_works(found, tmp_path):
     back = dpf.read_csv(tmp_path / "caps.csv")
     pd.testing.assert_frame_equal(back, found)
     assert dpf.verify(back).state == "post-processed" and back.dp.best == found.dp.best
-    found.dp.schema().validate(back)
+    dpf.schema(found).validate(back)
     Draft202012Validator(dpf.certificate_schema()).validate(found.attrs["dpframe"])
     bars = found.dp.interval()
     assert list(bars.columns) == ["units_low", "units_high"]
     assert found.dp.std_error["units"].iloc[0] == pytest.approx(2.8, abs=0.1)
     assert list(found.dp.denoise("nonnegative").columns)[-1] == "units_denoised"
-    assert len(found.dp.denoising) == 0
+    assert len(found.dp.certificate.denoising) == 0
     assert "best max_rows=" in repr(found.dp.certificate)
     assert "best max_rows=" in found.dp.certificate._repr_html_()
     parquet = tmp_path / "caps.parquet"

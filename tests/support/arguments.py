@@ -161,16 +161,14 @@ AFTER = {
     "combine": {"weights": {"A": 1}},
     "ratio": {"numerator": "total", "denominator": "n"},
     "percent": {"column": "n"},
-    "with_percent": {"column": "n"},
     "sort_values": {"by": "n"},
     "rename": {"columns": {"n": "rows"}},
     "plot": {"column": "n"},
     "plot_map": {"coords": {"A": (0, 1), "B": (1, 1)}, "column": "n"},
     "denoise": {"columns": "n"},
-    "denoised": {"columns": "n"},
     "suppress": {"below": 3},
 }
-EXTRA = {"aggregate": "output", "margins": "output", "denoise": "seed", "denoised": "seed"}
+EXTRA = {"aggregate": "output", "margins": "output", "denoise": "seed"}
 """A keyword for those that take any."""
 
 
@@ -208,7 +206,7 @@ def methods(frame):
 def functions(frame, made):
     """All functions with what they need, by name; those of a frame are given it."""
     found = {}
-    for name in dpf.__all__:
+    for name in (*dpf.__all__, "round", "sum"):
         call = getattr(dpf, name)
         if not inspect.isfunction(call):
             continue
@@ -242,10 +240,8 @@ class Made:
         """Return what a function or method takes."""
         if name in ("concat", "consistent"):
             return {"concat": [self.table, self.table], "consistent": self.margins}[name]
-        if name in ("between", "quantile", "quantiles", "median"):
+        if name in ("between", "quantile"):
             return self.distribution
-        if name == "best":
-            return self.suggested
         return self.deep if name == "unstack" else self.table
 
     def methods(self, folder):
@@ -253,14 +249,13 @@ class Made:
         names = {name for name in dir(type(self.table.dp)) if not name.startswith("_")}
         private = {name for name in vars(dpf.DPAccessor)}
         found = {}
-        for name in sorted(names & private | {"quantile", "median"}):
+        for name in sorted(names & private | {"quantile"}):
             call = getattr(dpf.DPAccessor, name)
             if not inspect.isfunction(call):
                 continue
             good = dict(AFTER.get(name, {}))
             path = {"path": folder / f"{name}.csv"} if name in ("report", "write_csv") else {}
             path |= {"path": folder / "a.parquet"} if name == "write_parquet" else {}
-            path |= {"released": self.table} if name == "replay" else {}
             found[name] = (getattr(self.of(name).dp, name), {**good, **path})
         return found
 

@@ -181,7 +181,7 @@ CALLS = {
     "keys": lambda dp: dp.release(KEYED, **SPEND),
     "variance": lambda dp: dp.var("x", **SPEND),
     "quantile": lambda dp: dp.quantile("x", [0.3, 0.5], **SPEND),
-    "selected": lambda dp: dp.median("x", mechanism="select", epsilon=1),
+    "selected": lambda dp: dp.quantile("x", 0.5, mechanism="select", epsilon=1),
     "units": lambda dp: dp.units("h", **SPEND),
     "margins": lambda dp: dp.margins(["k", "h"], **SPEND),
     "caps": lambda dp: dp.suggest_caps("k", largest=4, **SPEND),

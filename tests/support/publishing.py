@@ -81,7 +81,7 @@ STEPS = {
     "round": lambda frame: frame.dp.round(-1),
     "suppress": lambda frame: frame.dp.suppress(relative_error=0.05, by=first(frame)),
     "rename": lambda frame: frame.dp.rename({first(frame): "renamed"}),
-    "with_intervals": lambda frame: frame.dp.with_intervals(),
+    "interval": lambda frame: frame.dp.interval(join=True),
 }
 """By name, steps that most frames can take."""
 
@@ -91,5 +91,5 @@ def is_refused(kind, *steps):
 
     Nor are intervals put beside numbers twice.
     """
-    twice = steps.count("with_intervals") > 1
+    twice = steps.count("interval") > 1
     return twice or (kind == "times" and {"round", "suppress"} & {*steps})

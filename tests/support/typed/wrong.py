@@ -18,4 +18,4 @@ dpf.release(trips, dpf.count(), epsilom=0.5)  # wrong: a keyword
 dpf.release(trips, {"n": dpf.count()}, epsilon=0.5).to_parquet("n")  # wrong: a dict of frames
 dpf.preview(trips, dpf.count(), epsilon=0.5, name="n")  # wrong: nothing is recorded
 dpf.interval(trips, levels=0.9)  # wrong: a keyword
-dpf.denoised(trips, "best")  # wrong: no denoiser
+dpf.denoise(trips, "best")  # wrong: no denoiser

@@ -17,18 +17,18 @@ ENDS = ["flights_low", "flights_high"]
 
 
 def whole(frame):
-    return frame.dp.with_intervals(LEVEL).dp.with_percent("flights", LEVEL)
+    return frame.dp.interval(LEVEL, join=True).dp.percent("flights", LEVEL, join=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_are_those_of_the_release(kind):
     frame = released(kind)
     for simultaneous in (False, True):
-        table = frame.dp.with_intervals(LEVEL, simultaneous=simultaneous)
+        table = frame.dp.interval(LEVEL, simultaneous=simultaneous, join=True)
         bars = frame.dp.interval(LEVEL, simultaneous=simultaneous)
         pd.testing.assert_frame_equal(table, frame.join(bars))
         assert dpf.verify(table).columns == frame.dp.certificate.columns
-    assert table.equals(dpf.with_intervals(frame, LEVEL, simultaneous=True))
+    assert table.equals(dpf.interval(frame, LEVEL, simultaneous=True, join=True))
     assert table.dp.interval().equals(frame.dp.interval())
     assert table.dp.std_error.equals(frame.dp.std_error)
     assert list(frame.columns) == list(released(kind).columns)  # it is left as it was
@@ -37,19 +37,19 @@ def test_intervals_are_those_of_the_release(kind):
 def test_percentages_are_those_of_the_release():
     frame = released("several")
     for column in ("flights", "total"):
-        table = frame.dp.with_percent(column, LEVEL)
+        table = frame.dp.percent(column, LEVEL, join=True)
         assert list(table.columns[-3:]) == [
             f"{column}_percent{end}" for end in ("", "_low", "_high")
         ]
         found, wanted = table.iloc[:, -3:], frame.dp.percent(column, LEVEL)
         assert (found.to_numpy() == wanted[["estimate", "low", "high"]].to_numpy()).all()
-        assert found.equals(dpf.with_percent(frame, column, LEVEL).iloc[:, -3:])
-    assert list(released("one key").dp.with_percent().columns)[1] == "count_percent"
+        assert found.equals(dpf.percent(frame, column, LEVEL, join=True).iloc[:, -3:])
+    assert list(released("one key").dp.percent(join=True).columns)[1] == "count_percent"
 
 
 def test_intervals_of_rates_can_be_about_more_rows():
     frame = released("rate")
-    table = frame.dp.with_intervals(sampling=True)
+    table = frame.dp.interval(sampling=True, join=True)
     bars = frame.dp.interval(sampling=True)
     assert table[list(bars.columns)].equals(bars)
     assert not bars.equals(frame.dp.interval())
@@ -99,9 +99,9 @@ def test_round_takes_their_ends_outwards():
 
 def test_intervals_after_rounding_are_those_of_the_rounded_number():
     rounded = released("several").dp.round(-1)
-    assert rounded.dp.with_intervals().equals(rounded.join(rounded.dp.interval()))
-    with pytest.raises(QueryError, match="with_percent takes the table as it was before round"):
-        rounded.dp.with_percent("flights")
+    assert rounded.dp.interval(join=True).equals(rounded.join(rounded.dp.interval()))
+    with pytest.raises(QueryError, match="percent takes the table as it was before round"):
+        rounded.dp.percent("flights", join=True)
 
 
 def test_what_is_suppressed_is_missing_in_them():
@@ -133,13 +133,13 @@ def test_labels_that_begin_alike_belong_to_one_column():
     trips = pd.DataFrame({"zone": zones * 50, "day": range(100)})
     frame = dpf.release(trips, query, epsilon=10, privacy_unit=dpf.EACH_ROW)
     with pytest.raises(QueryError, match="'n_percent', which is the name of a column"):
-        frame.dp.with_percent("n")
-    named = frame.dp.with_intervals().dp.rename({"n": "rows"})
+        frame.dp.percent("n", join=True)
+    named = frame.dp.interval(join=True).dp.rename({"n": "rows"})
     assert list(named.columns)[2:] == ["rows_low", "rows_high", "n_percent_low", "n_percent_high"]
 
 
 @pytest.mark.parametrize(
-    "call", [whole, lambda f: f.dp.with_percent("flights").dp.with_percent("flights")]
+    "call", [whole, lambda f: f.dp.percent("flights", join=True).dp.percent("flights", join=True)]
 )
 def test_names_that_are_taken_are_refused(call):
     with pytest.raises(QueryError, match="is the name of a column or level already"):
@@ -149,7 +149,7 @@ def test_names_that_are_taken_are_refused(call):
 def test_a_level_keeps_its_name():
     frame = released("one key").dp.rename(levels={"zone": "count_low"})
     with pytest.raises(QueryError, match="'count_low', which is the name of a column or level"):
-        frame.dp.with_intervals()
+        frame.dp.interval(join=True)
 
 
 def test_other_calls_take_the_released_columns():
@@ -160,15 +160,15 @@ def test_other_calls_take_the_released_columns():
     weights = pd.DataFrame({"flights": {"A": 1, "B": -1}})
     assert table.dp.combine(weights).equals(frame.dp.combine(weights))
     assert table.dp.covariance.equals(frame.dp.covariance)
-    table.dp.schema().validate(table)
+    dpf.schema(table).validate(table)
     later = whole(released("several")).dp.head(1)
     assert dpf.concat({1: table, 2: later}, name="part").dp.interval().shape == (5, 8)
-    with pytest.raises(QueryError, match="denoise takes the table as it was before with_intervals"):
+    with pytest.raises(QueryError, match="denoise takes the table as it was before interval"):
         table.dp.denoise()
 
 
 def test_both_go_beside_denoised_columns():
-    table = released("denoised").dp.with_intervals().dp.with_percent()
+    table = released("denoised").dp.interval(join=True).dp.percent(join=True)
     assert list(table.columns)[:4] == ["count", "count_denoised", "count_low", "count_high"]
     few = table.dp.rename({"count": "n"}).dp.round(0).dp.head(1)
     assert list(few.columns)[:4] == ["n", "n_denoised", "n_low", "n_high"]
@@ -177,28 +177,28 @@ def test_both_go_beside_denoised_columns():
 
 def test_what_needs_all_rows_or_rows_at_all_is_refused():
     frame = released("two keys")
-    with pytest.raises(QueryError, match="with_percent takes the table as it was before head"):
-        frame.dp.head(2).dp.with_percent()
-    with pytest.raises(QueryError, match="with_intervals takes the table as it was before unstack"):
-        frame.dp.unstack().dp.with_intervals()
+    with pytest.raises(QueryError, match="percent takes the table as it was before head"):
+        frame.dp.head(2).dp.percent(join=True)
+    with pytest.raises(QueryError, match="join=True takes the table as it was before unstack"):
+        frame.dp.unstack().dp.interval(join=True)
     with pytest.raises(
         QueryError, match=r"'count_high' beside it: use .dp.select\(columns='count'"
     ):
-        frame.dp.with_intervals().dp.unstack()
+        frame.dp.interval(join=True).dp.unstack()
     for wrong in (0, 1, "wide", None):
         with pytest.raises(QueryError, match="level"):
-            frame.dp.with_intervals(wrong)
+            frame.dp.interval(wrong, join=True)
     with pytest.raises(QueryError, match="simultaneous must be"):
-        frame.dp.with_intervals(simultaneous=1)
+        frame.dp.interval(simultaneous=1, join=True)
     with pytest.raises(QueryError, match="column must be"):
-        released("several").dp.with_percent()
+        released("several").dp.percent(join=True)
 
 
 @pytest.mark.parametrize("kind", ["several", "denoised"])
 def test_files_keep_all_of_it(kind, tmp_path):
     frame = released(kind)
     column = frame.columns[0]
-    table = frame.dp.with_intervals().dp.with_percent(column).dp.round(1)
+    table = frame.dp.interval(join=True).dp.percent(column, join=True).dp.round(1)
     table.dp.write_csv(tmp_path / "table.csv")
     table.dp.write_parquet(tmp_path / "table.parquet")
     for back in (dpf.read_csv(tmp_path / "table.csv"), pd.read_parquet(tmp_path / "table.parquet")):
@@ -219,23 +219,20 @@ def test_whoever_joins_them_is_shown_the_call(join):
     frame = released("one key")
     joined = frame.join(getattr(frame.dp, join)())
     joined.attrs = frame.attrs
-    with pytest.raises(CertificateError, match=r"kept by \.dp\.with_intervals and \.dp\.with_perc"):
+    with pytest.raises(CertificateError, match=r"kept by \.dp\.interval\(join=True\) and"):
         dpf.verify(joined)
 
 
 def test_their_steps_are_in_the_certificate():
     steps = whole(released("several")).dp.certificate.steps
-    assert [(step.step, step.level) for step in steps] == [
-        ("with_intervals", LEVEL),
-        ("with_percent", LEVEL),
-    ]
+    assert [(step.step, step.level) for step in steps] == [("interval", LEVEL), ("percent", LEVEL)]
     record = whole(released("several")).dp.certificate.to_dict()
     assert read_certificate(record).steps[1].column == "flights"
 
 
 CALLS = {
-    "interval": (lambda f: f.dp.interval(), "with_intervals"),
-    "percent": (lambda f: f.dp.percent("flights"), "with_percent"),
+    "interval": (lambda f: f.dp.interval(), "interval"),
+    "percent": (lambda f: f.dp.percent("flights"), "percent"),
     "ratio": (lambda f: f.dp.ratio("paid", "flights"), "beside it"),
     "std_error": (lambda f: f.dp.std_error, "beside it"),
     "covariance": (lambda f: f.dp.covariance, "beside it"),

@@ -1,0 +1,187 @@
+"""Intervals and percentages of a release: a frame of their own, or columns of its table."""
+
+from collections.abc import Hashable, Sequence
+
+import pandas as pd
+
+from dpframe.accuracy import intervals, quotients
+from dpframe.arguments import check_flag
+from dpframe.calls import with_keywords
+from dpframe.certificates import companion_columns as companions
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.steps import IntervalsStep, PercentStep
+from dpframe.certificates.verify import verify
+from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import check_level
+from dpframe.steps.apply import Outcome, after, label_place
+
+
+@with_keywords
+def interval(
+    released: pd.DataFrame,
+    level: float = 0.95,
+    *,
+    simultaneous: bool = False,
+    sampling: bool = False,
+    join: bool = False,
+) -> pd.DataFrame:
+    """Return confidence intervals for the noise in every released cell.
+
+    They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
+    no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
+    any size: they are all rates that a test does not reject. Those of groups that were found are
+    given that their counts were published: 1 or more, and wider near the threshold. Those of
+    quantiles that were read off a distribution stand beside them; they are returned as they are.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    level
+        Probability that the interval of a cell holds the value before noise, in (0, 1).
+    simultaneous
+        Whether it is to be the probability that all intervals of the frame hold at once: those of
+        d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
+        Laplace noise.
+    sampling
+        Whether the rows are a random sample of many more, and the intervals of rates are for the
+        rate among these. Those of other columns stay as they are.
+    join
+        Whether they are added to the table as columns, which keeps its certificate. In later steps
+        they go with their numbers: they are rounded to the outside, missing where a cell is
+        suppressed, and renamed. Of a rounded table, they are those of the rounded numbers.
+
+    Returns
+    -------
+    DataFrame
+        Columns `<column>_low` and `<column>_high` per released column; with `join`, after those of
+        the table.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for a
+        release without rates. With `join`, if a label is taken, or the table was unstacked.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
+    >>> def width(bars):
+    ...     return int(bars["count_high"].iloc[0] - bars["count_low"].iloc[0])
+    >>> width(interval(released)), width(interval(released, simultaneous=True))
+    (12, 16)
+    >>> table = interval(released, join=True)
+    >>> list(table.columns), dpf.verify(table).state
+    (['count', 'count_low', 'count_high'], 'post-processed')
+    """
+    check_flag("join", join)
+    if not join:
+        flags = {"simultaneous": simultaneous, "sampling": sampling}
+        return intervals.interval(released, level, **flags)
+    level = check_level(level)
+    check_flag("simultaneous", simultaneous)
+    check_flag("sampling", sampling)
+    certificate = verify(released)
+    companions.check_no_intervals_beside(certificate, "interval with join=True")
+    if certificate.unstacked is not None:
+        raise QueryError(
+            "join=True takes the table as it was before unstack: call it on that one, or use "
+            ".dp.interval() of this one, a frame of its own.",
+            parameter="join",
+            value=True,
+        )
+    step = IntervalsStep("interval", level, bool(simultaneous), bool(sampling), certificate.digest)
+    return after(released, certificate, step, apply_intervals)
+
+
+@with_keywords
+def percent(
+    released: pd.DataFrame,
+    column: Hashable | None = None,
+    level: float = 0.95,
+    *,
+    by: Hashable | Sequence[Hashable] | None = None,
+    join: bool = False,
+) -> pd.DataFrame:
+    """Return every row's percentage of the total of a released column, with error and interval.
+
+    The total is the sum over the rows of the table, or of a group of them, whose noise goes into
+    both: the combination `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio`
+    does.
+
+    Parameters
+    ----------
+    released
+        A released frame.
+    column
+        The column, a count or a sum; `None`: the only one there is.
+    level
+        Confidence level of the intervals, in (0, 1), each by itself.
+    by
+        A level of the index, or a list of them: percentages are of the total of the rows with the
+        same keys there. `None`: of all rows.
+    join
+        Whether they are added to the table as columns, which keeps its certificate. In later steps
+        they go with their column; `round` takes them by their own name, and rounds their intervals
+        to the outside.
+
+    Returns
+    -------
+    DataFrame
+        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. A total below
+        1, or below its standard error for sums, is taken for that in estimates. With `join`, the
+        table, then `<column>_percent`, `<column>_percent_low` and `<column>_percent_high`.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
+        names no levels, or all of them. With `join`, if a label is taken.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"day": [0, 0, 0, 0, 1], "zone": ["A", "B", "A", "A", "B"]})
+    >>> query = dpf.count(by=["day", "zone"], keys={"day": [0, 1], "zone": ["A", "B"]})
+    >>> released = dpf.release(trips, query, epsilon=1e6)
+    >>> percent(released)["estimate"].to_list(), percent(released, by="day")["estimate"].to_list()
+    ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
+    >>> list(percent(released, join=True).columns)
+    ['count', 'count_percent', 'count_percent_low', 'count_percent_high']
+    """
+    check_flag("join", join)
+    if not join:
+        return quotients.percent(released, column, level, by=by)
+    level = check_level(level)
+    certificate = verify(released)
+    _, place = quotients.column_of_shares(released, certificate, column, "percent")
+    levels = quotients.levels_of(released.index, by)
+    within = tuple(str(released.index.names[at]) for at in levels) or None
+    name = str(released.columns[place])
+    step = PercentStep("percent", name, within, level, certificate.digest)
+    return after(released, certificate, step, apply_percent)
+
+
+def apply_intervals(frame: pd.DataFrame, certificate: Certificate, step: IntervalsStep) -> Outcome:
+    """Put intervals beside their columns."""
+    flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
+    ends = intervals.intervals_of(frame, certificate, step.level, **flags)
+    return companions.put_beside(frame, ends, step.step), certificate
+
+
+def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentStep) -> Outcome:
+    """Add percentages and their intervals."""
+    label = frame.columns[label_place(frame, step.column)]
+    levels = [name for name in frame.index.names if str(name) in (step.by or ())]
+    shares = quotients.percent_of(frame, certificate, label, step.level, by=levels or None)
+    shares = shares[["estimate", "low", "high"]]
+    shares.columns = pd.Index(
+        [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
+    )
+    return companions.put_beside(frame, shares, step.step), certificate
