@@ -229,7 +229,7 @@ def test_messages_name_what_is_wrong(declared):
     with raises(QueryError, "got str under 'b'", parameter="queries", label="b"):
         declared.dp.release({"a": dpf.count(), "b": "count"}, epsilon=0.1)
     declared.dp.count(epsilon=0.7)
-    with raises(BudgetExceededError, "needs epsilon=0.7"):
+    with raises(BudgetExceededError, "epsilon=0.7 does not fit"):
         declared.dp.count(epsilon=0.7)
     assert len(declared.dp.ledger.entries) == 1
 

@@ -223,14 +223,20 @@ WRONG = {
         lambda one, two: dpf.concat({1: one, 2: two, 3: one.dp.round(-1)}, name="year"),
         "releases 1 and 3 have cells of one release, [0-9a-f]{32}, whose noise was drawn once",
     ),
-    "keys without a name": (lambda one, two: dpf.concat({1: one, 2: two}), "keys need the name"),
-    "a name without keys": (lambda one, two: dpf.concat([one], name="year"), "give keys="),
-    "the name of a column": (lambda one, two: dpf.concat({1: one}, name="n"), "keys need the name"),
+    "keys without a name": (
+        lambda one, two: dpf.concat({1: one, 2: two}),
+        "name must be that of the level",
+    ),
+    "a name without keys": (lambda one, two: dpf.concat([one], name="year"), "Give keys="),
+    "the name of a column": (
+        lambda one, two: dpf.concat({1: one}, name="n"),
+        "of no column, got name='n'",
+    ),
     "keys of a dict": (lambda one, two: dpf.concat({1: one}, keys=[1], name="y"), "of the dict"),
     "a key less": (lambda one, two: dpf.concat([one, two], keys=[1], name="y"), "keys must be 2"),
     "a key twice": (
         lambda one, two: dpf.concat([one, two], keys=[1, "1"], name="y"),
-        "no two of them may read alike",
+        "no two may read alike",
     ),
     "half a letter": (lambda one, two: dpf.concat([one], keys=["\ud800"], name="y"), "Unicode"),
     "other columns": (

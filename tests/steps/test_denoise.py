@@ -247,7 +247,10 @@ def test_a_series_of_parents_must_be_in_the_order_of_the_rows():
         ({"method": "trend_filter"}, "give graph="),
         ({"method": "simplex", "graph": "ordered"}, "takes no graph"),
         ({"method": "auto", "graph": "round"}, "graph must be"),
-        ({"method": "simplex", "columns": "zone"}, r"columns must be among \['count'\]; 'zone'"),
+        (
+            {"method": "simplex", "columns": "zone"},
+            r"columns must be among \['count'\], got columns='zone'",
+        ),
         ({"method": "simplex", "columns": []}, "noise of a mean|columns"),
         ({"method": "simplex", "across": "cells"}, "across must be"),
         ({"method": "soft_threshold", "threshold": -1}, "threshold"),

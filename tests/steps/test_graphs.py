@@ -75,8 +75,8 @@ def test_nothing_to_join_gives_no_edges(graph, index):
     ("graph", "said"),
     [
         ("circle", "graph='circle'"),
-        (7, "got int"),
-        (None, "got NoneType"),
+        (7, "got graph=7"),
+        (None, "got graph=None"),
         (sparse.eye(3), r"each of the 4 rows .* shape \(3, 3\)"),
         (pd.DataFrame({"u": ["mon"]}), "two columns"),
         (nx.Graph([("mon", "sun")]), "1 of 1 ends"),

@@ -12,7 +12,7 @@ from support.certifying import recertified
 import dpframe as dpf
 from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
-from dpframe.steps.suggest_caps import CapErrors, add_cap_errors, mean_error
+from dpframe.steps.suggest_caps import CapErrors, mean_error
 
 mpl.use("Agg")
 from matplotlib.figure import Figure  # the backend comes first
@@ -128,5 +128,5 @@ def test_no_noise_at_all_is_no_division_by_zero():
     caps = np.array([1, 2])
     facts = CapErrors("count", {"epsilon": 1.0}, caps, np.zeros(2), 1.0)
     renamed = recertified(raw.rename(columns={"count": "units"}), raw)
-    made = add_cap_errors(renamed, facts)
+    made = facts.add_to(renamed)
     assert np.isfinite(made[["lost", "noise", "error"]].to_numpy()).all()
