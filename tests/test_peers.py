@@ -217,7 +217,7 @@ def test_what_is_published_at_the_threshold_is_counted():
         facts = {"privacy_unit": "u", "max_rows": most, "max_groups": most}
         units = declared(frame.assign(u=range(500)), **facts)
         found = units.dp.discover("zone", epsilon=1, delta=delta, mechanism="laplace")
-        least = found.dp.certificate.discovery.threshold
+        least = found.dp.certificate.mechanism.threshold
         with mp.workdps(50):
             q = mp.exp(-mp.mpf(1) / most)
             shown = q ** (least - 1) / (1 + q)  # P(1 + Y >= T)

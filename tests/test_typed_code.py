@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from dpframe.denoise.methods import METHODS, DenoiserName
+from dpframe.denoising.methods import METHODS, DenoiserName
 from dpframe.privacy.selection import SELECT
 from dpframe.strategies import MECHANISMS, MechanismName
 

@@ -15,7 +15,7 @@ from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_of
-from dpframe.denoise.methods import DenoiserName
+from dpframe.denoising.methods import DenoiserName
 from dpframe.files.csv import write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
@@ -105,7 +105,6 @@ class DPAccessor(PrivateAccessor):
         Examples
         --------
         >>> import pandas as pd
-        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
         >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
@@ -141,7 +140,6 @@ class DPAccessor(PrivateAccessor):
         Correlated noise goes into several columns at once:
 
         >>> import pandas as pd
-        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> answers = pd.DataFrame({"tea": [True, False], "milk": [True, True]})
         >>> query = dpf.sum(["tea", "milk"], bounds=(0, 1))
@@ -193,7 +191,6 @@ class DPAccessor(PrivateAccessor):
         Examples
         --------
         >>> import pandas as pd
-        from pandas.api.typing import DataFrameGroupBy
         >>> import dpframe as dpf
         >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
         >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)

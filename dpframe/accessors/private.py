@@ -16,7 +16,7 @@ from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration
-from dpframe.denoise.methods import DenoiserName
+from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError

@@ -21,7 +21,7 @@ from dpframe.certificates.json_records import (
     places_of,
     require,
 )
-from dpframe.denoise.methods import METHODS
+from dpframe.denoising.methods import METHODS
 
 _Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 

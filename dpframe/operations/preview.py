@@ -15,7 +15,13 @@ from dpframe.engines import Frame
 from dpframe.engines.declared import check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import SpendOptions, has_noise, plan_operation
-from dpframe.operations.tables import PER_ROWS, Tables, check_tables, expected_outputs, in_tables
+from dpframe.operations.tables import (
+    PER_ROWS,
+    PlannedTables,
+    check_tables,
+    expected_outputs,
+    in_tables,
+)
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.plan.record import cost
 from dpframe.privacy.amounts import Amount, Spend, check_delta
@@ -240,7 +246,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     show = partial(expected_outputs, cell=cell, several=isinstance(queries, Mapping))
     if limits is None:
         operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
-        if not isinstance(operation, Tables):
+        if not isinstance(operation, PlannedTables):
             return operation.preview()
         return _compare_mechanisms(operation.plan, show) if compare else operation.preview(cell)
     measure = "std_error" if half_width is None else "half_width_95"

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
-from dpframe.denoise.methods import DenoiserName
+from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.discover import plan_labels

@@ -21,7 +21,7 @@ from dpframe.privacy.selection import select
 from dpframe.queries.quantiles import LEVEL, Quantile
 
 
-class Quantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
+class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
     """Quantiles to be selected."""
 
     def preview(self) -> pd.DataFrame:
@@ -57,13 +57,13 @@ class Quantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
 
 def plan_quantiles(
     frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
-) -> Quantiles:
+) -> SelectedQuantiles:
     """Check everything public about quantiles to be selected, and plan it."""
     engine, _ = check_queries(frame, query)
     plan = plan_selection(declaration, query, spend)
     engine.check(frame, plan.columns)
     check_keys_match(engine, frame, plan.groups.axes)
-    return Quantiles(declaration, engine, plan)
+    return SelectedQuantiles(declaration, engine, plan)
 
 
 def _certify_quantiles(

@@ -16,7 +16,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_keys_match
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.tables import Tables, plan_tables
+from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import Spend
@@ -26,7 +26,7 @@ from dpframe.strategies import Estimate
 
 
 @dataclass(frozen=True, eq=False)
-class Suggestion(Tables):
+class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 
     facts: CapErrors | BoundErrors = field(kw_only=True)

@@ -149,7 +149,7 @@ def _describe(planned: TablePlan) -> list[Described]:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]]):
+class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]]):
     """Tables of one query or several, released together.
 
     Parameters
@@ -228,12 +228,12 @@ class Tables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]]):
 
 def plan_tables(
     frame: Frame, declaration: Declaration, queries: Request, spend: Spend, mechanism: str
-) -> Tables:
+) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
     plan = plan_release(declaration, asked, spend, mechanism)
     check_tables(engine, frame, plan)
-    return Tables(declaration, engine, plan, isinstance(queries, Mapping))
+    return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 
 
 def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:

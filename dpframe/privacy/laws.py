@@ -25,7 +25,7 @@ from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.noise import integer_noise
-from dpframe.privacy.noise_distribution import Distribution
+from dpframe.privacy.noise_distribution import NoiseDistribution
 from dpframe.privacy.noise_sum import NoiseSum, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
@@ -44,7 +44,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Law(Distribution):
+class Law(NoiseDistribution):
     """A law of noise on groups of measured integers: how it is drawn, and what it costs.
 
     Parameters

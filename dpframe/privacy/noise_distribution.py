@@ -12,7 +12,7 @@ from dpframe.privacy.noise_sum import NoiseSum
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Distribution(ABC):
+class NoiseDistribution(ABC):
     """The distribution of noise on measured integers, by which intervals and estimates are made.
 
     Parameters

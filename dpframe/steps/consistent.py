@@ -14,7 +14,7 @@ from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.steps import DenoiseStep
 from dpframe.certificates.verify import attach, certificate_of, verify
-from dpframe.denoise.consistent import can_be_consistent, consistent_tables, whole_tables
+from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
 from dpframe.steps.denoise_checks import Described, describe, label_of
 

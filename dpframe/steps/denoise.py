@@ -28,9 +28,9 @@ from dpframe.certificates.column_parts import (
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.verify import attach, verify
-from dpframe.denoise.base import Denoised
-from dpframe.denoise.means import NoisyRatio, shrunken_means
-from dpframe.denoise.methods import Choice, DenoiserName, Facts, choose, denoise_array
+from dpframe.denoising.base import Denoised
+from dpframe.denoising.means import NoisyRatio, shrunken_means
+from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
@@ -62,8 +62,8 @@ def denoise(
         A released frame.
     method
         "auto": the method with the smallest estimated risk among those that apply, or none where
-        none is clearly expected to help, and for means `dpframe.denoise.means.shrunken_means`; or
-        a name in `dpframe.denoise.methods.METHODS`:
+        none is clearly expected to help, and for means `dpframe.denoising.means.shrunken_means`; or
+        a name in `dpframe.denoising.methods.METHODS`:
         "empirical_bayes", "james_stein", "gaussian_prior", "soft_threshold", "tree_wavelets",
         "trend_filter", and the projections "nonnegative", "simplex", "l1_ball", "monotone",
         "consistent" and "whole".

@@ -15,7 +15,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_before
 from dpframe.certificates.steps import Suggested, SuggestionPart
 from dpframe.certificates.verify import attach, certificate_of
-from dpframe.denoise.tails import log_widths, mean_sizes, support_counts, tail_counts
+from dpframe.denoising.tails import log_widths, mean_sizes, support_counts, tail_counts
 from dpframe.errors import CertificateError
 
 _TINY = 2.0**-1000

@@ -27,8 +27,8 @@ from bw18_common import (
 from checks import Checks
 
 import dpframe
-from dpframe.denoise.shrinkage import james_stein
-from dpframe.denoise.thresholding import soft_threshold
+from dpframe.denoising.shrinkage import james_stein
+from dpframe.denoising.thresholding import soft_threshold
 from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import integer_noise

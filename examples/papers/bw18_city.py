@@ -30,7 +30,7 @@ from city import City, manhattan, synthetic_city
 from matplotlib.collections import LineCollection
 from matplotlib.colors import SymLogNorm
 
-from dpframe.denoise.methods import Facts, choose, denoise_array
+from dpframe.denoising.methods import Facts, choose, denoise_array
 from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise import integer_noise

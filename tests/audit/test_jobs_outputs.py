@@ -19,7 +19,7 @@ from support.planning import TRIPS, planned
 import dpframe as dpf
 from dpframe import __main__ as process
 from dpframe.engines import parquet
-from dpframe.jobs import planned as jobs
+from dpframe.jobs import plan_commands as jobs
 from dpframe.jobs.commands import main
 
 pytestmark = [
@@ -166,8 +166,8 @@ class Signaled(Traced):
         signal.raise_signal(signal.SIGINT)
 
 
-CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "outputs"))
-CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("planned", "running", "stopping", "terminal"))
+CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "output_files"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("plan_commands", "run_job", "stopping"))
 
 
 @pytest.mark.parametrize("part", [10, pytest.param(500, marks=pytest.mark.audit)])

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpframe.denoise.methods import Facts, choose, denoise_array
+from dpframe.denoising.methods import Facts, choose, denoise_array
 from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
 from dpframe.steps.denoise_checks import edges_of
 
@@ -122,8 +122,8 @@ def maps_section(table: pd.DataFrame, repeats: int) -> list[str]:
         "not negative. The same for any array, with `edges=` for neighbors:",
         "",
         "```python",
-        "from dpframe.denoise.methods import choose",
-        "from dpframe.denoise.methods import Facts",
+        "from dpframe.denoising.methods import choose",
+        "from dpframe.denoising.methods import Facts",
         "from dpframe.privacy.laws import GAUSSIAN",
         "",
         "facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True)",

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from real_tables import adult, flights, survey
 
-from dpframe.denoise.consistent import Tables, consistent_tables, whole_tables
+from dpframe.denoising.consistent import Tables, consistent_tables, whole_tables
 from dpframe.privacy.calibration import gaussian_mu
 
 MU = gaussian_mu(1.0, 1e-6)

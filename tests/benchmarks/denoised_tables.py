@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from real_tables import Means, counts, other_means, tuned_means
 
-from dpframe.denoise.means import NoisyRatio, shrunken_means
-from dpframe.denoise.methods import Facts, choose
+from dpframe.denoising.means import NoisyRatio, shrunken_means
+from dpframe.denoising.methods import Facts, choose
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 
 SIGMAS = (1, 5, 25, 100)

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 import dpframe as dpf
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.verify import ATTRIBUTE, certificate_schema, read_certificate
-from dpframe.denoise.methods import METHODS
+from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT
 from dpframe.strategies import MECHANISMS

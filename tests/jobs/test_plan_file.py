@@ -42,7 +42,7 @@ WRONG = {
     "bins without end": (("to = 100,", "to = inf,"), "from < to, both finite", 19),
     "many bins": (("bins = 10 }", "bins = 10000000000 }"), "1 to 100,000,000 bins", 19),
     "an amount": (('"1/12"', '"1/0"'), "must be a number, or a text", 22),
-    "two amounts": (('share = "1/12"', "share = 0.5\nepsilon = 1"), "in exactly one way", 21),
+    "two amounts": (('share = "1/12"', "share = 0.5\nepsilon = 1"), "in exactly one way", 23),
     "no amount": (('share = "1/12"\n', ""), "in exactly one way", 21),
     "a share": (('"1/12"', "2"), "must be in (0, 1]", 22),
     "no name": (('name = "trips {month}"\n', ""), "release: name is missing", 21),

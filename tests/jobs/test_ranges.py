@@ -86,7 +86,6 @@ def test_queries_are_read_with_their_arguments(plan):
         ("bins = 64", 'bins = "many"', "bins"),
         ("bins = 64", "bins = 0", "must be from 1"),
         ("q = 0.5", "q = 50", "above 0 and below 1"),
-        ("q = 0.5", "", "q is missing"),
         ("level = 0.9", "level = 9", "level"),
         ("simultaneous = true", "simultaneous = 1", "simultaneous"),
     ],

@@ -24,7 +24,7 @@ from dpframe.jobs.commands import main
 from dpframe.ledger import locks
 from dpframe.ledger.protected import Protected
 from dpframe.operations import pipeline
-from dpframe.operations.tables import Tables
+from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
@@ -159,7 +159,9 @@ def test_a_signal_while_data_are_totaled_says_that_they_are_paid_for(
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(Tables, "measure", once_charged(plan, Tables.measure, stop))
+        monkeypatch.setattr(
+            PlannedTables, "measure", once_charged(plan, PlannedTables.measure, stop)
+        )
         assert run(plan) == LEFT_OVER
     finally:
         signal.signal(signal.SIGINT, before)

@@ -20,7 +20,7 @@ from dpframe.errors import (
     QueryError,
     UnknownColumnError,
 )
-from dpframe.operations.tables import Tables
+from dpframe.operations.tables import PlannedTables
 from dpframe.privacy.laws import Law
 
 COLUMNS = ["units", "lost", "noise", "error"]
@@ -291,13 +291,13 @@ def test_a_column_that_is_called_like_a_cap_is_no_hindrance():
 
 def test_the_histogram_is_charged_before_anything_is_counted():
     frame, seen = rides(**BUDGET), []
-    exact = Tables.measure
+    exact = PlannedTables.measure
 
     def counted(*arguments):
         seen.append(len(frame.dp.ledger.entries))
         return exact(*arguments)
 
-    with mock.patch.object(Tables, "measure", counted):
+    with mock.patch.object(PlannedTables, "measure", counted):
         frame.dp.suggest_caps("zone", epsilon=0.1, largest=4)
     assert seen == [1]
 

@@ -10,7 +10,7 @@ from support.certifying import recertified
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.certificates.verify import attach
-from dpframe.denoise.methods import METHODS
+from dpframe.denoising.methods import METHODS
 from dpframe.errors import BudgetExceededError, CertificateError, QueryError
 
 ZONES = [f"z{i:02d}" for i in range(40)]

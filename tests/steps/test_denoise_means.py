@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach
-from dpframe.denoise.means import NoisyRatio, shrunken_means
+from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
 
 GROUPS = range(40)

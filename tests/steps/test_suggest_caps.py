@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from support.certifying import recertified
 
 import dpframe as dpf
-from dpframe.denoise.tails import log_widths, mean_sizes, tail_counts
+from dpframe.denoising.tails import log_widths, mean_sizes, tail_counts
 from dpframe.errors import CertificateError
 from dpframe.steps.suggest_caps import CapErrors, mean_error
 

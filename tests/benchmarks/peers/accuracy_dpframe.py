@@ -45,9 +45,9 @@ def law_of(one, statistic):
     if statistic == "ranges":
         return of_ranges(one.dp.certificate)
     (column,) = one.dp.certificate.columns
-    if column.moments is not None:
+    if column.kind == "var":
         return of_moments(column.moments)
-    if column.ratio is None:
+    if column.kind in ("count", "sum"):
         return column.std_error
     (mean,) = truth(statistic)
     far = mean - (MIDDLE if statistic == "mean" else 0.5)
@@ -63,7 +63,7 @@ def of_ranges(certificate):
     from dpframe.strategies.prefixes import prefix_products
 
     (block,) = certificate.columns[0].loadings
-    known = certificate.mechanism.structure.by_block[block]
+    known = certificate.mechanism.by_block[block]
     edges = np.arange(RANGE_BINS + 1)
     first, last = np.triu_indices(len(edges), 1)
 

@@ -29,7 +29,7 @@ def run(case):
     law, scale, least = (
         one.mechanism.distribution,
         one.mechanism.scales["0"],
-        one.discovery.threshold,
+        one.mechanism.threshold,
     )
     found = found_by(lambda size: float(law.at_least(scale, least - size)))
     sets = -(-case["samples"] // labels)

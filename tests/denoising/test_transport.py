@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from dpframe.denoise import consistent
-from dpframe.denoise.consistent import nearest_table, rounded_table
+from dpframe.denoising import consistent
+from dpframe.denoising.consistent import nearest_table, rounded_table
 
 SHAPES = [(1, 1), (1, 4), (5, 1), (2, 3), (4, 3), (3, 7), (9, 8)]
 

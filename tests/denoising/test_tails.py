@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpframe.denoise.tails import log_widths, mean_sizes, support_counts, tail_counts
+from dpframe.denoising.tails import log_widths, mean_sizes, support_counts, tail_counts
 from dpframe.queries.sizes import candidate_caps
 
 MOST = candidate_caps("rows", 2**20).to_numpy()

@@ -4,9 +4,9 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
-from dpframe.denoise.shrinkage import stein_risk
-from dpframe.denoise.thresholding import soft_threshold
+from dpframe.denoising.base import Denoised, check_edges, check_sigma, check_values
+from dpframe.denoising.shrinkage import stein_risk
+from dpframe.denoising.thresholding import soft_threshold
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, sparse, stats
 from support.raising import raises
 
-from dpframe.denoise.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
+from dpframe.denoising.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

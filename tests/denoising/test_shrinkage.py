@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoise.shrinkage import gaussian_prior, james_stein, stein_risk
+from dpframe.denoising.shrinkage import gaussian_prior, james_stein, stein_risk
 from dpframe.errors import QueryError
 
 FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_values
+from dpframe.denoising.base import Denoised, check_values
 from dpframe.errors import QueryError
 
 SCALES = np.array([0.0, *(2.0 ** np.arange(-8, 1))])

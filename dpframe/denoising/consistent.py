@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.projection import simplex, whole
+from dpframe.denoising.projection import simplex, whole
 from dpframe.errors import QueryError
 
 ROUNDS = 100  # real tables need up to 10

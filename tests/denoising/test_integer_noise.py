@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpframe.denoise.projection import nonnegative, simplex
-from dpframe.denoise.thresholding import soft_threshold
+from dpframe.denoising.projection import nonnegative, simplex
+from dpframe.denoising.thresholding import soft_threshold
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 SCALES = [0.4, 1.0, 3.0]

@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.arguments import check_flag
-from dpframe.denoise import base
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, passing
+from dpframe.denoising import base
+from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 

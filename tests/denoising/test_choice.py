@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoise import methods
-from dpframe.denoise.base import check_edges, check_sigma, check_values
-from dpframe.denoise.methods import METHODS, Facts, choose, denoise_array
+from dpframe.denoising import methods
+from dpframe.denoising.base import check_edges, check_sigma, check_values
+from dpframe.denoising.methods import METHODS, Facts, choose, denoise_array
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 

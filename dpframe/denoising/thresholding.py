@@ -5,8 +5,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit, passing
-from dpframe.denoise.shrinkage import stein_risk
+from dpframe.denoising.base import (
+    Denoised,
+    check_law,
+    check_sigma,
+    check_values,
+    noise_unit,
+    passing,
+)
+from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 

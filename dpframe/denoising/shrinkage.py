@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dpframe.arguments import check_flag
-from dpframe.denoise.base import Denoised, check_sigma, check_values
+from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
 
 _NUMBER = int | float | np.integer | np.floating

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dpframe.denoise.base import Denoised, check_law, check_sigma, check_values, noise_unit
+from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, noise_unit
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, Law
 

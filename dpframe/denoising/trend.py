@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_edges, check_sigma, check_values
-from dpframe.denoise.shrinkage import stein_risk
+from dpframe.denoising.base import Denoised, check_edges, check_sigma, check_values
+from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.progress import show_progress

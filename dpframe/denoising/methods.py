@@ -7,13 +7,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoise.base import Denoised, check_values
-from dpframe.denoise.empirical_bayes import empirical_bayes
-from dpframe.denoise.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
-from dpframe.denoise.shrinkage import gaussian_prior, james_stein
-from dpframe.denoise.thresholding import soft_threshold
-from dpframe.denoise.trend import trend_filter
-from dpframe.denoise.wavelets import tree_wavelets
+from dpframe.denoising.base import Denoised, check_values
+from dpframe.denoising.empirical_bayes import empirical_bayes
+from dpframe.denoising.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
+from dpframe.denoising.shrinkage import gaussian_prior, james_stein
+from dpframe.denoising.thresholding import soft_threshold
+from dpframe.denoising.trend import trend_filter
+from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.laws import Law
 

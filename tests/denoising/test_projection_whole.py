@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoise.projection import simplex, whole
+from dpframe.denoising.projection import simplex, whole
 from dpframe.errors import QueryError
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 
-from dpframe.denoise.consistent import (
+from dpframe.denoising.consistent import (
     can_be_consistent,
     consistent_tables,
     nearest_table,
     whole_tables,
 )
-from dpframe.denoise.projection import simplex
+from dpframe.denoising.projection import simplex
 from dpframe.errors import QueryError
 
 SIZES = (4, 2, 7, 1)

@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, optimize, stats
 from support.raising import raises
 
-from dpframe.denoise import means
-from dpframe.denoise.means import (
+from dpframe.denoising import means
+from dpframe.denoising.means import (
     SCALES,
     NoisyRatio,
     ScalePrior,

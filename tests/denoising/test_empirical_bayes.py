@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-import dpframe.denoise.empirical_bayes as module
-from dpframe.denoise.empirical_bayes import Prior, PriorGrid, empirical_bayes, fit_prior, posterior
+import dpframe.denoising.empirical_bayes as module
+from dpframe.denoising.empirical_bayes import (
+    Prior,
+    PriorGrid,
+    empirical_bayes,
+    fit_prior,
+    posterior,
+)
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
