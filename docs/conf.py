@@ -22,7 +22,9 @@ extensions = [
 ]
 exclude_patterns = ["_site"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"  # of `dpframe_site`: no script from elsewhere
 myst_heading_anchors = 4
 
 nb_execution_mode = "cache"

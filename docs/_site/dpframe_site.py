@@ -4,10 +4,12 @@ import re
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import latex2mathml
 from parts import filled
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
+from sphinx.writers.html5 import HTML5Translator
 
 import dpframe as dpf
 
@@ -64,8 +66,22 @@ def _target(text: str, owner: str) -> str | None:
     return _PANDERA.get(name.removeprefix("pandera.pandas."), name)
 
 
+def _inline_math(writer: HTML5Translator, node: nodes.math) -> None:
+    """Write a formula as MathML, which browsers show without any script."""
+    writer.body.append(str(latex2mathml.tex2mathml(node.astext())))
+    raise nodes.SkipNode
+
+
+def _display_math(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """Write a formula that stands on its own."""
+    formula = latex2mathml.tex2mathml(node.astext(), as_block=True)
+    writer.body.append(f'<div class="math">\n{formula}\n</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the parts with Sphinx."""
     app.add_role("code_or_link", CodeOrLink())
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("source-read", _fill)
     return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}
