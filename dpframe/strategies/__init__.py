@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
 from dpframe.strategies import (
-    bernstein,
     box,
     correlated,
     independent,
@@ -91,7 +90,7 @@ class Mechanism:
 
 
 _ALONE = (independent.design,)
-_SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
+_SINGLE = (independent.design, pair.design, pair.plan_bernstein, correlated.design)
 _CONTRASTS = (margins.apart, margins.plan_paired, tree.design)
 _TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
 _SHARED = (sparse.design, spread.design, correlated.design)
