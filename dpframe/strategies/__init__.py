@@ -6,18 +6,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import (
-    box,
-    correlated,
-    independent,
-    margin_tables,
-    margins,
-    node_tree,
-    pair,
-    sparse,
-    spread,
-    tree,
-)
+from dpframe.strategies import box, correlated, independent, margins, pair, sparse, tree
 from dpframe.strategies.base import Design, Estimate, Moments, Output, Prediction, Source, Workload
 
 __all__ = [
@@ -91,21 +80,20 @@ class Mechanism:
 
 _ALONE = (independent.design,)
 _SINGLE = (independent.design, pair.design, pair.plan_bernstein, correlated.design)
-_CONTRASTS = (margins.apart, margins.plan_paired, tree.design)
-_TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
-_SHARED = (sparse.design, spread.design, correlated.design)
-_BOXES = (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.plan_over_cells)
+_LAYERED = (margins.apart, margins.plan_paired, tree.design)
+_SHARED = (sparse.design, sparse.plan_bins, correlated.design)
+_BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)
 _MECHANISMS = {
     "gaussian": Mechanism(
-        GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_CONTRASTS
+        GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_LAYERED
     ),
     "correlated": Mechanism(
-        GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_CONTRASTS
+        GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_LAYERED
     ),
-    "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
+    "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_LAYERED),
     "box": Mechanism(BOX, _BOXES, "box", plain=_SINGLE),
     "classical": Mechanism(
-        GAUSSIAN, _ALONE, "classical Gaussian", layered=_CONTRASTS, automatic=False, classical=True
+        GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True
     ),
 }
 
