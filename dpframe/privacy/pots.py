@@ -178,11 +178,8 @@ class Pots:
             None if had is None else _fill_pot(pot, had, losses)
             for pot, had in zip(self.pots, self.sums, strict=True)
         )
-        spent = PrivacyLoss(
-            _total(self.spent.epsilon, (loss.epsilon for loss in losses)),
-            _total(self.spent.mu_squared, (loss.mu_squared for loss in losses)),
-            _total(self.spent.delta, (loss.delta for loss in losses)),
-        )
+        parts = zip(*(loss.parts for loss in (self.spent, *losses)), strict=True)
+        spent = PrivacyLoss(*(_total(had, more) for had, *more in parts))
         return replace(self, sums=sums, spent=spent)
 
     def fits(self, loss: PrivacyLoss) -> bool:
