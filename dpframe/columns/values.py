@@ -318,12 +318,10 @@ def objects(column: pd.Series) -> np.ndarray:
     values = contain_errors(lambda: column.array.to_numpy(dtype=object), otherwise=None)
     if values is not None and values.shape == (len(column),):
         return np.asarray(values)
-    return np.fromiter((_read(column, row) for row in range(len(column))), object, len(column))
-
-
-def _read(column: pd.Series, row: int) -> object:
-    """Return one value, None if it cannot be read."""
-    return contain_errors(lambda: column.array[row], otherwise=None)
+    read = (
+        contain_errors(column.array.__getitem__, row, otherwise=None) for row in range(len(column))
+    )
+    return np.fromiter(read, object, len(column))
 
 
 def _needs_objects(column: pd.Series) -> bool:

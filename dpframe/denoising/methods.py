@@ -14,7 +14,7 @@ from dpframe.denoising.shrinkage import gaussian_prior, james_stein
 from dpframe.denoising.thresholding import soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.laws import Law
 
 DenoiserName: TypeAlias = Literal[
@@ -130,11 +130,9 @@ def _add_edges(denoise: Callable[..., Denoised]) -> _Run:
 
 def _edges(facts: Facts) -> np.ndarray:
     if facts.edges is None:
-        raise QueryError(
-            "this method needs to know which values are neighbors: give graph=, for instance "
-            '"ordered" where the keys follow each other.',
-            parameter="graph",
-        )
+        need = "this method needs to know which values are neighbors"
+        way_out = 'give graph=, for instance "ordered" where the keys follow each other'
+        raise QueryError(f"{need}: {way_out}.", parameter="graph")
     return facts.edges
 
 
@@ -179,24 +177,14 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     """
     known = METHODS[method]
     array = check_values(values)
-    drifts = known.drifts and not _fixes_place(options)
-    try:
-        found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
-    except OverflowError:
-        raise QueryError(
-            f"an option of method={quote(method)} is beyond the range of floats; give a smaller "
-            "number."
-        ) from None
+    placed = options.get("toward") == "zero" or options.get("mean") is not None
+    drifts = known.drifts and not placed
+    found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
     risk = found.risk + facts.common * facts.common if drifts else found.risk
     estimates: np.ndarray = found.values
     if facts.lower is not None and not known.projects:
         estimates = np.maximum(estimates, facts.lower)
     return Denoised(estimates, risk, found.chosen)
-
-
-def _fixes_place(options: Options) -> bool:
-    """Whether options fix the place of a method that would drift."""
-    return options.get("toward") == "zero" or options.get("mean") is not None
 
 
 _TUNED = {"soft_threshold": 2.0, "simplex": 2.0, "tree_wavelets": 2.0, "trend_filter": 0.5}
@@ -294,7 +282,8 @@ def choose(values: object, facts: Facts) -> Choice:
         weights = _weights(usable, facts)
         average = _average(usable, weights)
         gain = facts.variance - average.risk
-        error = _risk_error(average.values, array, facts)
+        # the standard error of the difference between their estimated risks
+        error = 2 * facts.sigma * float(np.linalg.norm(average.values - array)) / len(array)
         if gain > max(_LEAST_ERRORS * error, _LEAST_GAIN * facts.variance):
             return Choice(tuple(weights), average, tried)
     if facts.lower == 0 and (array < 0).any():
@@ -318,11 +307,6 @@ def _applies(method: str, facts: Facts) -> bool:
     if method in _OF_COUNTS:
         return facts.lower == 0
     return facts.edges is not None or not METHODS[method].needs_graph
-
-
-def _risk_error(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
-    """Return the standard error of the difference between the estimated risks of two results."""
-    return 2 * facts.sigma * float(np.linalg.norm(one - other)) / len(one)
 
 
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:

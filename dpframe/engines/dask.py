@@ -35,7 +35,7 @@ from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
+from dpframe.engines.pandas import labels_of, total_by_unit, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -147,8 +147,7 @@ class DaskEngine:
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
         """Return the `attrs` of the collection's metadata."""
-        attrs: Mapping[Any, Any] = frame._meta.attrs
-        return attrs
+        return dict(frame._meta.attrs)
 
     @silent
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
@@ -167,10 +166,9 @@ class DaskEngine:
         them; its warnings are not shown, because private values may be what it warns of.
         """
         self.check(frame, labels_of(tasks))
-        grouped = group_by_unit(tasks)
-        computed = _compute_graphs([_delay_totals(frame, some) for some in grouped.values()])
-        totals = dict(zip(grouped, map(iter, computed), strict=True))
-        return [next(totals[task.unit]) for task in tasks]
+        return total_by_unit(
+            tasks, lambda groups: _compute_graphs([_delay_totals(frame, some) for some in groups])
+        )
 
     @silent
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
@@ -395,14 +393,11 @@ def _stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     frames = [frame for frame in frames if len(frame)] or frames[:1]
     if len(frames) == 1:
         return frames[0]
-    columns = [_join_columns(columns) for columns in zip(*map(_columns, frames), strict=True)]
+    places = range(frames[0].shape[1])
+    columns = [_join_columns([frame.iloc[:, at] for frame in frames]) for at in places]
     stacked = pd.DataFrame(dict(enumerate(columns)), copy=False)
     stacked.columns = frames[0].columns
     return stacked
-
-
-def _columns(frame: pd.DataFrame) -> list[pd.Series]:
-    return [frame.iloc[:, place] for place in range(frame.shape[1])]
 
 
 def _join_columns(columns: Sequence[pd.Series]) -> pd.Series:

@@ -1,6 +1,6 @@
 """The embedded engine: exact totals of a `pandas.DataFrame`, in one pass over blocks of rows."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -59,8 +59,7 @@ class PandasEngine:
 
     def attrs(self, frame: pd.DataFrame) -> Mapping[Any, Any]:
         """Return the `attrs` of the frame."""
-        attrs: Mapping[Any, Any] = frame.attrs
-        return attrs
+        return dict(frame.attrs)
 
     def gather(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Return the frame as it is."""
@@ -123,12 +122,15 @@ def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
     return list(dict.fromkeys(label for task in tasks for label in task.columns))
 
 
-def group_by_unit(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
-    """Group tasks by their privacy unit."""
+def total_by_unit(
+    tasks: Sequence[Task], total: Callable[[Iterable[list[Task]]], Iterable[list[np.ndarray]]]
+) -> list[np.ndarray]:
+    """Total tasks of one privacy unit together, and return the totals in the order of the tasks."""
     grouped: dict[Hashable, list[Task]] = {}
     for task in tasks:
         grouped.setdefault(task.unit, []).append(task)
-    return grouped
+    totals = dict(zip(grouped, map(iter, total(grouped.values())), strict=True))
+    return [next(totals[task.unit]) for task in tasks]
 
 
 class _Pass:

@@ -61,10 +61,8 @@ def _files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
                 rows = footer.metadata.num_rows
                 return File(name, _folders(name), _schema_of(footer), rows, _attrs_of(footer))
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            raise DeclarationError(
-                f"path must name Parquet files, got {name}, which cannot be read as one.",
-                parameter="path",
-            ) from error
+            text = f"path must name Parquet files, got {name}, which cannot be read as one."
+            raise DeclarationError(text, parameter="path") from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
@@ -181,9 +179,8 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
         return named if filesystem is not None or "://" in named else os.path.abspath(named)
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
         return [str(_checked_path(one, filesystem)) for one in path]
-    raise DeclarationError(
-        f"path must be a file, a folder or a list of files, got {a_type(path)}.", parameter="path"
-    )
+    rule = "must be a file, a folder or a list of files"
+    raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
 
 def _checked_rows(rows: Any) -> int:
@@ -201,9 +198,8 @@ def _checked_folder(folder: Any) -> str | None:
     if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
         if os.access(folder, os.W_OK | os.X_OK):
             return os.path.abspath(folder)
-    raise DeclarationError.about(
-        "spill_folder", "must be a folder that exists and can be written to", folder
-    )
+    rule = "must be a folder that exists and can be written to"
+    raise DeclarationError.about("spill_folder", rule, folder)
 
 
 class ParquetFiles:
@@ -241,9 +237,7 @@ class ParquetFiles:
         progress: bool | None = None,
     ) -> None:
         if pa is None:
-            raise DPFrameError(
-                "reading Parquet files needs pyarrow: pip install 'dpframe[parquet]'."
-            )
+            raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self.batch_rows = _checked_rows(batch_rows)

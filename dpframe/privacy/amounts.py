@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 
 from dpframe.errors import CalibrationError, quote
 
@@ -51,6 +51,14 @@ def as_number(value: object) -> float | Fraction:
     if isinstance(value, Fraction):
         return value
     return operator.index(value) if isinstance(value, Integral) else float(value)
+
+
+def as_float(value: object) -> float:
+    """Read a number as a float: NaN for what is no number, or is beyond all floats."""
+    try:
+        return float(as_number(value))
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def exact(value: float | Fraction) -> Fraction:
@@ -257,15 +265,7 @@ class Spend:
     delta: float | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        mu: Amount | None = None,
-        rho: Amount | None = None,
-        share: Amount | None = None,
-    ) -> "Spend":
+    def of(cls, **amounts: Unpack[AmountOptions]) -> "Spend":
         """Read the keywords of a release.
 
         Raises
@@ -273,8 +273,8 @@ class Spend:
         CalibrationError
             If none or several ways of spending are given, or a value is out of range.
         """
-        ways: dict[Any, Amount | None] = {"epsilon": epsilon, "mu": mu, "rho": rho, "share": share}
-        given = {kind: value for kind, value in ways.items() if value is not None}
+        given: dict[Any, Any] = {kind: one for kind, one in amounts.items() if one is not None}
+        delta = given.pop("delta", None)
         if len(given) != 1:
             named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"
             rule = "say how much to spend in exactly one way, epsilon=, mu=, rho= or share="
@@ -405,10 +405,8 @@ def round_up(value: float, holds: Callable[[float], bool]) -> float:
         value += step * math.ulp(value)
         step *= 2
     if not math.isfinite(value):
-        raise CalibrationError(
-            "epsilon, delta or mu is so small that no float is enough noise. Give a larger one.",
-            parameter="epsilon",
-        )
+        text = "epsilon, delta or mu is so small that no float is enough noise. Give a larger one."
+        raise CalibrationError(text, parameter="epsilon")
     return value
 
 

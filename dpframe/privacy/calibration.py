@@ -10,7 +10,7 @@ import sys
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.errors import CalibrationError
+from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure, round_up
 from dpframe.privacy.gaussian_delta import (
     HALF,
@@ -54,9 +54,10 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     """
     level, mass = float(check_epsilon(epsilon)), check_delta(delta)
     if not 0 < level < 1:
-        rule = 'for mechanism="classical" must be in (0, 1)'
+        rule = f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}'
         why = "Elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed)."
-        raise CalibrationError.about("epsilon", rule, epsilon, f'{why} Use mechanism="gaussian".')
+        text = f'{rule}. {why} Use mechanism="gaussian".'
+        raise CalibrationError(text, parameter="epsilon", value=epsilon)
     if mass == 0:
         raise CalibrationError.about("delta", 'for mechanism="classical" must be > 0', delta)
     return level / math.sqrt(2 * math.log(constant / mass)) * (1 - _SLACK)

@@ -97,6 +97,10 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range or the size is negative.
         """
+        return self._draw(scales, size)
+
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: each coordinate on its own."""
         return [integer_noise(self.curve, scale, size) for scale in scales]
 
     def draw_each(self, scales: np.ndarray) -> np.ndarray:
@@ -485,7 +489,7 @@ class _Box(_Laplace):
 
     __slots__ = ()
 
-    def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: all of its coordinates together."""
         return box.box_noise(scales, size)
 

@@ -211,7 +211,8 @@ class Pots:
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of which something is left."""
         most = NOTHING
-        for pot, had in sorted(self.live, key=_order):
+        # pots first that say at once what is spare, then high orders, where most is
+        for pot, had in sorted(self.live, key=lambda kept: -getattr(kept[0], "order", _FIRST)):
             left = _left(had, pot.limit)
             if not left:
                 continue
@@ -259,11 +260,6 @@ def _left(had: Fraction, limit: Fraction) -> Fraction:
     """Return what is left of a limit; less than a billionth of it is nothing."""
     left = limit - had
     return left if left >= limit * _NOTHING else Fraction(0)
-
-
-def _order(kept: tuple[Pot, Fraction]) -> Fraction:
-    """Put pots first that say at once what is spare, then high orders, where most is."""
-    return -getattr(kept[0], "order", _FIRST)
 
 
 def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:

@@ -160,15 +160,12 @@ def threshold_of(
     """
     counts = Fraction(counts_moved(labels, neighboring))
     if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
-        raise CalibrationError(
-            "the noise needed has a scale above the limit of 2**50 units. Spend more, or declare "
-            "a smaller max_groups."
-        )
+        way_out = "Spend more, or declare a smaller max_groups."
+        raise CalibrationError(f"the noise needed has a scale above 2**50 units. {way_out}")
     if delta < 2 * labels * Fraction(_LEAST_TAIL):
-        raise CalibrationError(
-            "the extra delta of finding labels must be at least 2**-999 for each label of a unit, "
-            f"got about {float(delta):g}. Give a tenth of delta, for instance."
-        )
+        rule = "the extra delta of finding labels must be at least 2**-999 for each label of a unit"
+        way_out = "Give a tenth of delta, for instance."
+        raise CalibrationError(f"{rule}, got about {float(delta):g}. {way_out}")
     start = float(counts / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
     least = least_integer(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)

@@ -79,14 +79,13 @@ class Mechanism:
 
 
 _ALONE = (independent.design,)
-_SINGLE = (independent.design, pair.design, pair.plan_bernstein, correlated.design)
+_PLAIN = (independent.design, pair.design)
+_SINGLE = (*_PLAIN, pair.plan_bernstein, correlated.design)
 _LAYERED = (margins.apart, margins.plan_paired, tree.design)
 _SHARED = (sparse.design, sparse.plan_bins, correlated.design)
 _BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)
 _MECHANISMS = {
-    "gaussian": Mechanism(
-        GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_LAYERED
-    ),
+    "gaussian": Mechanism(GAUSSIAN, _PLAIN, "analytic Gaussian", layered=_LAYERED),
     "correlated": Mechanism(
         GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_LAYERED
     ),

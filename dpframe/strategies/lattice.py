@@ -57,13 +57,9 @@ class Lattice:
         """Return how many contrasts there are along the axes of a layer."""
         return tuple(n - 1 for n in self.shape(layer))
 
-    def size(self, axes: Sequence[int]) -> int:
-        """Return the number of cells of a table by some axes."""
-        return self.domain.size_of(axes)
-
     def spread(self, table: Layer, layer: Layer) -> float:
         """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
-        return 1 / self.size([axis for axis in table if axis not in layer])
+        return 1 / self.domain.size_of([axis for axis in table if axis not in layer])
 
     def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
         """Return the variance of a cell, from `tau^2` of the layers."""
@@ -94,7 +90,9 @@ class Lattice:
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
-        parts = np.split(totals, np.cumsum([self.size(table) for table in self.count_tables])[:-1])
+        parts = np.split(
+            totals, np.cumsum([self.domain.size_of(table) for table in self.count_tables])[:-1]
+        )
         tables = zip(self.count_tables, parts, strict=True)
         return {table: part.reshape(self.shape(table)) for table, part in tables}
 
@@ -103,7 +101,7 @@ class Lattice:
         counted = self.split(totals)
         found = []
         for table in self.tables:
-            whole = min((one for one in counted if {*table} <= {*one}), key=self.size)
+            whole = min((one for one in counted if {*table} <= {*one}), key=self.domain.size_of)
             others = tuple(k for k, axis in enumerate(whole) if axis not in table)
             found.append(counted[whole].sum(others))
         return found

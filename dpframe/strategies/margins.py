@@ -247,7 +247,7 @@ class TableLayers(Layers):
 
     @cached_property
     def _sizes(self) -> list[int]:
-        return [self.lattice.size(table) for table in self.lattice.tables]
+        return [self.lattice.domain.size_of(table) for table in self.lattice.tables]
 
     @cached_property
     def spreads(self) -> list[dict[Layer, float]]:

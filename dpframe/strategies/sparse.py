@@ -27,6 +27,7 @@ import numpy as np
 
 from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
+from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Block, LinearDesign, Reading
@@ -157,8 +158,8 @@ class SpreadDesign:
         bins = Sparse(0, self.workload.cells, absent, present, reach.full)
         units = Footprint((1,), ((1,),))
         groups = self.groups if law.inside == "max" else None
-        relation = self.workload.neighboring
-        return movement([bins, units], scales, law.norm, reach.whole, relation, groups=groups)
+        how = law.norm, Reach(1, 1, 0, 1), self.workload.neighboring  # a unit is one record
+        return movement([bins, units], scales, *how, groups=groups)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
