@@ -466,8 +466,6 @@ def _dictionary_finder(keys: AxisKeys, sample: pd.Series) -> Finder:
 
 def is_arrow_text(dtype: object) -> bool:
     """Whether a column is made of Arrow strings."""
-    if pa is None:
-        return False
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -319,7 +319,7 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
     if total is None:
         total = round(least + Fraction(math.fsum(remainders.tolist())))
     most = least + int(np.count_nonzero(remainders))
-    if not _is_whole(total) or not least <= total <= most:
+    if not as_float(total).is_integer() or not least <= total <= most:
         rule = f"must be an integer that rounding up or down can reach, from {least} to {most}"
         way_out = "Project the values on the simplex with this total first."
         raise QueryError.about("total", rule, total, way_out)
@@ -358,12 +358,6 @@ def _amount(name: str, value: object) -> float:
     if 0 <= number < math.inf:
         return number
     raise QueryError.about(name, "must be a finite number, not negative", value)
-
-
-def _is_whole(value: object) -> bool:
-    if isinstance(value, float | np.floating):
-        return float(value).is_integer()
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:

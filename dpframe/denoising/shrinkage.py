@@ -6,7 +6,7 @@ error of h from y alone, and both functions here report it: see `stein_risk`.
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from dpframe.arguments import check_flag
 from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
+
+Center = Literal["mean", "zero"]
 
 
 class _Offsets(NamedTuple):
@@ -28,11 +30,7 @@ class _Offsets(NamedTuple):
 
 @np.errstate(over="ignore", under="ignore")
 def james_stein(
-    values: object,
-    sigma: float,
-    *,
-    toward: Literal["mean", "zero"] = "mean",
-    positive_part: bool = True,
+    values: object, sigma: float, *, toward: Center = "mean", positive_part: bool = True
 ) -> Denoised:
     """Shrink values toward their mean or zero by the James-Stein factor.
 
@@ -89,7 +87,7 @@ def james_stein(
     (3.5733, 0.7333)
     """
     y, s = check_values(values), check_sigma(sigma)
-    if not isinstance(toward, str) or toward not in ("mean", "zero"):
+    if not isinstance(toward, str) or toward not in get_args(Center):
         raise QueryError.about("toward", 'must be "mean" or "zero"', toward)
     check_flag("positive_part", positive_part)
     factor = y.size - (3 if toward == "mean" else 2)

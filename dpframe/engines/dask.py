@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, getitem
@@ -35,7 +35,7 @@ from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import labels_of, total_by_unit, totals_of
+from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -100,12 +100,10 @@ def _bytes_of_environment(name: str, otherwise: int) -> int:
 
 def _library() -> Any:
     """Load the system's library, if it is glibc."""
-    try:
+    with suppress(OSError, TypeError, AttributeError):
         library = ctypes.CDLL(None)
-        known = library.mallopt and library.malloc_trim
-    except (OSError, TypeError, AttributeError):
-        return None
-    return library if known else None
+        return library if library.mallopt and library.malloc_trim else None
+    return None
 
 
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
@@ -166,9 +164,10 @@ class DaskEngine:
         them; its warnings are not shown, because private values may be what it warns of.
         """
         self.check(frame, labels_of(tasks))
-        return total_by_unit(
-            tasks, lambda groups: _compute_graphs([_delay_totals(frame, some) for some in groups])
-        )
+        grouped = group_by_unit(tasks)
+        computed = _compute_graphs([_delay_totals(frame, some) for some in grouped.values()])
+        totals = dict(zip(grouped, map(iter, computed), strict=True))
+        return [next(totals[task.unit]) for task in tasks]
 
     @silent
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:

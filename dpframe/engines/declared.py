@@ -94,13 +94,12 @@ def check_private(frame: Frame) -> None:
             "this frame is a diagnosis, or was made of one: exact numbers about a private frame. "
             "Declare and release the private frame itself."
         )
-    if ATTRIBUTE not in attrs:
-        return
-    raise DeclarationError(
-        "this frame carries a certificate: it was released by dpframe, and holds no private rows. "
-        "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
-        f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
-    )
+    if ATTRIBUTE in attrs:
+        raise DeclarationError(
+            "this frame carries a certificate: it was released by dpframe, no row is private. "
+            "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
+            f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
+        )
 
 
 def declaration_of(frame: Frame) -> Declaration:

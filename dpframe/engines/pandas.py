@@ -1,6 +1,6 @@
 """The embedded engine: exact totals of a `pandas.DataFrame`, in one pass over blocks of rows."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -122,15 +122,12 @@ def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
     return list(dict.fromkeys(label for task in tasks for label in task.columns))
 
 
-def total_by_unit(
-    tasks: Sequence[Task], total: Callable[[Iterable[list[Task]]], Iterable[list[np.ndarray]]]
-) -> list[np.ndarray]:
-    """Total tasks of one privacy unit together, and return the totals in the order of the tasks."""
+def group_by_unit(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
+    """Group tasks by their privacy unit."""
     grouped: dict[Hashable, list[Task]] = {}
     for task in tasks:
         grouped.setdefault(task.unit, []).append(task)
-    totals = dict(zip(grouped, map(iter, total(grouped.values())), strict=True))
-    return [next(totals[task.unit]) for task in tasks]
+    return grouped
 
 
 class _Pass:

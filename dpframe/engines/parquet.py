@@ -20,7 +20,7 @@ from dpframe.columns.suppress_warnings import silent
 from dpframe.engines.base import check_gathered
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import labels_of, total_by_unit, totals_of
+from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
 from dpframe.engines.parquet_files import MOST_BYTES, ParquetFiles
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.progress import show_progress
@@ -84,9 +84,9 @@ class ParquetEngine:
     def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
-        return total_by_unit(
-            tasks, lambda groups: [_added_up(frame, some, totals_of) for some in groups]
-        )
+        grouped = group_by_unit(tasks).items()
+        totals = {unit: iter(_added_up(frame, some, totals_of)) for unit, some in grouped}
+        return [next(totals[task.unit]) for task in tasks]
 
     def labels(self, frame: ParquetFiles, task: LabelTask) -> LabelCounts:
         """Count units by label."""

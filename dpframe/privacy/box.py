@@ -436,13 +436,11 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     def moment(k: int, x: np.ndarray) -> np.ndarray:
         """E[R^-k; R > x]."""
         rest = special.gammaincc(members + 1 - k, x)
-        found: np.ndarray = rest / math.prod(range(members + 1 - k, members + 1))
-        return found
+        return np.asarray(rest / math.prod(range(members + 1 - k, members + 1)))
 
     outer = t / (1 + ratio)
     inner = np.divide(t, 1 - ratio, out=np.full(np.shape(ratio), np.inf), where=ratio < 1)
     whole, once, twice = (moment(k, outer) - moment(k, inner) for k in range(3))
     flat = moment(0, inner) - t * moment(1, inner)
     slope = (1 + ratio) ** 2 * whole - 2 * (1 + ratio) * t * once + t * t * twice
-    tail: np.ndarray = flat + slope / (4 * ratio)
-    return tail
+    return np.asarray(flat + slope / (4 * ratio))

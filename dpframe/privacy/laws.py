@@ -270,11 +270,9 @@ class Law(ABC):
     def smoothed_step(self, z: np.ndarray) -> np.ndarray:
         """Return P(z + V > 0), with V the companion; a half at 0."""
         if self.companion == 0:
-            step: np.ndarray = np.heaviside(z, 0.5)
-            return step
+            return np.asarray(np.heaviside(z, 0.5))
         beyond = np.exp(-np.abs(z) / self.companion) / 2
-        smoothed: np.ndarray = np.where(z > 0, 1 - beyond, beyond)
-        return smoothed
+        return np.asarray(np.where(z > 0, 1 - beyond, beyond))
 
     @abstractmethod
     def distance(self, exponent: float) -> float:

@@ -275,8 +275,6 @@ def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fractio
 def _prices(pot: Pot, losses: Sequence[PrivacyLoss]) -> Iterable[Fraction | None]:
     """Price losses: a ledger that is read has few that differ, each of them many times."""
     distinct = {id(loss): loss for loss in losses}
-    if len(distinct) == len(losses):
-        return map(pot.price, losses)
     prices = {number: pot.price(loss) for number, loss in distinct.items()}
     return (prices[id(loss)] for loss in losses)
 
@@ -306,11 +304,8 @@ class _Sum:
 
 def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
     """Add what was spent; most parts of losses are 0."""
-    spent = list(filter(None, amounts))
-    if not spent:
-        return total
     summed = _Sum(total)
-    for amount in spent:
+    for amount in filter(None, amounts):
         summed.add(amount)
     return summed.value
 

@@ -7,22 +7,7 @@ from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
 from dpframe.strategies import box, correlated, independent, margins, pair, sparse, tree
-from dpframe.strategies.base import Design, Estimate, Moments, Output, Prediction, Source, Workload
-
-__all__ = [
-    "MECHANISMS",
-    "Design",
-    "Estimate",
-    "Mechanism",
-    "MechanismName",
-    "Moments",
-    "Output",
-    "Planner",
-    "Prediction",
-    "Source",
-    "Workload",
-    "independently",
-]
+from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
     "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
@@ -31,9 +16,6 @@ MechanismName: TypeAlias = Literal[
 
 Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""
-
-independently = independent.design
-"""Plans any workload, with independent noise on every total."""
 
 
 @dataclass(frozen=True, slots=True)

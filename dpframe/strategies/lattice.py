@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.strategies.contrasts import contrasts, restore_totals, squared_lengths
+from dpframe.strategies.contrasts import contrasts, place, restore_totals, squared_lengths
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.structure import Structure
 
@@ -90,9 +90,8 @@ class Lattice:
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
-        parts = np.split(
-            totals, np.cumsum([self.domain.size_of(table) for table in self.count_tables])[:-1]
-        )
+        ends = np.cumsum([*map(self.domain.size_of, self.count_tables)])
+        parts = np.split(totals, ends[:-1])
         tables = zip(self.count_tables, parts, strict=True)
         return {table: part.reshape(self.shape(table)) for table, part in tables}
 
@@ -133,8 +132,3 @@ class Lattice:
 def subsets(table: Layer) -> Iterator[Layer]:
     """Yield all sets of some of the axes of a table, the smallest first."""
     return (layer for k in range(len(table) + 1) for layer in itertools.combinations(table, k))
-
-
-def place(table: Layer, layer: Layer) -> tuple[slice | int, ...]:
-    """Return where a layer is among the contrasts along all axes of a table."""
-    return tuple(slice(1, None) if axis in layer else 0 for axis in table)

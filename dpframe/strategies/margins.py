@@ -37,9 +37,9 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Layers, Workload
-from dpframe.strategies.contrasts import contrasts, product_lengths
+from dpframe.strategies.contrasts import contrasts, place, product_lengths
 from dpframe.strategies.domain import Domain
-from dpframe.strategies.lattice import Lattice, Layer, place, subsets
+from dpframe.strategies.lattice import Lattice, Layer, subsets
 from dpframe.strategies.layered import LayeredDesign, measure_in_layers
 from dpframe.strategies.linear import LinearDesign
 from dpframe.strategies.structure import Structure

@@ -49,6 +49,8 @@ _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels a
 _MOST_LEVELS = 6
 _ROUNDS = 200
 
+_Rated = tuple[float, tuple[int, ...], tuple[float, ...]]  # error, sizes and noise of a tree
+
 
 def design(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan ranges with contrasts, or with pure noise by nodes; `None` where none are wanted."""
@@ -157,9 +159,7 @@ def plan_contrasts(bins: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     return min(found, key=lambda one: one[0])[1:]
 
 
-def _scale_layers(
-    sizes: tuple[int, ...], bins: int
-) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _scale_layers(sizes: tuple[int, ...], bins: int) -> _Rated:
     """Return the mean variance of a tree where a row moves it by 1, and its scales."""
     counted = mean_products(sizes, bins).of_noise[0]
     moved = np.array([1.0, *(1 - 1 / size for size in sizes)])
@@ -341,9 +341,7 @@ def _powers(bits: int, levels: int) -> tuple[int, ...]:
     return (2 ** (bits // levels + 1),) * more + (2 ** (bits // levels),) * (levels - more)
 
 
-def _share_levels(
-    sizes: tuple[int, ...], bins: int
-) -> tuple[float, tuple[int, ...], tuple[float, ...]]:
+def _share_levels(sizes: tuple[int, ...], bins: int) -> _Rated:
     """Return the mean variance of a tree at epsilon 1, and what its levels may move by.
 
     With continuous noise, a count has the precision `s^2 / 2`. Where shares are best, all have the

@@ -13,7 +13,8 @@ from dpframe.engines.blocks import square_integers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
-from dpframe.strategies import Output, Source, independent, pair
+from dpframe.strategies import independent, pair
+from dpframe.strategies.base import Output, Source
 from dpframe.strategies.dispersion import loadings_at
 from dpframe.strategies.linear import Block
 

@@ -9,7 +9,8 @@ from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigm
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.shared_movement import Kernel
-from dpframe.strategies import Output, Source, margins
+from dpframe.strategies import margins
+from dpframe.strategies.base import Output, Source
 
 BOTH = [(margins.apart, GAUSSIAN), (margins.apart, LAPLACE)]
 VALUES = {

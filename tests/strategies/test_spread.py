@@ -10,7 +10,8 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, independently, sparse
+from dpframe.strategies import independent, sparse
+from dpframe.strategies.base import Output
 from dpframe.strategies.sparse import lift
 
 COUNT = Output("rows", 0)
@@ -32,7 +33,7 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
         radius = math.sqrt(groups * (cells - groups) / (cells - 1))
         shift = (groups - radius) / cells
         assert variance == pytest.approx((radius + shift) ** 2, rel=2e-3)
-    assert variances(independently(work, GAUSSIAN)) == pytest.approx([groups])
+    assert variances(independent.design(work, GAUSSIAN)) == pytest.approx([groups])
     assert variance < groups
 
 
@@ -45,7 +46,7 @@ def test_ten_bins_with_several_rows_of_a_unit_in_each(rows, error, alone):
     assert math.sqrt(variances(sparse.plan_bins(work, GAUSSIAN))[0]) / mu == pytest.approx(
         error, rel=3e-3
     )
-    assert math.sqrt(variances(independently(work, GAUSSIAN))[0]) / mu == pytest.approx(
+    assert math.sqrt(variances(independent.design(work, GAUSSIAN))[0]) / mu == pytest.approx(
         alone, rel=3e-3
     )
 

@@ -13,7 +13,7 @@ from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import Footprint
 from dpframe.privacy.shared_movement import shared_movement
 from dpframe.privacy.unit_reach import reach_of
-from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.prefixes import mean_products, prefix_products
 from dpframe.strategies.tree import ContrastTree, NodeTree, design, plan_contrasts, plan_nodes
