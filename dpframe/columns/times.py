@@ -296,11 +296,11 @@ def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
     """Microseconds to add to UTC in a time zone; 0 in an unknown zone."""
     asked = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
 
-    def shown() -> np.ndarray:
+    def wall_clock() -> np.ndarray:
         instants = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC")
         return _microseconds(instants.tz_convert(zone))
 
-    return np.asarray(values.contain_errors(shown, otherwise=asked) - asked)
+    return np.asarray(values.contain_errors(wall_clock, otherwise=asked) - asked)
 
 
 def _microseconds(times: pd.DatetimeIndex) -> np.ndarray:

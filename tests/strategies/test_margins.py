@@ -22,7 +22,7 @@ from support.marginal import (
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.strategies import MECHANISMS, margins
-from dpframe.strategies.lattice import Lattice
+from dpframe.strategies.margins import Lattice
 
 SOME = [(), (0,), (2,), (0, 1), (1, 2), (2, 3), (0, 1, 3)]
 SIZES = (2, 3, 4, 3)
