@@ -13,7 +13,7 @@ from support.hostile import objects
 import dpframe as dpf
 from dpframe.engines import batches, parquet, threads
 from dpframe.engines import pandas as engine
-from dpframe.engines.parquet import ParquetFiles
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import STOPS, ReleaseError
 from dpframe.privacy.laws import Law
 

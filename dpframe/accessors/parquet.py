@@ -5,7 +5,7 @@ from typing import Any
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
-from dpframe.engines.parquet import BATCH_ROWS, ParquetFiles, Paths
+from dpframe.engines.parquet_files import BATCH_ROWS, ParquetFiles, Paths
 
 
 class ParquetScan(ParquetFiles):

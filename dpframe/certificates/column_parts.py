@@ -24,8 +24,7 @@ from dpframe.certificates.json_records import (
 )
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
-from dpframe.strategies import Moments
-from dpframe.strategies.base import Ratio
+from dpframe.strategies.base import Moments, Ratio
 
 
 def packed_loadings(

@@ -150,9 +150,10 @@ def _marks_of_objects(items: np.ndarray, depth: int = 0) -> np.ndarray:
         return marks
     order = np.arange(len(items)) if (kinds == kinds[0]).all() else np.argsort(kinds, kind="stable")
     for rows in np.split(order, 1 + np.flatnonzero(np.diff(kinds[order]))):
-        family = _family(type(items[rows[0]]))
-        if family is not None:
-            marks[rows] = family(items[rows], depth)
+        # how objects of a class are marked, if it compares and hashes like one known here
+        base = known_base(type(items[rows[0]]))
+        if base is not None:
+            marks[rows] = _FAMILIES[base](items[rows], depth)
     return marks
 
 
@@ -248,9 +249,3 @@ _FAMILIES: dict[type, Family] = {
     tuple: _tuples,
     UUID: partial(_each, lambda item: item.int % 2**64),
 }
-
-
-def _family(kind: Any) -> Family | None:
-    """Find how objects of a class are marked, if it compares and hashes like one known here."""
-    base = known_base(kind)
-    return None if base is None else _FAMILIES[base]

@@ -6,6 +6,7 @@ holds only between two numbers, two texts or two points in time, and a missing v
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import reduce
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
@@ -67,9 +68,9 @@ def _truth(node: where.Node, frame: pd.DataFrame) -> np.ndarray:
     """Evaluate a condition; one that looks at no column gives a single truth for all rows."""
     match node:
         case where.All(parts=parts):
-            return _reduce_truths(np.logical_and, True, parts, frame)
+            return reduce(np.logical_and, (_truth(one, frame) for one in parts), np.asarray(True))
         case where.Any(parts=parts):
-            return _reduce_truths(np.logical_or, False, parts, frame)
+            return reduce(np.logical_or, (_truth(one, frame) for one in parts), np.asarray(False))
         case where.Not(operand=operand):
             return np.asarray(np.logical_not(_truth(operand, frame)))
         case where.Name(label=label):
@@ -78,16 +79,6 @@ def _truth(node: where.Node, frame: pd.DataFrame) -> np.ndarray:
         case where.Membership(operand=operand, items=items):
             return _membership(operand, items, frame)
     return _comparison(node, frame)
-
-
-def _reduce_truths(
-    joint: np.ufunc, start: bool, parts: tuple[where.Node, ...], frame: pd.DataFrame
-) -> np.ndarray:
-    """Join the truths of conditions."""
-    mask = np.asarray(start)
-    for part in parts:
-        mask = np.asarray(joint(mask, _truth(part, frame)))
-    return mask
 
 
 def _comparison(node: where.Compare, frame: pd.DataFrame) -> np.ndarray:
@@ -157,14 +148,8 @@ def _texts_against(column: pd.Series, compare: _Relation, constant: str) -> np.n
         if isinstance(answer, np.ndarray):
             return answer
         return np.asarray(answer.to_numpy(dtype=bool, na_value=False))
-    return _related_texts(compare, texts(column), _box_text(constant))
-
-
-def _box_text(text: str) -> np.ndarray:
-    """Return an array of one text; NumPy itself would strip the NULs that it may end in."""
-    box = np.empty(1, dtype=object)
-    box[0] = text
-    return box
+    # of text itself, NumPy would strip the NULs that it may end in
+    return _related_texts(compare, texts(column), np.array([constant], object))
 
 
 def _times_against(column: pd.Series, compare: _Relation, constant: str) -> np.ndarray:

@@ -10,6 +10,7 @@ other rows.
 import weakref
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import reduce
 from itertools import count, repeat
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -91,7 +92,8 @@ _Places = tuple[np.ndarray, np.ndarray]
 
 _FEW_LISTS = 16  # of keys, that searches are kept of
 _FEW_CATEGORIES = 4  # lists of them that positions are kept of, for one list of keys
-_TIMES = frozenset((np.datetime64, np.timedelta64))
+_TIMES = {np.datetime64: pd.Timestamp, np.timedelta64: pd.Timedelta}
+"""How pandas boxes NumPy's times, which do not hash like Python's."""
 
 
 class AxisKeys:
@@ -117,9 +119,9 @@ class AxisKeys:
     def boxed_keys(self) -> list[Any]:
         """The keys as Python objects, as pandas boxes them."""
         items: list[Any] = np.asarray(self._index, dtype=object).tolist()
-        if _TIMES.isdisjoint(map(type, items)):
+        if _TIMES.keys().isdisjoint(map(type, items)):
             return items
-        return [_standard(key) for key in items]
+        return [_TIMES[type(key)](key) if type(key) in _TIMES else key for key in items]
 
     def numbers(self, kinds: str) -> np.ndarray | None:
         """Return the keys as an array, if their dtype is one of NumPy's, of one of these kinds."""
@@ -138,13 +140,6 @@ def axis_keys(index: pd.Index) -> AxisKeys:
     Keys are public and never change. What is kept goes with the index: it holds a view of it.
     """
     return _KNOWN.of(index, lambda: AxisKeys(index.view()))
-
-
-def _standard(key: Any) -> Any:
-    """Box a key as pandas boxes such values: NumPy's times do not hash like Python's."""
-    if isinstance(key, np.datetime64):
-        return pd.Timestamp(key)
-    return pd.Timedelta(key) if isinstance(key, np.timedelta64) else key
 
 
 def search_of(keys: AxisKeys, dtype: np.dtype[Any], aware: bool) -> Search:
@@ -234,17 +229,11 @@ def _integer_search(places: _Places, size: int) -> Search:
     return lambda numbers: table.take(offsets(numbers))
 
 
-def hash_keys(keys: np.ndarray) -> pd.Index:
-    """Build an index and its hash table now: pandas would do it at the first search, in a race."""
-    index: pd.Index = pd.Index(keys)
-    index.get_indexer(index[:1])
-    return index
-
-
 def _hash_search(places: _Places, size: int) -> Search:
     """Search numbers of one NumPy dtype by hashing."""
     keys, positions = places
-    index = hash_keys(keys)
+    index: pd.Index = pd.Index(keys)
+    index.get_indexer(index[:1])  # now: pandas would hash at the first search, in a race of threads
     table = np.append(positions, size)  # -1, not a key, is the last
     return lambda numbers: table.take(
         index.get_indexer(pd.Index(numbers.astype(keys.dtype, copy=False), copy=False))
@@ -299,10 +288,8 @@ class CellLookup:
 
     def _outside(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
         """Give the rows 1 that have no place on some axis, and all others 0."""
-        outside = np.zeros(length, np.int64)
-        for axis in self._axes:
-            outside |= position(axis) == len(axis)
-        return outside
+        outside = (position(axis) == len(axis) for axis in self._axes)
+        return reduce(np.bitwise_or, outside, np.zeros(length, np.int64))
 
     def _combine(self, position: Callable[[Axis], np.ndarray], length: int) -> np.ndarray:
         """Positions in the product of the axes, row-major."""
@@ -397,22 +384,6 @@ def _sought(value: Any) -> Any:
     return int(value) if type(value) is np.longdouble and value.is_integer() else value
 
 
-def _apply_to_items(
-    function: Callable[..., int], items: list[Any], otherwise: int, *arguments: object
-) -> np.ndarray:
-    """Apply a function to all items (and the same arguments); where it raises, use `otherwise`."""
-    try:
-        found = map(function, items, *map(repeat, arguments))
-        return np.fromiter(found, np.int64, len(items))
-    except STOPS:
-        raise
-    except BaseException:  # private values may be unhashable, or raise when compared
-        answers = (
-            values.contain_errors(function, item, *arguments, otherwise=otherwise) for item in items
-        )
-        return np.fromiter(answers, np.int64, len(items))
-
-
 def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndarray]:
     """Map positions in a product of axes to positions among chosen ones."""
     size = len(chosen)
@@ -457,8 +428,19 @@ def _plain_finder(keys: AxisKeys, column: pd.Series) -> Finder:
 
 def _object_finder(keys: list[Any]) -> Finder:
     """Search any Python objects: this is what equality with a key means."""
-    places = dict(zip(keys, count()))
-    return lambda block: _apply_to_items(places.get, box_values(block), len(keys), len(keys))
+    find, nowhere = dict(zip(keys, count())).get, len(keys)
+
+    def find_all(block: pd.Series) -> np.ndarray:
+        items = box_values(block)
+        try:
+            return np.fromiter(map(find, items, repeat(nowhere)), np.int64, len(items))
+        except STOPS:
+            raise
+        except BaseException:  # private values may be unhashable, or raise when compared
+            places = (values.contain_errors(find, one, nowhere, otherwise=nowhere) for one in items)
+            return np.fromiter(places, np.int64, len(items))
+
+    return find_all
 
 
 def _category_finder(keys: AxisKeys, categories: pd.Index) -> Finder:
@@ -484,8 +466,6 @@ def _dictionary_finder(keys: AxisKeys, sample: pd.Series) -> Finder:
 
 def is_arrow_text(dtype: object) -> bool:
     """Whether a column is made of Arrow strings."""
-    if pa is None:
-        return False
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

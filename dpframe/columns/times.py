@@ -12,7 +12,6 @@ import pandas as pd
 
 from dpframe.columns import values
 from dpframe.columns.arrow import pa
-from dpframe.errors import STOPS
 from dpframe.queries.grid import Ticks
 
 EPOCH = datetime(1970, 1, 1)
@@ -107,10 +106,8 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """
     parts = values.split_categories(column)
     if parts is not None:
-        lengths, valid = durations(parts.values)
-        return values.spread(lengths, parts.codes, 0), values.spread(
-            valid, parts.codes, absent=False
-        )
+        lengths, valid = (values.spread(view, parts.codes, 0) for view in durations(parts.values))
+        return lengths, valid
     column = values.dense(column)
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "m":
@@ -121,7 +118,7 @@ def durations(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     lengths, valid = np.zeros(len(column), np.int64), np.zeros(len(column), bool)
     if values.holds_objects(column):
         for row, value in enumerate(values.objects(column)):
-            length = _length(value)
+            length = values.contain_errors(_count_microseconds, value, otherwise=None)
             if length is not None:
                 lengths[row], valid[row] = length, True
     return lengths, valid
@@ -153,13 +150,8 @@ def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
     return utc, valid
 
 
-def _length(value: Any) -> int | None:
-    """Count the microseconds of a duration; `None` for anything else."""
-    return values.contain_errors(_count_microseconds, value, otherwise=None)
-
-
 def _count_microseconds(value: Any) -> int | None:
-    """Count the microseconds of a duration; may raise what the value raises."""
+    """Count the microseconds of a duration, `None` for others; may raise what the value raises."""
     kind = type(value)
     if issubclass(kind, timedelta):
         value = np.timedelta64(value.asm8 if issubclass(kind, pd.Timedelta) else value)
@@ -204,9 +196,8 @@ def _clock(column: pd.Series) -> _Clock:
     if isinstance(dtype, pd.ArrowDtype):
         return _arrow_clock(column)
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        return _clock_of_ticks(
-            column.to_numpy().view(np.int64), np.datetime_data(dtype.str)[0], None
-        )
+        ticks = column.to_numpy().view(np.int64)
+        return _clock_of_ticks(ticks, np.datetime_data(dtype.str)[0], None)
     if values.holds_objects(column):
         return _object_clock(values.objects(column))
     return _no_times(len(column))
@@ -290,28 +281,28 @@ def _clock_of_ticks(ticks: np.ndarray, unit: str, zone: tzinfo | str | None) -> 
 
 
 def first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
-    """Count the microseconds at UTC of what a clock showed, the first time it did."""
+    """Count the microseconds at UTC of what a clock showed, the first time it did, if it can."""
     asked = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
-    try:
-        local = pd.DatetimeIndex(asked.view("M8[us]"))
-        summer = np.ones(len(asked), bool)
+
+    def first() -> np.ndarray:
+        local, summer = pd.DatetimeIndex(asked.view("M8[us]")), np.ones(len(asked), bool)
         aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
-        first = aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("M8[us]")
-    except STOPS:
-        raise
-    except BaseException:  # an unknown zone
-        return wall
-    return np.asarray(wall - asked + first.view(np.int64))
+        return _microseconds(aware.tz_convert("UTC"))
+
+    return np.asarray(wall - asked + values.contain_errors(first, otherwise=asked))
 
 
 def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
     """Microseconds to add to UTC in a time zone; 0 in an unknown zone."""
     asked = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
-    try:
-        local = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC").tz_convert(zone)
-        shown = local.tz_localize(None).to_numpy().astype("M8[us]").view(np.int64)
-    except STOPS:
-        raise
-    except BaseException:
-        return np.zeros_like(utc)
-    return np.asarray(shown - asked)
+
+    def wall_clock() -> np.ndarray:
+        instants = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC")
+        return _microseconds(instants.tz_convert(zone))
+
+    return np.asarray(values.contain_errors(wall_clock, otherwise=asked) - asked)
+
+
+def _microseconds(times: pd.DatetimeIndex) -> np.ndarray:
+    """Count what a clock showed, without its zone."""
+    return np.asarray(times.tz_localize(None).to_numpy().astype("M8[us]").view(np.int64))

@@ -19,7 +19,7 @@ from pandas.api.extensions import ExtensionDtype
 from dpframe.columns.arrow import pa
 from dpframe.errors import STOPS
 
-_Result = TypeVar("_Result")
+_Made = TypeVar("_Made")
 
 _AS_NUMPY = {"double": "float64", "float": "float32", "halffloat": "float16"}
 
@@ -58,9 +58,7 @@ def arrow_type(kind: Any) -> str:
     return _AS_NUMPY.get(name, name)
 
 
-def contain_errors(
-    function: Callable[..., _Result], *arguments: Any, otherwise: _Result
-) -> _Result:
+def contain_errors(function: Callable[..., _Made], *arguments: Any, otherwise: _Made) -> _Made:
     """Call a function on a private value; where it raises, return what is to be used otherwise.
 
     Cells can raise anything, also what does not derive from `Exception`: the panic of a library
@@ -318,12 +316,10 @@ def objects(column: pd.Series) -> np.ndarray:
     values = contain_errors(lambda: column.array.to_numpy(dtype=object), otherwise=None)
     if values is not None and values.shape == (len(column),):
         return np.asarray(values)
-    return np.fromiter((_read(column, row) for row in range(len(column))), object, len(column))
-
-
-def _read(column: pd.Series, row: int) -> object:
-    """Return one value, None if it cannot be read."""
-    return contain_errors(lambda: column.array[row], otherwise=None)
+    read = (
+        contain_errors(column.array.__getitem__, row, otherwise=None) for row in range(len(column))
+    )
+    return np.fromiter(read, object, len(column))
 
 
 def _needs_objects(column: pd.Series) -> bool:

@@ -1,11 +1,13 @@
 """What all denoisers share: what they return, and the checks of what they are given."""
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_float
 from dpframe.privacy.laws import Law
 
 
@@ -28,25 +30,13 @@ def check_values(values: object) -> np.ndarray:
     QueryError
         If they are not numbers in one dimension, or one of them is missing or infinite.
     """
-    try:
+    with suppress(TypeError, ValueError):
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise QueryError(
-            "values to denoise must be numbers in a one-dimensional array.", parameter="values"
-        ) from None
-    if array.ndim != 1:
-        raise QueryError(
-            f"values to denoise must be a one-dimensional array, got {array.ndim} dimensions. "
-            "Denoise one column, or one row, at a time.",
-            parameter="values",
-        )
-    if not np.isfinite(array).all():
-        raise QueryError(
-            "values to denoise must be finite, and some are missing or infinite. A release has no "
-            "missing values; denoise it before it is joined with other tables.",
-            parameter="values",
-        )
-    return array
+        if array.ndim == 1 and np.isfinite(array).all():
+            return array
+    rule = "values to denoise must be finite numbers in a one-dimensional array"
+    way_out = "Denoise one column, or row, at a time, before it is joined with other tables."
+    raise QueryError(f"{rule}. {way_out}", parameter="values")
 
 
 def check_sigma(sigma: object) -> float:
@@ -57,13 +47,11 @@ def check_sigma(sigma: object) -> float:
     QueryError
         If it is not a positive finite number.
     """
-    if isinstance(sigma, int | float | np.integer | np.floating) and not isinstance(sigma, bool):
-        number = float(sigma)
-        if math.isfinite(number) and number > 0:
-            return number
-    raise QueryError.about(
-        "sigma", "must be the standard deviation of the noise, a positive number", sigma
-    )
+    number = as_float(sigma)
+    if 0 < number < math.inf:
+        return number
+    rule = "must be the standard deviation of the noise, a positive number"
+    raise QueryError.about("sigma", rule, sigma)
 
 
 def check_law(law: object) -> Law:
@@ -117,17 +105,10 @@ def check_edges(edges: object, n: int) -> np.ndarray:
     array = np.asarray(edges)
     if array.size == 0:
         return np.empty((0, 2), np.intp)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":  # noqa: PLR2004
-        raise QueryError(
-            "edges must be an array of shape (m, 2) of positions of nodes, got "
-            f"{array.dtype} of shape {array.shape}.",
-            parameter="edges",
-        )
-    if array.min() < 0 or array.max() >= n:
-        raise QueryError(
-            f"edges must join positions from 0 to {n - 1}, got {array.min()} to {array.max()}.",
-            parameter="edges",
-        )
+    usable = array.shape[1:] == (2,) and array.dtype.kind in "iu"
+    if not usable or array.min() < 0 or array.max() >= n:
+        rule = f"must be an array of shape (m, 2) of positions of nodes, from 0 to {n - 1}"
+        raise QueryError.about("edges", rule, edges)
     pairs = np.sort(array.astype(np.intp), axis=1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return np.unique(pairs, axis=0)
@@ -144,16 +125,8 @@ def check_parents(parents: object, n: int) -> np.ndarray:
     array = np.asarray(parents)
     if array.size == 0 == n:
         return np.empty(0, np.intp)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise QueryError(
-            f"parents must be {n} integers, one per value, got {array.dtype} of shape "
-            f"{array.shape}. Give the positions of the nodes' parents, -1 for a root.",
-            parameter="parents",
-        )
-    if array.min() < -1 or array.max() >= n:
-        raise QueryError(
-            f"parents must be positions from 0 to {n - 1}, or -1 for a root; got {array.min()} to "
-            f"{array.max()}.",
-            parameter="parents",
-        )
+    usable = array.shape == (n,) and array.dtype.kind in "iu"
+    if not usable or array.min() < -1 or array.max() >= n:
+        rule = f"must be {n} integers, the position of each node's parent or -1 for a root"
+        raise QueryError.about("parents", rule, parents)
     return array.astype(np.intp)

@@ -399,9 +399,7 @@ def _sum_for(axes: Axes, tables: Mapping[Axes, np.ndarray]) -> np.ndarray:
     """Return the table of a set, or the sum of the smallest one that holds it."""
     holding = [held for held in tables if set(axes) <= set(held)]
     if not holding:
-        raise QueryError(
-            f"there is no estimate from which the table of the attributes {axes!r} follows."
-        )
+        raise QueryError(f"the table of the attributes {axes!r} follows from no estimate.")
     source = min(holding, key=lambda held: (len(held), tables[held].size, held))
     others = tuple(place for place, axis in enumerate(source) if axis not in axes)
     left = [axis for axis in source if axis in axes]

@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, noise_unit
 from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_float
 from dpframe.privacy.laws import GAUSSIAN, Law
 
 _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
@@ -258,14 +259,11 @@ def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
 
 def _check_origin(lower: float | None, integer: bool) -> float:
     """Return the origin of the grid, which is its smallest point if lower is given."""
-    if lower is None:
-        return 0.0
-    if not isinstance(lower, int | float | np.integer | np.floating) or not math.isfinite(lower):
-        raise QueryError(
-            f"lower must be the smallest possible truth, a finite number, or None; got {lower=}.",
-            parameter="lower",
-        )
-    return float(math.ceil(lower)) if integer else float(lower)
+    number = 0.0 if lower is None else as_float(lower)
+    if not math.isfinite(number):
+        rule = "must be the smallest possible truth, a finite number, or None"
+        raise QueryError.about("lower", rule, lower)
+    return float(math.ceil(number)) if integer else number
 
 
 def _blocks(n: int, size: int = _ROWS) -> Iterator[slice]:

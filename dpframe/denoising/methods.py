@@ -14,7 +14,7 @@ from dpframe.denoising.shrinkage import gaussian_prior, james_stein
 from dpframe.denoising.thresholding import soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 from dpframe.privacy.laws import Law
 
 DenoiserName: TypeAlias = Literal[
@@ -73,7 +73,6 @@ class Facts(NamedTuple):
 
 
 Options: TypeAlias = Mapping[str, Any]
-_Run: TypeAlias = Callable[[np.ndarray, float, Facts, Options], Denoised]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,86 +81,63 @@ class Method:
 
     Parameters
     ----------
-    run
-        From values, their noise and options to denoised values.
+    denoise
+        From values, the deviation of their noise, facts and options to denoised values.
     options
         Names of the options it takes.
     required
         Those that must be given.
+    facts
+        Names of the facts that it needs.
     drifts
         Whether it moves along when all values are moved by the same amount. It then knows nothing
         of noise that all values share: it is given the noise of differences, and leaves the rest.
-    needs_graph
-        Whether it needs to know which values are neighbors.
     projects
         Whether its result satisfies a constraint, which nothing after it may break.
     """
 
-    run: _Run
+    denoise: Callable[..., Denoised]
     options: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
+    facts: tuple[str, ...] = ()
     drifts: bool = False
-    needs_graph: bool = False
     projects: bool = False
 
+    @property
+    def needs_graph(self) -> bool:
+        """Whether it needs to know which values are neighbors."""
+        return "edges" in self.facts
 
-def _empirical_bayes(values: np.ndarray, sigma: float, facts: Facts, _: Options) -> Denoised:
+    def run(self, values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
+        """Denoise values with some options."""
+        known = {name: getattr(facts, name) for name in self.facts}
+        return self.denoise(values, sigma, **known, **given)
+
+
+def _empirical_bayes(
+    values: np.ndarray, sigma: float, *, common: float, lower: float | None, **others: Any
+) -> Denoised:
     # a truth of 0 stands at the noise that all values share, wherever that is
-    lower = None if facts.common else facts.lower
-    return empirical_bayes(values, sigma, law=facts.law, lower=lower, integer=facts.integer)
+    return empirical_bayes(values, sigma, lower=None if common else lower, **others)
 
 
-def _adapt(denoise: Callable[..., Denoised]) -> _Run:
-    """Call a denoiser without any facts."""
-    return lambda values, sigma, _, given: denoise(values, sigma, **given)
-
-
-def _add_law(denoise: Callable[..., Denoised]) -> _Run:
-    """Call a denoiser with the law of the noise, and whether truths are whole."""
-    return lambda values, sigma, facts, given: denoise(
-        values, sigma, law=facts.law, integer=facts.integer, **given
-    )
-
-
-def _add_edges(denoise: Callable[..., Denoised]) -> _Run:
-    """Call a denoiser with the pairs of values that are neighbors."""
-    return lambda values, sigma, facts, given: denoise(values, sigma, _edges(facts), **given)
-
-
-def _edges(facts: Facts) -> np.ndarray:
-    if facts.edges is None:
-        raise QueryError(
-            "this method needs to know which values are neighbors: give graph=, for instance "
-            '"ordered" where the keys follow each other.',
-            parameter="graph",
-        )
-    return facts.edges
-
+_LAW, _GRAPH = ("law", "integer"), ("edges",)
+_RADIUS, _PARENTS, _TOTAL = frozenset({"radius"}), frozenset({"parents"}), frozenset({"total"})
+_TREES, _TREND = frozenset({"trees", "threshold", "seed"}), frozenset({"order", "penalty"})
 
 METHODS: Mapping[str, Method] = {
-    "empirical_bayes": Method(_empirical_bayes),
-    "james_stein": Method(_adapt(james_stein), frozenset({"toward", "positive_part"}), drifts=True),
-    "gaussian_prior": Method(_adapt(gaussian_prior), frozenset({"mean", "variance"}), drifts=True),
-    "soft_threshold": Method(_add_law(soft_threshold), frozenset({"threshold"})),
-    "tree_wavelets": Method(
-        _add_edges(tree_wavelets),
-        frozenset({"trees", "threshold", "seed"}),
-        drifts=True,
-        needs_graph=True,
-    ),
-    "trend_filter": Method(
-        _add_edges(trend_filter), frozenset({"order", "penalty"}), drifts=True, needs_graph=True
-    ),
-    "nonnegative": Method(_add_law(nonnegative), projects=True),
-    "simplex": Method(_add_law(simplex), frozenset({"total"}), projects=True),
-    "l1_ball": Method(_adapt(l1_ball), frozenset({"radius"}), frozenset({"radius"}), projects=True),
-    "monotone": Method(_adapt(monotone), frozenset({"increasing"}), drifts=True, projects=True),
-    "consistent": Method(
-        _adapt(consistent), frozenset({"parents"}), frozenset({"parents"}), projects=True
-    ),
-    "whole": Method(
-        lambda values, _, __, given: whole(values, **given), frozenset({"total"}), projects=True
-    ),
+    "empirical_bayes": Method(_empirical_bayes, facts=(*_LAW, "lower", "common")),
+    "james_stein": Method(james_stein, frozenset({"toward", "positive_part"}), drifts=True),
+    "gaussian_prior": Method(gaussian_prior, frozenset({"mean", "variance"}), drifts=True),
+    "soft_threshold": Method(soft_threshold, frozenset({"threshold"}), facts=_LAW),
+    "tree_wavelets": Method(tree_wavelets, _TREES, facts=_GRAPH, drifts=True),
+    "trend_filter": Method(trend_filter, _TREND, facts=_GRAPH, drifts=True),
+    "nonnegative": Method(nonnegative, facts=_LAW, projects=True),
+    "simplex": Method(simplex, _TOTAL, facts=_LAW, projects=True),
+    "l1_ball": Method(l1_ball, _RADIUS, _RADIUS, projects=True),
+    "monotone": Method(monotone, frozenset({"increasing"}), drifts=True, projects=True),
+    "consistent": Method(consistent, _PARENTS, _PARENTS, projects=True),
+    "whole": Method(lambda values, _, **given: whole(values, **given), _TOTAL, projects=True),
 }
 """Denoisers by the name that a release is denoised with."""
 
@@ -179,24 +155,18 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     """
     known = METHODS[method]
     array = check_values(values)
-    drifts = known.drifts and not _fixes_place(options)
-    try:
-        found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
-    except OverflowError:
-        raise QueryError(
-            f"an option of method={quote(method)} is beyond the range of floats; give a smaller "
-            "number."
-        ) from None
+    if known.needs_graph and facts.edges is None:
+        need = "this method needs to know which values are neighbors"
+        way_out = 'give graph=, for instance "ordered" where the keys follow each other'
+        raise QueryError(f"{need}: {way_out}.", parameter="graph")
+    placed = options.get("toward") == "zero" or options.get("mean") is not None
+    drifts = known.drifts and not placed
+    found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
     risk = found.risk + facts.common * facts.common if drifts else found.risk
     estimates: np.ndarray = found.values
     if facts.lower is not None and not known.projects:
         estimates = np.maximum(estimates, facts.lower)
     return Denoised(estimates, risk, found.chosen)
-
-
-def _fixes_place(options: Options) -> bool:
-    """Whether options fix the place of a method that would drift."""
-    return options.get("toward") == "zero" or options.get("mean") is not None
 
 
 _TUNED = {"soft_threshold": 2.0, "simplex": 2.0, "tree_wavelets": 2.0, "trend_filter": 0.5}
@@ -294,7 +264,8 @@ def choose(values: object, facts: Facts) -> Choice:
         weights = _weights(usable, facts)
         average = _average(usable, weights)
         gain = facts.variance - average.risk
-        error = _risk_error(average.values, array, facts)
+        # the standard error of the difference between their estimated risks
+        error = 2 * facts.sigma * float(np.linalg.norm(average.values - array)) / len(array)
         if gain > max(_LEAST_ERRORS * error, _LEAST_GAIN * facts.variance):
             return Choice(tuple(weights), average, tried)
     if facts.lower == 0 and (array < 0).any():
@@ -318,11 +289,6 @@ def _applies(method: str, facts: Facts) -> bool:
     if method in _OF_COUNTS:
         return facts.lower == 0
     return facts.edges is not None or not METHODS[method].needs_graph
-
-
-def _risk_error(one: np.ndarray, other: np.ndarray, facts: Facts) -> float:
-    """Return the standard error of the difference between the estimated risks of two results."""
-    return 2 * facts.sigma * float(np.linalg.norm(one - other)) / len(one)
 
 
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:

@@ -8,7 +8,6 @@ and Gaussian.
 
 import itertools
 import math
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpframe.arguments import check_flag
 from dpframe.denoising import base
 from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_float
 from dpframe.privacy.laws import GAUSSIAN, Law
 
 
@@ -319,13 +319,10 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
     if total is None:
         total = round(least + Fraction(math.fsum(remainders.tolist())))
     most = least + int(np.count_nonzero(remainders))
-    if not _is_whole(total) or not least <= total <= most:
-        raise QueryError.about(
-            "total",
-            f"must be an integer that rounding up or down can reach, from {least} to {most}",
-            total,
-            "Project the values on the simplex with this total first.",
-        )
+    if not as_float(total).is_integer() or not least <= total <= most:
+        rule = f"must be an integer that rounding up or down can reach, from {least} to {most}"
+        way_out = "Project the values on the simplex with this total first."
+        raise QueryError.about("total", rule, total, way_out)
     raised = np.argsort(-remainders, kind="stable")[: int(total) - least]
     floors[raised] += 1
     return Denoised(floors + 0.0, math.nan, {})  # adding 0.0 turns -0.0 into 0.0
@@ -357,16 +354,10 @@ def _share(values: np.ndarray, total: float) -> np.ndarray:
 
 def _amount(name: str, value: object) -> float:
     """Validate a non-negative finite number."""
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        if 0 <= value <= sys.float_info.max:
-            return float(value)
+    number = as_float(value)
+    if 0 <= number < math.inf:
+        return number
     raise QueryError.about(name, "must be a finite number, not negative", value)
-
-
-def _is_whole(value: object) -> bool:
-    if isinstance(value, float | np.floating):
-        return float(value).is_integer()
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:
@@ -381,10 +372,9 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
         ancestor = ancestor[ancestor]
     circular = np.flatnonzero(ancestor >= 0)
     if circular.size:
-        raise QueryError(
-            f"parents must lead from every node to a root, and from {circular[:5].tolist()} they "
-            "lead around in a circle. Give the root of every tree the parent -1.",
-            parameter="parents",
-        )
+        why = f"and from {circular[:5].tolist()} they lead around in a circle"
+        way_out = "Give the root of every tree the parent -1."
+        text = f"parents must lead from every node to a root, {why}. {way_out}"
+        raise QueryError(text, parameter="parents")
     order = np.argsort(depths[:n], kind="stable")
     return np.split(order, np.cumsum(np.bincount(depths[:n]))[:-1])

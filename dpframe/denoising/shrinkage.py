@@ -6,15 +6,16 @@ error of h from y alone, and both functions here report it: see `stein_risk`.
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from dpframe.arguments import check_flag
 from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_float
 
-_NUMBER = int | float | np.integer | np.floating
+Center = Literal["mean", "zero"]
 
 
 class _Offsets(NamedTuple):
@@ -29,11 +30,7 @@ class _Offsets(NamedTuple):
 
 @np.errstate(over="ignore", under="ignore")
 def james_stein(
-    values: object,
-    sigma: float,
-    *,
-    toward: Literal["mean", "zero"] = "mean",
-    positive_part: bool = True,
+    values: object, sigma: float, *, toward: Center = "mean", positive_part: bool = True
 ) -> Denoised:
     """Shrink values toward their mean or zero by the James-Stein factor.
 
@@ -90,7 +87,7 @@ def james_stein(
     (3.5733, 0.7333)
     """
     y, s = check_values(values), check_sigma(sigma)
-    if not isinstance(toward, str) or toward not in ("mean", "zero"):
+    if not isinstance(toward, str) or toward not in get_args(Center):
         raise QueryError.about("toward", 'must be "mean" or "zero"', toward)
     check_flag("positive_part", positive_part)
     factor = y.size - (3 if toward == "mean" else 2)
@@ -156,7 +153,8 @@ def gaussian_prior(
     {'mean': 5.0, 'variance': 6.66...}
     """
     y, s = check_values(values), check_sigma(sigma)
-    _check_prior(mean, variance)
+    mean = _read_prior("mean", mean, "a finite number", -math.inf)
+    variance = _read_prior("variance", variance, "a finite number >= 0", 0)
     if y.size == 0:
         return Denoised(y.copy(), s * s, {})
     offsets = _offsets(y, mean)
@@ -253,15 +251,11 @@ def _pull_offsets(offsets: _Offsets, s: float, pull: _Pull, chosen: dict[str, fl
     return Denoised(values, stein_risk(changes, s, divergence / d), chosen)
 
 
-def _check_prior(mean: object, variance: object) -> None:
-    """Validate the parameters of the prior that are given."""
-    if mean is not None and not (isinstance(mean, _NUMBER) and math.isfinite(mean)):
-        raise QueryError.about(
-            "mean", "must be a finite number, or None to estimate it from the values", mean
-        )
-    if variance is not None and not (isinstance(variance, _NUMBER) and 0 <= variance < math.inf):
-        raise QueryError.about(
-            "variance",
-            "must be a finite number >= 0, or None to estimate it from the values",
-            variance,
-        )
+def _read_prior(name: str, value: object, rule: str, least: float) -> float | None:
+    """Read a parameter of the prior, if it is given."""
+    if value is None:
+        return None
+    number = as_float(value)
+    if math.isfinite(number) and number >= least:
+        return number
+    raise QueryError.about(name, f"must be {rule}, or None to estimate it from the values", value)

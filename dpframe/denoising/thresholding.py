@@ -15,6 +15,7 @@ from dpframe.denoising.base import (
 )
 from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
+from dpframe.privacy.amounts import as_float
 from dpframe.privacy.laws import GAUSSIAN, Law
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float
@@ -124,9 +125,9 @@ def _threshold(y: np.ndarray, sigma: float, threshold: Threshold, law: Law, unit
         if threshold == "universal":
             return sigma * law.distance(math.log(y.size))
         return _sure_at_values(y, sigma) if _at_values(law) else _sure_on_grid(y, sigma, law, unit)
-    number = int | float | np.integer | np.floating
-    if isinstance(threshold, number) and not isinstance(threshold, bool) and threshold >= 0:
-        return float(threshold)
+    number = as_float(threshold)
+    if number >= 0:
+        return number
     raise QueryError.about("threshold", 'must be "sure", "universal" or a number >= 0', threshold)
 
 

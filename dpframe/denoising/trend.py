@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.denoising.base import Denoised, check_edges, check_sigma, check_values
 from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.amounts import as_float
 from dpframe.progress import show_progress
 
 _FINEST = 1e15  # noise, or a penalty, that is a smaller part of a float64 is lost in its rounding
@@ -130,11 +130,8 @@ def _penalty(penalty: object) -> float | None:
     """Return a given penalty, or `None` where it is to be chosen."""
     if isinstance(penalty, str) and penalty == "sure":
         return None
-    try:
-        number = float(as_number(penalty))
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if math.isfinite(number) and number >= 0:
+    number = as_float(penalty)
+    if 0 <= number < math.inf:
         return number
     raise QueryError.about("penalty", 'must be "sure" or a finite number >= 0', penalty)
 

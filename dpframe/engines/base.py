@@ -91,11 +91,9 @@ class Engine(Protocol):
 def check_gathered(rows: int) -> None:
     """Check that not too many rows are to be put together."""
     if rows > MOST_GATHERED:
-        raise DPFrameError(
-            f"more than {MOST_GATHERED:,} rows would have to be in memory at once. Diagnose some "
-            "of the files, or a random sample of the units, in a frame of its own that is declared "
-            "alike."
-        )
+        text = f"more than {MOST_GATHERED:,} rows would have to be in memory at once."
+        way_out = "Diagnose some files, or a sample of units, in a frame that is declared alike."
+        raise DPFrameError(f"{text} {way_out}")
 
 
 def check_labels(
@@ -108,19 +106,14 @@ def check_labels(
     found = Counter(labels)
     for label in wanted:
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
-            raise QueryError(
-                f"the column label {label!a} must be a valid Unicode text. Rename the column.",
-                label=label,
-            )
+            text = f"the column label {label!a} must be a valid Unicode text. Rename the column."
+            raise QueryError(text, label=label)
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
             raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}", label=label)
         if found[label] > 1:
-            raise QueryError(
-                f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
-                "Rename them so that the label names one.",
-                label=label,
-            )
+            text = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}."
+            raise QueryError(f"{text} Rename them so that the label names one.", label=label)
 
 
 def _of_levels(label: Hashable, levels: Sequence[Hashable]) -> str:

@@ -34,18 +34,15 @@ class FrameReader:
 
     def __init__(self, frame: pd.DataFrame, axes: list[Axis], finders: Finders) -> None:
         self.frame = frame
-        self._places = values.places_of(frame)
+        self.places = values.places_of(frame)
+        """The position of every column."""
         self._columns: dict[Hashable, pd.Series] = {}
         self._finders = {_name(axis): self._prepare_search(axis, finders) for axis in axes}
-
-    def place(self, label: Hashable) -> int:
-        """Return the position of a column."""
-        return self._places[label]
 
     def column(self, label: Hashable) -> pd.Series:
         """Return a column."""
         if label not in self._columns:
-            self._columns[label] = values.column_at(self.frame, self._places[label])
+            self._columns[label] = values.column_at(self.frame, self.places[label])
         return self._columns[label]
 
     def positions(self, axis: Axis, rows: slice) -> np.ndarray:

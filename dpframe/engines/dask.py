@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, getitem
@@ -100,12 +100,10 @@ def _bytes_of_environment(name: str, otherwise: int) -> int:
 
 def _library() -> Any:
     """Load the system's library, if it is glibc."""
-    try:
+    with suppress(OSError, TypeError, AttributeError):
         library = ctypes.CDLL(None)
-        known = library.mallopt and library.malloc_trim
-    except (OSError, TypeError, AttributeError):
-        return None
-    return library if known else None
+        return library if library.mallopt and library.malloc_trim else None
+    return None
 
 
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
@@ -147,8 +145,7 @@ class DaskEngine:
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
         """Return the `attrs` of the collection's metadata."""
-        attrs: Mapping[Any, Any] = frame._meta.attrs
-        return attrs
+        return dict(frame._meta.attrs)
 
     @silent
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
@@ -395,14 +392,11 @@ def _stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     frames = [frame for frame in frames if len(frame)] or frames[:1]
     if len(frames) == 1:
         return frames[0]
-    columns = [_join_columns(columns) for columns in zip(*map(_columns, frames), strict=True)]
+    places = range(frames[0].shape[1])
+    columns = [_join_columns([frame.iloc[:, at] for frame in frames]) for at in places]
     stacked = pd.DataFrame(dict(enumerate(columns)), copy=False)
     stacked.columns = frames[0].columns
     return stacked
-
-
-def _columns(frame: pd.DataFrame) -> list[pd.Series]:
-    return [frame.iloc[:, place] for place in range(frame.shape[1])]
 
 
 def _join_columns(columns: Sequence[pd.Series]) -> pd.Series:

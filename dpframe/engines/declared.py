@@ -1,7 +1,7 @@
 """What is declared about a private frame of any kind, as its engine knows the frame."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from dpframe.arguments import is_unicode
 from dpframe.certificates.verify import ATTRIBUTE
@@ -21,30 +21,6 @@ _EXAMPLES = {
     ZONED: "times, such as pd.Timestamp('2026-01-31', tz='UTC')",
 }
 """How keys are written that values of a kind can equal."""
-
-
-class ReadingPlan(Protocol):
-    """A plan: what it reads of a frame."""
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """Private columns that are read."""
-
-    @property
-    def axes(self) -> Iterable[Axis]:
-        """The groups in which rows are looked for."""
-
-
-def check_readable(engine: Engine, frame: Frame, plan: ReadingPlan) -> None:
-    """Check that a frame has the columns that a plan reads, and that some key of each can match.
-
-    Raises
-    ------
-    UnknownColumnError, QueryError
-        If a column is missing or there twice, or of a type of which no value equals any key.
-    """
-    engine.check(frame, plan.columns)
-    check_keys_match(engine, frame, plan.axes)
 
 
 def check_keys_match(engine: Engine, frame: Frame, axes: Iterable[Axis]) -> None:
@@ -68,13 +44,10 @@ def _check_keys(axis: Axis, kind: str, held: str) -> None:
         return
     kinds = kinds_of(keys)
     if len(kinds) == 1:
-        raise QueryError(
-            f"keys of {axis.column!r} are {min(kinds)}, but the column holds {held}: no row can "
-            f"match. Give {_EXAMPLES.get(kind, kind)}, or convert the column before the frame is "
-            "declared.",
-            parameter="keys",
-            label=axis.column,
-        )
+        text = f"keys of {axis.column!r} are {min(kinds)}, but the column holds {held}"
+        way_out = f"Give {_EXAMPLES.get(kind, kind)}, or convert the column before the declaration."
+        text = f"{text}: no row can match. {way_out}"
+        raise QueryError(text, parameter="keys", label=axis.column)
 
 
 SINGLE = None
@@ -92,19 +65,13 @@ def check_queries(frame: Frame, queries: Request) -> tuple[Engine, Mapping[Hasha
     engine = engine_for(frame)
     named: Mapping[Any, object] = queries if isinstance(queries, Mapping) else {SINGLE: queries}
     if not named:
-        raise QueryError(
-            "queries must be one query or more, got an empty dict. Write queries={name: "
-            "dpf.count(...)}.",
-            parameter="queries",
-        )
+        way_out = "Write queries={name: dpf.count(...)}."
+        raise QueryError.about("queries", "must be one query or more", queries, way_out)
     measured: dict[Hashable, Query] = {}
     for name, query in named.items():
         if not is_unicode(name):
-            raise QueryError(
-                f"queries must be named by valid Unicode texts, got {name!a}.",
-                parameter="queries",
-                label=name,
-            )
+            text = f"queries must be named by valid Unicode texts, got {name!a}."
+            raise QueryError(text, parameter="queries", label=name)
         with of_query(name):
             checked = check_query(query, name)
             # a misspelled label would otherwise be taken for one without keys or bounds
@@ -127,13 +94,12 @@ def check_private(frame: Frame) -> None:
             "this frame is a diagnosis, or was made of one: exact numbers about a private frame. "
             "Declare and release the private frame itself."
         )
-    if ATTRIBUTE not in attrs:
-        return
-    raise DeclarationError(
-        "this frame carries a certificate: it was released by dpframe, and holds no private rows. "
-        "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
-        f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
-    )
+    if ATTRIBUTE in attrs:
+        raise DeclarationError(
+            "this frame carries a certificate: it was released by dpframe, no row is private. "
+            "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
+            f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
+        )
 
 
 def declaration_of(frame: Frame) -> Declaration:

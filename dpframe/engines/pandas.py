@@ -59,8 +59,7 @@ class PandasEngine:
 
     def attrs(self, frame: pd.DataFrame) -> Mapping[Any, Any]:
         """Return the `attrs` of the frame."""
-        attrs: Mapping[Any, Any] = frame.attrs
-        return attrs
+        return dict(frame.attrs)
 
     def gather(self, frame: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Return the frame as it is."""

@@ -5,11 +5,9 @@ once: one pass splits the rows by unit into temporary files, and these are added
 """
 
 import operator
-import os
-import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,24 +17,16 @@ from dpframe.columns import filters, lookup, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
-from dpframe.engines import parquet_files
-from dpframe.engines.base import check_gathered, check_labels
-from dpframe.engines.batches import Begun, batches_of, decoded_bytes, put_together, split_tables
+from dpframe.engines.base import check_gathered
+from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
-from dpframe.engines.parquet_files import files_at, plain, schema_of
+from dpframe.engines.parquet_files import MOST_BYTES, ParquetFiles
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError
-from dpframe.progress import check_progress, show_progress
+from dpframe.progress import show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
-
-BATCH_ROWS = 1 << 19
-"""Rows that are read at once."""
-
-Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A file, a folder, or files."""
 
 _Task = TypeVar("_Task", Task, LabelTask)
 _Found = TypeVar("_Found")
@@ -48,153 +38,7 @@ _SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
 _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
 _MOST_BUCKETS = 500  # a bucket is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
-_MOST_BYTES = 1 << 28  # of what is put together at once
 _BYTES_IN_MEMORY = 1 << 29  # of rows that are added up at once, about
-
-
-class ParquetFiles:
-    """Parquet files that together are one private frame, read anew whenever it is totaled.
-
-    Parameters
-    ----------
-    path
-        A file, a folder (whose folders may be named `name=value`, in Hive's manner), or files.
-    filesystem
-        A file system of pyarrow or fsspec; `None`: the one that the path implies.
-    batch_rows
-        How many rows are read at once.
-    spill_folder
-        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
-        temporary files.
-    progress
-        Whether to show a bar while rows are read; `None`: where it takes long.
-
-    Raises
-    ------
-    DeclarationError
-        If there are no such files, or their columns cannot be read or differ in type.
-    DPFrameError
-        If pyarrow is not installed.
-    """
-
-    def __init__(
-        self,
-        path: Paths,
-        *,
-        filesystem: Any = None,
-        batch_rows: int = BATCH_ROWS,
-        spill_folder: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        if pa is None:
-            raise DPFrameError(
-                "reading Parquet files needs pyarrow: pip install 'dpframe[parquet]'."
-            )
-        self._path = parquet_files.checked_path(path, filesystem)
-        self._asked = filesystem
-        self.batch_rows = parquet_files.checked_rows(batch_rows)
-        self.spill_folder = parquet_files.checked_folder(spill_folder)
-        check_progress(progress)
-        self.progress = progress
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Look again which files there are, and what columns they have."""
-        try:
-            self._filesystem, self._files = files_at(self._path, self._asked)
-            self._schema, self._partitions = parquet_files.joined_schema(self._files)
-        except DeclarationError:
-            raise
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            raise DeclarationError(
-                "path must name Parquet files with the same types of columns, got "
-                f"{self._quote_path()}: they cannot be read as such.",
-                parameter="path",
-            ) from error
-        parquet_files.checked_folder(self.spill_folder)
-        places = {parquet_files.place_of(self._filesystem, file.path) for file in self._files}
-        if len(places) < len(self._files):
-            raise DeclarationError(
-                f"path names a file twice, whose rows would count twice: {self._quote_path()}. "
-                "Name each file once, and remove links to files that are named already.",
-                parameter="path",
-            )
-        if not self._files:
-            raise DeclarationError(
-                f"path must name Parquet files, got {self._quote_path()}, where there are none.",
-                parameter="path",
-            )
-
-    def check(self, labels: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column, which every file has."""
-        wanted = list(labels)
-        check_labels(self.columns, wanted)
-        parquet_files.check_present(self._files, self._schema, self._partitions, wanted)
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        """What pandas kept in the files about the frames that they were written from."""
-        return {key: value for file in self._files for key, value in file.attrs.items()}
-
-    @property
-    def columns(self) -> list[str]:
-        """The labels of the columns, in order."""
-        return list(self._schema.names)
-
-    @property
-    def types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of files, by label, but for those of folders."""
-        named = zip(self._schema.names, self._schema.types, strict=True)
-        return {name: kind for name, kind in named if name not in self._partitions}
-
-    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
-        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
-        batches = self._batches(labels)
-        # of no labels nothing but a number of rows, that is lost when tables are put together
-        yield from put_together(batches, rows, _MOST_BYTES) if labels else batches
-
-    def view(self, table: Any) -> pd.DataFrame:
-        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
-        columns = {
-            name: parquet_files.of_folders(column)
-            if name in self._partitions
-            else pd.arrays.ArrowExtensionArray(column)
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
-        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
-        return partial(type(self), filesystem=self._asked, **options), (self._path,)
-
-    def __repr__(self) -> str:
-        """Show path and columns; neither rows nor how many there are."""
-        return f"{type(self).__name__}({self._quote_path()}, columns={self.columns})"
-
-    def _quote_path(self) -> str:
-        """Show the path, without a password that it may hold."""
-        return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
-
-    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
-        """Read every file, in batches of no more than so many rows, and show how far that is."""
-        rows = sum(file.rows for file in self._files)
-        shown, size = self.progress, operator.attrgetter("num_rows")
-        yield from show_progress(self._read(labels), "reading", rows, shown=shown, size=size)
-
-    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
-        import pyarrow.parquet as pq  # slow to import, and not always needed
-
-        wanted = pa.schema([(label, plain(self._schema.field(label).type)) for label in labels])
-        for file in self._files:
-            names = set(file.schema.names)
-            inside = [label for label in labels if label in names]
-            with self._filesystem.open_input_file(file.path) as source:
-                reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-                if (schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
-                    raise ReleaseError("a file changed while it was read")
-                for batch in batches_of(source, reader, inside, self.batch_rows):
-                    yield parquet_files.complete_columns(batch, file, wanted)
 
 
 class ParquetEngine:
@@ -292,7 +136,7 @@ def _plan(rows: int, size_of_all: float, tasks: list[_Task]) -> tuple[int, int]:
     totals = sum(len(task.terms) * task.cells.size for task in tasks if isinstance(task, Task))
     few = totals <= _SMALL_BUCKET_ROWS
     size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
-    count = min(max(-(-rows // size), int(size_of_all / _MOST_BYTES)), _MOST_BUCKETS)
+    count = min(max(-(-rows // size), int(size_of_all / MOST_BYTES)), _MOST_BUCKETS)
     at_once = min(thread_count(rows), count * _ROWS_AT_ONCE // rows) if few else 1
     at_once = min(at_once, int(count * _BYTES_IN_MEMORY / max(size_of_all, 1)))
     return count, max(at_once, 1)
@@ -311,7 +155,7 @@ def _read_buckets(
     without = tasks if where is None else [replace(task, where=None) for task in tasks]
     needed = _texts_of(without)
     rows = max(frame.batch_rows, count * _SLICE_ROWS)
-    for table in put_together(begun.tables(), rows, _MOST_BYTES):
+    for table in put_together(begun.tables(), rows, MOST_BYTES):
         view = frame.view(table)
         dtype = lookup.native_dtype(view[unit].dtype)
         written = table.select(needed)
@@ -319,10 +163,11 @@ def _read_buckets(
             buckets, numbers = _dealt(*lookup.native(view[unit], dtype), count)
             written = written.set_column(needed.index(unit), unit, pa.array(numbers))
         else:
-            buckets = _buckets(view, unit, count)
+            buckets = silent(unit_buckets)(view[unit], count)
+            buckets[silent(values.missing)(view[unit])] = -1
         if where is not None:
             buckets[~silent(filters.keep)(where, view)] = -1
-        step = max(1, len(buckets) * _MOST_BYTES // max(decoded_bytes(written), _MOST_BYTES))
+        step = max(1, len(buckets) * MOST_BYTES // max(decoded_bytes(written), MOST_BYTES))
         for start in range(0, len(buckets), step):  # dictionaries are decoded where it is split
             yield written.slice(start, step), buckets[start : start + step]
 
@@ -348,13 +193,6 @@ def _dealt(
     if missing is not None:
         found[missing] = -1
     return found, numbers
-
-
-@silent
-def _buckets(view: pd.DataFrame, unit: str, count: int) -> np.ndarray:
-    buckets = unit_buckets(view[unit], count)
-    buckets[values.missing(view[unit])] = -1
-    return buckets
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:

@@ -1,19 +1,33 @@
-"""Parquet files: where they are, what their folders say of their rows, what is in their footers."""
+"""Parquet files: where they are, what their folders and footers say, and how they are read."""
 
 import json
+import operator
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns.arrow import pa
-from dpframe.errors import DeclarationError, UnknownColumnError, a_type
+from dpframe.engines.base import check_labels
+from dpframe.engines.batches import batches_of, put_together
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError, a_type
+from dpframe.progress import check_progress, show_progress
+
+BATCH_ROWS = 1 << 19
+"""Rows that are read at once."""
+
+MOST_BYTES = 1 << 28
+"""Of what is put together at once."""
+
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a folder, or files."""
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
@@ -32,7 +46,7 @@ class File:
     attrs: dict[str, Any]
 
 
-def files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
+def _files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
     """Find files and read their footers."""
     import pyarrow.dataset as ds  # slow to import, and not always needed
     import pyarrow.parquet as pq
@@ -45,12 +59,10 @@ def files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
             with found.filesystem.open_input_file(name) as source:
                 footer = pq.ParquetFile(source)
                 rows = footer.metadata.num_rows
-                return File(name, _folders(name), schema_of(footer), rows, _attrs_of(footer))
+                return File(name, _folders(name), _schema_of(footer), rows, _attrs_of(footer))
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            raise DeclarationError(
-                f"path must name Parquet files, got {name}, which cannot be read as one.",
-                parameter="path",
-            ) from error
+            text = f"path must name Parquet files, got {name}, which cannot be read as one."
+            raise DeclarationError(text, parameter="path") from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
@@ -67,15 +79,15 @@ def _attrs_of(footer: Any) -> dict[str, Any]:
     return attrs
 
 
-def schema_of(footer: Any) -> Any:
+def _schema_of(footer: Any) -> Any:
     """Return names and types of the columns of a file."""
     return pa.schema([field.remove_metadata() for field in footer.schema_arrow])
 
 
-def place_of(filesystem: Any, path: str) -> Hashable:
+def _place_of(filesystem: Any, path: str) -> Hashable:
     """Tell where a file is: on a local disk, links to it are at the same place."""
     if filesystem.type_name == "subtree":
-        return place_of(filesystem.base_fs, filesystem.base_path + path)
+        return _place_of(filesystem.base_fs, filesystem.base_path + path)
     if filesystem.type_name in _LOCAL:
         status = os.stat(path)
         if status.st_ino:  # not known on all systems
@@ -91,7 +103,7 @@ def _folders(path: str) -> dict[str, str | None]:
     }
 
 
-def joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
+def _joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
     """Join the columns of files and folders, with the names of those of folders alone."""
     first, *others = [file.schema for file in files] or [pa.schema([])]
     different = [other for other in others if other != first]
@@ -120,47 +132,15 @@ def _check_types(files: Sequence[File]) -> None:
                 )
 
 
-def check_present(
-    files: Sequence[File], schema: Any, partitions: Collection[str], labels: Iterable[Hashable]
-) -> None:
-    """Check that every file has some columns, whose rows would be lost without a word.
-
-    What folders alone say is missing where no folder says it.
-
-    Parameters
-    ----------
-    files, schema, partitions
-        The files, and their columns as `joined_schema` gives them.
-    labels
-        The columns, each of which some file has.
-
-    Raises
-    ------
-    UnknownColumnError
-        If a file does not have one of them.
-    """
-    inside = [label for label in labels if label not in partitions]
-    for file in files:
-        names = set(file.schema.names)
-        for label in inside:
-            in_folder = label in file.partitions and schema.field(label).type == pa.string()
-            if label not in names and not in_folder:
-                raise UnknownColumnError(
-                    f"{file.path} has no column {label!r}, which other files have: its rows would "
-                    "be lost. Write the column there (null where it is not known), or leave the "
-                    "file out."
-                )
-
-
-def plain(kind: Any) -> Any:
+def _plain(kind: Any) -> Any:
     """Choose the type that a column is read as."""
     if isinstance(kind, pa.BaseExtensionType):
-        return plain(kind.storage_type)
+        return _plain(kind.storage_type)
     known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return known.get(kind, kind)  # few functions know views
 
 
-def complete_columns(batch: Any, file: File, wanted: Any) -> Any:
+def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     """Make a table of a batch, with the columns that the file does not have."""
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
@@ -178,7 +158,7 @@ def complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def of_folders(column: Any) -> pd.Categorical:
+def _of_folders(column: Any) -> pd.Categorical:
     """View the values in names of folders as numbers where they are, and else as texts."""
     encoded = column.combine_chunks().dictionary_encode()
     found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
@@ -192,19 +172,18 @@ def _number_or_text(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
-def checked_path(path: Any, filesystem: Any) -> str | list[str]:
+def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     """Check that a path is one, or a list of some, and note where it leads to from here."""
     if isinstance(path, str | os.PathLike):
         named = os.fspath(path)
         return named if filesystem is not None or "://" in named else os.path.abspath(named)
     if isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path):
-        return [str(checked_path(one, filesystem)) for one in path]
-    raise DeclarationError(
-        f"path must be a file, a folder or a list of files, got {a_type(path)}.", parameter="path"
-    )
+        return [str(_checked_path(one, filesystem)) for one in path]
+    rule = "must be a file, a folder or a list of files"
+    raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
 
-def checked_rows(rows: Any) -> int:
+def _checked_rows(rows: Any) -> int:
     """Check a number of rows."""
     whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
     if not whole or not 1 <= rows <= _MOST_ROWS:
@@ -212,13 +191,162 @@ def checked_rows(rows: Any) -> int:
     return int(rows)
 
 
-def checked_folder(folder: Any) -> str | None:
+def _checked_folder(folder: Any) -> str | None:
     """Check that a folder is there and can be written to."""
     if folder is None:
         return None
     if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
         if os.access(folder, os.W_OK | os.X_OK):
             return os.path.abspath(folder)
-    raise DeclarationError.about(
-        "spill_folder", "must be a folder that exists and can be written to", folder
-    )
+    rule = "must be a folder that exists and can be written to"
+    raise DeclarationError.about("spill_folder", rule, folder)
+
+
+class ParquetFiles:
+    """Parquet files that together are one private frame, read anew whenever it is totaled.
+
+    Parameters
+    ----------
+    path
+        A file, a folder (whose folders may be named `name=value`, in Hive's manner), or files.
+    filesystem
+        A file system of pyarrow or fsspec; `None`: the one that the path implies.
+    batch_rows
+        How many rows are read at once.
+    spill_folder
+        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
+        temporary files.
+    progress
+        Whether to show a bar while rows are read; `None`: where it takes long.
+
+    Raises
+    ------
+    DeclarationError
+        If there are no such files, or their columns cannot be read or differ in type.
+    DPFrameError
+        If pyarrow is not installed.
+    """
+
+    def __init__(
+        self,
+        path: Paths,
+        *,
+        filesystem: Any = None,
+        batch_rows: int = BATCH_ROWS,
+        spill_folder: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        if pa is None:
+            raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
+        self._path = _checked_path(path, filesystem)
+        self._asked = filesystem
+        self.batch_rows = _checked_rows(batch_rows)
+        self.spill_folder = _checked_folder(spill_folder)
+        check_progress(progress)
+        self.progress = progress
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again which files there are, and what columns they have."""
+        try:
+            self._filesystem, self._files = _files_at(self._path, self._asked)
+            self._schema, self._partitions = _joined_schema(self._files)
+        except DeclarationError:
+            raise
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            rule = "Parquet files with the same types of columns"
+            raise self._refusal(rule, ": they cannot be read as such") from error
+        _checked_folder(self.spill_folder)
+        places = {_place_of(self._filesystem, file.path) for file in self._files}
+        if len(places) < len(self._files):
+            raise self._refusal("each file once", ", which names a file twice: remove links to it")
+        if not self._files:
+            raise self._refusal("Parquet files", ", where there are none")
+
+    def _refusal(self, rule: str, why: str) -> DeclarationError:
+        text = f"path must name {rule}, got {self._quote_path()}{why}."
+        return DeclarationError(text, parameter="path")
+
+    def check(self, labels: Iterable[Hashable]) -> None:
+        """Check that every label names exactly one column, which every file has.
+
+        Rows of a file without it would be lost without a word. What folders alone say is missing
+        where no folder says it.
+        """
+        wanted = list(labels)
+        check_labels(self.columns, wanted)
+        texts = {label for label in wanted if self._schema.field(label).type == pa.string()}
+        for file in self._files:
+            known = {*file.schema.names, *self._partitions, *texts.intersection(file.partitions)}
+            for label in wanted:
+                if label not in known:
+                    raise UnknownColumnError(
+                        f"{file.path} has no column {label!r}, which other files have: its rows "
+                        "would be lost. Write the column there (null where it is not known), or "
+                        "leave the file out."
+                    )
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What pandas kept in the files about the frames that they were written from."""
+        return {key: value for file in self._files for key, value in file.attrs.items()}
+
+    @property
+    def columns(self) -> list[str]:
+        """The labels of the columns, in order."""
+        return list(self._schema.names)
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The Arrow types of the columns of files, by label, but for those of folders."""
+        named = zip(self._schema.names, self._schema.types, strict=True)
+        return {name: kind for name, kind in named if name not in self._partitions}
+
+    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
+        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
+        batches = self._batches(labels)
+        # of no labels nothing but a number of rows, that is lost when tables are put together
+        yield from put_together(batches, rows, MOST_BYTES) if labels else batches
+
+    def view(self, table: Any) -> pd.DataFrame:
+        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
+        columns = {
+            name: _of_folders(column)
+            if name in self._partitions
+            else pd.arrays.ArrowExtensionArray(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
+        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
+        return partial(type(self), filesystem=self._asked, **options), (self._path,)
+
+    def __repr__(self) -> str:
+        """Show path and columns; neither rows nor how many there are."""
+        return f"{type(self).__name__}({self._quote_path()}, columns={self.columns})"
+
+    def _quote_path(self) -> str:
+        """Show the path, without a password that it may hold."""
+        return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
+
+    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
+        """Read every file, in batches of no more than so many rows, and show how far that is."""
+        rows = sum(file.rows for file in self._files)
+        shown, size = self.progress, operator.attrgetter("num_rows")
+        yield from show_progress(self._read(labels), "reading", rows, shown=shown, size=size)
+
+    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
+        import pyarrow.parquet as pq  # slow to import, and not always needed
+
+        wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
+        for file in self._files:
+            names = set(file.schema.names)
+            inside = [label for label in labels if label in names]
+            with self._filesystem.open_input_file(file.path) as source:
+                reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
+                if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
+                    raise ReleaseError("a file changed while it was read")
+                for batch in batches_of(source, reader, inside, self.batch_rows):
+                    yield _complete_columns(batch, file, wanted)

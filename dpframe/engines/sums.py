@@ -185,7 +185,7 @@ class Sums:
         self._spread = Spread(prepared.task.cells)
         flagged = _flag_sums(source, prepared.task)
         self._others = [(at, term) for at, term in enumerate(terms) if at not in flagged]
-        self._places = {at: source.place(term.column) for at, term in flagged.items()}
+        self._places = {at: source.places[term.column] for at, term in flagged.items()}
         self._flags = Flags(source.frame, self._places.values())
 
     def add(self, block: RowBlock) -> None:
@@ -298,7 +298,7 @@ def _flag_sums(source: FrameReader, task: Task) -> dict[int, Term]:
         for at, term in enumerate(task.terms)
         if term.kind == "sum" and term.where is None
         if term.grid is not None and term.grid.ticks is None
-        if isinstance(dtypes[source.place(term.column)], np.dtypes.BoolDType)
+        if isinstance(dtypes[source.places[term.column]], np.dtypes.BoolDType)
     }
 
 

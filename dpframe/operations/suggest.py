@@ -22,7 +22,7 @@ from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors
-from dpframe.strategies import Estimate
+from dpframe.strategies.base import Estimate
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
-from dpframe.strategies import Estimate, Prediction
+from dpframe.strategies.base import Estimate, Prediction
 from dpframe.strategies.noise import noise_of
 
 PER_ROWS = "1 / rows"

@@ -15,7 +15,8 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.laws import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
-from dpframe.strategies import Design, Mechanism, Planner, Prediction, Workload
+from dpframe.strategies import Mechanism, Planner
+from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
 
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows

@@ -12,7 +12,7 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells
-from dpframe.strategies import Design, Prediction
+from dpframe.strategies.base import Design, Prediction
 from dpframe.strategies.noise import members_of
 
 

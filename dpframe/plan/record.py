@@ -31,8 +31,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
 from dpframe.queries.timescale import microseconds
 from dpframe.queries.where import Condition
-from dpframe.strategies import Prediction, Workload
-from dpframe.strategies.base import Estimate, Layers
+from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
 
 try:  # once, at import: nothing may fail between charge and release
     VERSION = version("dpframe")

@@ -11,6 +11,7 @@ _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
 _HALVINGS = 32  # of an interval as long as its upper end: to 1 part in 10^9
+_Tails = Callable[[np.ndarray], np.ndarray]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
 
@@ -27,9 +28,7 @@ def check_level(level: object) -> float:
     raise QueryError.about("level", "must be a number in (0, 1)", level, "0.95 is usual.")
 
 
-def bisect_tails(
-    tails: Callable[[np.ndarray], np.ndarray], most: np.ndarray, level: float
-) -> np.ndarray:
+def bisect_tails(tails: _Tails, most: np.ndarray, level: float) -> np.ndarray:
     """Return where falling tails are `1 - level`, between 0 and `most`, rounded up."""
     low, high = np.zeros_like(most), most
     for _ in range(_HALVINGS):
@@ -71,8 +70,7 @@ def pair_half_width(
 def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     """Return P(|X + r Y| > t) for independent Laplace X, Y of scale 1 and 0 < r < 1."""
     apart = np.log(ratio) * 2
-    part: np.ndarray = np.exp(-t) * np.expm1(apart - t * (1 - ratio) / ratio) / np.expm1(apart)
-    return part
+    return np.asarray(np.exp(-t) * np.expm1(apart - t * (1 - ratio) / ratio) / np.expm1(apart))
 
 
 def integer_pair_half_width(steps: _Steps, scales: tuple[float, float], level: float) -> np.ndarray:
@@ -128,7 +126,7 @@ def integer_pair_holds(
 
 def _integer_pair(
     steps: _Steps, scales: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+) -> tuple[np.ndarray, np.ndarray, _Tails]:
     """Return the finer step, the unit of t, and the tails of two noises at t."""
     one, other = np.broadcast_arrays(*(np.abs(step) for step in steps))
     fine, coarse = np.minimum(one, other), np.maximum(one, other)
@@ -142,9 +140,7 @@ def _integer_pair(
     return fine, unit, _integer_tails(a, h, of_coarse, less)
 
 
-def _integer_tails(
-    a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
+def _integer_tails(a: np.ndarray, h: np.ndarray, s: np.ndarray, less: np.ndarray) -> _Tails:
     """Return `sum_k P(Y = k) b(h |k|)` for Y discrete Laplace of scale s, by t."""
     q, wide = np.exp(-1 / s), np.maximum(h, _NARROW)
     falling, ratio = np.exp(-h / a - 1 / s), h / a - 1 / s
@@ -163,8 +159,7 @@ def _integer_tails(
         beyond = np.maximum(h * (within + 1) - t, 0)
         back = np.exp(-beyond / a) - np.exp(-(beyond + 2 * t) / a)
         far = 2 * jumps / (1 - q) - less * jumps * back / (1 - falling)
-        found: np.ndarray = alone * (less * near + far)
-        return found
+        return np.asarray(alone * (less * near + far))
 
     return tails
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 
 from dpframe.errors import CalibrationError, quote
 
@@ -51,6 +51,14 @@ def as_number(value: object) -> float | Fraction:
     if isinstance(value, Fraction):
         return value
     return operator.index(value) if isinstance(value, Integral) else float(value)
+
+
+def as_float(value: object) -> float:
+    """Read a number as a float: NaN for what is no number, or is beyond all floats."""
+    try:
+        return float(as_number(value))
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def exact(value: float | Fraction) -> Fraction:
@@ -113,15 +121,11 @@ def read_amount(name: str, given: object) -> float | Fraction:
     except OverflowError:
         return math.inf
     if number and not rounded:
-        raise CalibrationError.about(
-            name, "must be 0 or at least 5e-324, the smallest float", given
-        )
+        rule = "must be 0 or at least 5e-324, the smallest float"
+        raise CalibrationError.about(name, rule, given)
     if isinstance(number, Fraction) and number.denominator.bit_length() > _MOST_BITS:
-        raise CalibrationError(
-            f"{name} must be a fraction of at most {_MOST_BITS:,} bits, got "
-            f"{number.denominator.bit_length():,}. Give a float.",
-            parameter=name,
-        )
+        rule = f"must be a fraction of at most {_MOST_BITS:,} bits"
+        raise CalibrationError.about(name, rule, number, "Give a float.")
     return number
 
 
@@ -163,12 +167,8 @@ def check_epsilon(value: object) -> Fraction:
     """Validate an epsilon: a finite number >= 0."""
     number = read_amount("epsilon", value)
     if not math.isfinite(number) or number < 0:
-        raise CalibrationError.about(
-            "epsilon",
-            "must be a finite number >= 0",
-            value,
-            "Common choices lie between 0.01 and 10.",
-        )
+        way_out = "Common choices lie between 0.01 and 10."
+        raise CalibrationError.about("epsilon", "must be a finite number >= 0", value, way_out)
     return exact(number)
 
 
@@ -176,12 +176,8 @@ def check_delta(value: object) -> float:
     """Validate a delta: a number in [0, 1)."""
     number = read_amount("delta", value)
     if not 0 <= number < 1:
-        raise CalibrationError.about(
-            "delta",
-            "must be in [0, 1)",
-            value,
-            "It should be far below one over the number of people, 1e-6 for instance.",
-        )
+        way_out = "It should be far below one over the number of people, 1e-6 for instance."
+        raise CalibrationError.about("delta", "must be in [0, 1)", value, way_out)
     return below(exact(number))
 
 
@@ -230,11 +226,8 @@ class Budget:
         level, delta = check_epsilon(epsilon), check_delta(delta)
         discovery = _check_discovery(discovery, delta)
         if level == 0 and delta == 0:
-            raise CalibrationError(
-                "epsilon and delta are both 0: nothing at all could be released. "
-                "Give epsilon > 0 or delta > 0.",
-                parameter="epsilon",
-            )
+            rule = "and delta must not both be 0, with which nothing at all could be released"
+            raise CalibrationError.about("epsilon", rule, epsilon, "Give one of them > 0.")
         object.__setattr__(self, "epsilon", below(level))
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "discovery", discovery)
@@ -254,11 +247,8 @@ def _check_discovery(value: object, delta: float) -> float:
     """Validate the part of delta that is kept for extra deltas."""
     number = read_amount("discovery", value)
     if not 0 <= number < math.inf or exact(number) > exact(delta):
-        raise CalibrationError.about(
-            "discovery",
-            f"must be in [0, delta], delta={delta}, of which it is the part for extra deltas",
-            value,
-        )
+        rule = f"must be in [0, delta], delta={delta}, of which it is the part for extra deltas"
+        raise CalibrationError.about("discovery", rule, value)
     return below(exact(number))
 
 
@@ -275,15 +265,7 @@ class Spend:
     delta: float | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        mu: Amount | None = None,
-        rho: Amount | None = None,
-        share: Amount | None = None,
-    ) -> "Spend":
+    def of(cls, **amounts: Unpack[AmountOptions]) -> "Spend":
         """Read the keywords of a release.
 
         Raises
@@ -291,23 +273,19 @@ class Spend:
         CalibrationError
             If none or several ways of spending are given, or a value is out of range.
         """
-        ways: dict[Any, Amount | None] = {"epsilon": epsilon, "mu": mu, "rho": rho, "share": share}
-        given = {kind: value for kind, value in ways.items() if value is not None}
+        given: dict[Any, Any] = {kind: one for kind, one in amounts.items() if one is not None}
+        delta = given.pop("delta", None)
         if len(given) != 1:
             named = ", ".join(f"{k}={quote(v)}" for k, v in given.items()) or "none"
-            raise CalibrationError(
-                "say how much to spend in exactly one way, epsilon=, mu=, rho= or share=; "
-                f"got {named}.",
-                parameter="epsilon",
-            )
+            rule = "say how much to spend in exactly one way, epsilon=, mu=, rho= or share="
+            raise CalibrationError(f"{rule}; got {named}.", parameter="epsilon")
         ((kind, value),) = given.items()
         if kind == "epsilon":
             checked = None if delta is None else check_delta(delta)
             return cls(kind, check_epsilon(value), checked)
         if delta is not None:
-            raise CalibrationError.about(
-                "delta", f"goes with epsilon= only, not with {kind}=", delta
-            )
+            rule = f"goes with epsilon= only, not with {kind}="
+            raise CalibrationError.about("delta", rule, delta)
         return cls(kind, check_positive(kind, value))
 
     @classmethod
@@ -339,11 +317,12 @@ class PrivacyLoss:
     delta: Fraction = field(default=Fraction(0))
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        return PrivacyLoss(
-            self.epsilon + other.epsilon,
-            self.mu_squared + other.mu_squared,
-            self.delta + other.delta,
-        )
+        return PrivacyLoss(*map(operator.add, self.parts, other.parts))
+
+    @property
+    def parts(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The three parts, in their order."""
+        return self.epsilon, self.mu_squared, self.delta
 
     @property
     def mu(self) -> float:
@@ -374,16 +353,10 @@ class PrivacyLoss:
 def check_loss(given: object) -> PrivacyLoss:
     """Validate a loss: exact parts, none of which would give something back."""
     if not isinstance(given, PrivacyLoss):
-        raise CalibrationError(
-            f"loss must be a dpframe.privacy.amounts.PrivacyLoss, got {type(given).__name__}.",
-            parameter="loss",
-        )
-    parts = (given.epsilon, given.mu_squared, given.delta)
-    if not all(isinstance(part, Fraction) and part >= 0 for part in parts):
-        raise CalibrationError(
-            "the loss of an entry must have exact fractions >= 0 as epsilon, mu_squared and delta: "
-            "what is spent is never given back."
-        )
+        raise CalibrationError.about("loss", "must be a dpframe.privacy.amounts.PrivacyLoss", given)
+    if not all(isinstance(part, Fraction) and part >= 0 for part in given.parts):
+        rule = "must have exact fractions >= 0, for what is spent is never given back"
+        raise CalibrationError.about("loss", rule, given)
     return given
 
 
@@ -432,11 +405,23 @@ def round_up(value: float, holds: Callable[[float], bool]) -> float:
         value += step * math.ulp(value)
         step *= 2
     if not math.isfinite(value):
-        raise CalibrationError(
-            "epsilon, delta or mu is so small that no float is enough noise. Give a larger one.",
-            parameter="epsilon",
-        )
+        text = "epsilon, delta or mu is so small that no float is enough noise. Give a larger one."
+        raise CalibrationError(text, parameter="epsilon")
     return value
+
+
+def least_integer(holds: Callable[[int], bool], start: int) -> int:
+    """Find the smallest integer from a start on of which something holds, as of all larger ones."""
+    last, enough, step = start - 1, start, 1
+    while not holds(enough):
+        last, enough, step = enough, enough + step, 2 * step
+    while enough - last > 1:
+        middle = (last + enough) // 2
+        if holds(middle):
+            enough = middle
+        else:
+            last = middle
+    return enough
 
 
 def root_below(square: Fraction) -> float:

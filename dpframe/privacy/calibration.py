@@ -54,17 +54,12 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     """
     level, mass = float(check_epsilon(epsilon)), check_delta(delta)
     if not 0 < level < 1:
-        raise CalibrationError(
-            f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}: '
-            "elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed). "
-            'Use mechanism="gaussian".',
-            parameter="epsilon",
-            value=epsilon,
-        )
+        rule = f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}'
+        why = "Elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed)."
+        text = f'{rule}. {why} Use mechanism="gaussian".'
+        raise CalibrationError(text, parameter="epsilon", value=epsilon)
     if mass == 0:
-        raise CalibrationError(
-            'mechanism="classical" needs delta > 0, got delta=0. Give delta.', parameter="delta"
-        )
+        raise CalibrationError.about("delta", 'for mechanism="classical" must be > 0', delta)
     return level / math.sqrt(2 * math.log(constant / mass)) * (1 - _SLACK)
 
 
@@ -84,25 +79,6 @@ def classical_sigma(
     5.299
     """
     return sensitivity / classical_mu(epsilon, delta, constant=constant)
-
-
-def sigma_without_epsilon(delta: float, sensitivity: float = 1.0) -> float:
-    """Return `Delta / (2 delta)`, which is (0, delta)-DP (Balle and Wang 2018, Theorem 2).
-
-    The analytic calibration at epsilon 0, `sigma = Delta / (2 Phi^-1((1 + delta) / 2))`, needs
-    less.
-
-    Raises
-    ------
-    CalibrationError
-        If delta is not in (0, 1).
-    """
-    mass = check_delta(delta)
-    if mass == 0:
-        raise CalibrationError(
-            "delta must be > 0 where epsilon is 0, got delta=0.", parameter="delta"
-        )
-    return sensitivity / (2 * mass) * (1 + _SLACK)
 
 
 def least_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

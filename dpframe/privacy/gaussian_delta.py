@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.errors import CalibrationError
+from dpframe.privacy.amounts import as_float
 
 _DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
 _SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
@@ -63,10 +64,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def check_finite(name: str, value: float, least: float = -math.inf) -> float:
     """Validate a finite number that is not below a least one, which is 0 or next to it."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = as_float(value)
     if not math.isfinite(number) or number < least:
         rule = {0: " >= 0", -math.inf: ""}.get(least, " > 0")
         raise CalibrationError.about(name, f"must be a finite number{rule}", value)

@@ -1,4 +1,4 @@
-"""The laws of noise, by name: what they add to integers, and what it costs.
+"""The laws of noise, by name: what they add to integers, what it costs, and how wide it is.
 
 A law acts on a *group* of coordinates: measured integers of one cell whose noise is drawn together.
 It states how movement counts inside a group, and the norm in which groups add up. Where the noise
@@ -9,7 +9,7 @@ its name: ledgers and certificates write the name, and `law_named` reads it.
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box_accuracy
+from dpframe.privacy import box
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
-from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.box import box_noise
+from dpframe.privacy.amounts import PrivacyLoss, least_integer
 from dpframe.privacy.noise import integer_noise
-from dpframe.privacy.noise_distribution import NoiseDistribution
+from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
@@ -44,8 +43,8 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Law(NoiseDistribution):
-    """A law of noise on groups of measured integers: how it is drawn, and what it costs.
+class Law(ABC):
+    """A law of noise on groups of measured integers: how it is drawn and charged, how wide it is.
 
     Parameters
     ----------
@@ -63,6 +62,11 @@ class Law(NoiseDistribution):
         Whether an epsilon allows noise of this law only beside a delta.
     curve
         The density that one coordinate is drawn from.
+    memoryless
+        Whether likelihood ratios of truths are the same for all values below these truths.
+    companion
+        Scale of the Laplace variable V with `E[W h(W)] = Var(W) E[h'(W + V)]` for noise W, in
+        standard deviations of W; 0 where V is 0 (Stein's identity).
     """
 
     name: str
@@ -71,6 +75,8 @@ class Law(NoiseDistribution):
     inside: Inside = "sum"
     needs_delta: bool
     curve: Curve
+    memoryless: bool = False
+    companion: float = 0.0
 
     def __repr__(self) -> str:
         """Return the name."""
@@ -93,6 +99,10 @@ class Law(NoiseDistribution):
         """
         return self._draw(scales, size)
 
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: each coordinate on its own."""
+        return [integer_noise(self.curve, scale, size) for scale in scales]
+
     def draw_each(self, scales: np.ndarray) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
 
@@ -102,10 +112,6 @@ class Law(NoiseDistribution):
             If a scale is out of range.
         """
         return integer_noise(self.curve, scales, len(scales))
-
-    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
-        """Draw the noise of a group: each coordinate on its own."""
-        return [integer_noise(self.curve, scale, size) for scale in scales]
 
     @abstractmethod
     def movement_allowed(self, allowance: Allowance) -> Fraction:
@@ -126,6 +132,170 @@ class Law(NoiseDistribution):
         members
             How many coordinates are drawn together with each, itself included.
         """
+
+    def deviation_among(self, scale: float, members: int) -> float:
+        """Return the standard deviation of a coordinate, so many being drawn together with it.
+
+        Parameters
+        ----------
+        scale
+            Scale of the coordinate.
+        members
+            How many coordinates of scales above 0 are drawn together, itself included.
+        """
+        return self.standard_deviation(scale)
+
+    def standard_deviation(self, scale: float) -> float:
+        """Return the standard deviation of a draw, before any wrapping.
+
+        Returns
+        -------
+        float
+            With a relative error below 1e-12.
+
+        Raises
+        ------
+        CalibrationError
+            If the scale is out of range.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.standard_deviation(4.2), 4), round(LAPLACE.standard_deviation(1), 4)
+        (4.2099, 1.357)
+        """
+        sigma = float(check_scale(scale))
+        return self._deviation(sigma) if sigma else 0.0
+
+    def half_width(self, scale: float, level: float, members: int = 1) -> int:
+        """Return the smallest integer a with P(|Y| <= a) >= level, before any wrapping.
+
+        Tails are in floats good to a relative 1e-14 of 1 - level.
+
+        Parameters
+        ----------
+        scale
+            Scale of the noise Y.
+        level
+            Coverage, strictly between 0 and 1.
+        members
+            How many coordinates are drawn together with this one, itself included.
+
+        Raises
+        ------
+        CalibrationError
+            If the scale or the level is out of range.
+
+        Examples
+        --------
+        >>> GAUSSIAN.half_width(4.2247, 0.95), GAUSSIAN.half_width(0.05, 0.95)
+        (8, 0)
+        """
+        sigma = float(check_scale(scale))
+        if not 0 < level < 1:
+            raise CalibrationError.about("level", "must be strictly between 0 and 1", level)
+        if sigma == 0:
+            return 0
+        return least_integer(lambda a: self._beyond(sigma, a, members) <= 1 - level, 0)
+
+    @abstractmethod
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return P(Y >= m) of one coordinate drawn on its own, before any wrapping.
+
+        In floats, good to a relative 2e-12 of a tail that no float is too small for.
+
+        Parameters
+        ----------
+        scale
+            Scale of the noise Y, above 0.
+        m
+            Integers.
+
+        Examples
+        --------
+        >>> GAUSSIAN.at_least(4.2, 22).round(9), LAPLACE.at_least(1, 14).round(9)
+        (np.float64(1.54e-07), np.float64(6.08e-07))
+        """
+
+    @abstractmethod
+    def quantile(self, level: float) -> float:
+        """Return q such that q standard deviations hold an estimate with the level, or more.
+
+        The estimate is decoded from several measurements.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.quantile(0.95), 4), round(LAPLACE.quantile(0.95), 4)
+        (1.96, 2.1183)
+        """
+
+    @abstractmethod
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return the half-width for a sum of noises, which its values make no narrower.
+
+        A sum of integer noises is on a lattice, and the level may lie between two of its points;
+        only where the noise is said to be smooth, that does not count.
+        """
+
+    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
+        """Tell where a sum of noises may be that far off: a test of the level."""
+        return distance <= self.sum_half_width(noise, level)
+
+    def level_of_each(self, level: float, cells: int) -> float:
+        """Return the level of single intervals that hold together with the level given.
+
+        Parameters
+        ----------
+        level
+            Probability that all intervals hold at once, in (0, 1).
+        cells
+            Number of intervals, d.
+
+        Examples
+        --------
+        >>> round(GAUSSIAN.level_of_each(0.95, 10), 6), round(LAPLACE.level_of_each(0.95, 10), 6)
+        (0.994884, 0.995)
+        """
+        if cells <= 1:
+            return level
+        return min(1 - self._missed_by_each(level, cells), math.nextafter(1, 0))
+
+    @abstractmethod
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return the log-density at z standard deviations, up to a constant."""
+
+    @abstractmethod
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return the derivative of the log-density."""
+
+    def smoothed_step(self, z: np.ndarray) -> np.ndarray:
+        """Return P(z + V > 0), with V the companion; a half at 0."""
+        if self.companion == 0:
+            return np.asarray(np.heaviside(z, 0.5))
+        beyond = np.exp(-np.abs(z) / self.companion) / 2
+        return np.asarray(np.where(z > 0, 1 - beyond, beyond))
+
+    @abstractmethod
+    def distance(self, exponent: float) -> float:
+        """Return the z > 0 where the density is `exp(-exponent)` of its peak.
+
+        The largest of d draws is about `distance(log(d))` standard deviations.
+        """
+
+    @abstractmethod
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return the deviation of the continuous law whose scale integer noise of `sigma` has."""
+
+    @abstractmethod
+    def _deviation(self, scale: float) -> float:
+        """Return the standard deviation of a draw of a scale above 0."""
+
+    @abstractmethod
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        """Return P(|Y| > a) of a draw, for a >= 0."""
+
+    @abstractmethod
+    def _missed_by_each(self, level: float, cells: int) -> float:
+        """Return how often one of several intervals may miss."""
 
 
 def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.ndarray:
@@ -319,7 +489,7 @@ class _Box(_Laplace):
 
     def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: all of its coordinates together."""
-        return box_noise(scales, size)
+        return box.box_noise(scales, size)
 
     def quantile(self, level: float) -> float:
         """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
@@ -329,7 +499,7 @@ class _Box(_Laplace):
         """Return the half-width for a sum of noises, some of them drawn together.
 
         One coordinate: its own half-width, times the loading. Of one group: that of the continuous
-        noises, as `box_accuracy.sum_half_width` says, plus half of every `|c_b|`, by so much
+        noises, as `box.sum_half_width` says, plus half of every `|c_b|`, by so much
         rounding moves the sum. Of several groups, that is the larger quantile of a normal and of
         each group, times the standard deviation, a little raised; and the sum of all `|c_b| / 2`.
 
@@ -365,7 +535,7 @@ class _Box(_Laplace):
             return steps[group[0]] * self.half_width(noise.scales[group[0]], level, members)
         parts = [steps[block] * noise.scales[block] for block in group]
         rounding = sum((steps[block] for block in group), start=np.zeros(()))
-        return box_accuracy.sum_half_width(parts, members, level) + rounding / 2
+        return box.sum_half_width(parts, members, level) + rounding / 2
 
     def _of_groups(
         self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]
@@ -375,9 +545,9 @@ class _Box(_Laplace):
         lonely = any(
             noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - own.keys()
         )
-        ratios = [box_accuracy.largest_ratio(len(g), d, level) for g, d in together.items()]
+        ratios = [box.largest_ratio(len(g), d, level) for g, d in together.items()]
         factor = max(super().quantile(level) if lonely else GAUSSIAN.quantile(level), *ratios)
-        factor *= box_accuracy.raise_quantile(level, max(own.values()))
+        factor *= box.raise_quantile(level, max(own.values()))
         steps = noise.steps(lambda block, scale: self.deviation_among(scale, own.get(block, 1)))
         width: np.ndarray = factor * noise.deviation + sum(steps.values()) / 2
         return width
@@ -386,12 +556,12 @@ class _Box(_Laplace):
         """Return the root of (D + 1) (D + 2) s^2 / 3 and rounding, for one of D coordinates."""
         if members <= 1 or not scale:
             return self.standard_deviation(scale)
-        return box_accuracy.box_deviation(scale, members)
+        return box.box_deviation(scale, members)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         if members <= 1:
             return super()._beyond(scale, a)
-        return float(box_accuracy.beyond((a + 0.5) / scale, members))
+        return float(box.beyond((a + 0.5) / scale, members))
 
 
 GAUSSIAN = _Gaussian(

@@ -57,7 +57,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpframe.errors import CalibrationError, quote
+from dpframe.errors import CalibrationError
 from dpframe.privacy import noise_floats
 from dpframe.privacy.noise_floats import KNOWN_BITS, WORD, Points
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
@@ -170,11 +170,8 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
     noise_floats.check_size(size)
     scales = noise_floats.check_scale(scale)
     if scales.ndim and scales.shape != (size,):
-        raise CalibrationError(
-            f"scale must be one number or one per draw, got shape {scales.shape} for "
-            f"size={quote(size)}.",
-            parameter="scale",
-        )
+        text = f"scale must be one number or one per draw, got shape {scales.shape} for {size=}."
+        raise CalibrationError(text, parameter="scale")
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         return _draw(strip_table(curve), scales, size)
 

@@ -28,11 +28,9 @@ def check_scale(scale: float | np.ndarray) -> np.ndarray:
     scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
     valid = (scales >= 0) & (scales <= MAX_SCALE)
     if not valid.all():
-        raise CalibrationError(
-            f"scale must be between 0 and 2**60, got scale={scales[~valid].flat[0]}. "
-            "Wider noise does not fit in 64 bits: ask for a larger epsilon or for narrower bounds.",
-            parameter="scale",
-        )
+        way_out = "Wider noise does not fit in 64 bits: give a larger epsilon or narrower bounds."
+        value = scales[~valid].flat[0].item()
+        raise CalibrationError.about("scale", "must be between 0 and 2**60", value, way_out)
     return scales
 
 

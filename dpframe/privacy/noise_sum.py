@@ -9,11 +9,13 @@ import numpy as np
 Groups = Collection[tuple[str, ...]]
 """Names of blocks whose noise is drawn together."""
 
-Steps = tuple[float | np.ndarray, float | np.ndarray]
+Value = float | np.ndarray
+
+Steps = tuple[Value, Value]
 """By how much a sum moves with one integer of each of two noises."""
 
 
-def norm(parts: Iterable[float | np.ndarray]) -> np.ndarray:
+def norm(parts: Iterable[Value]) -> np.ndarray:
     """Root of the sum of squares, which may leave the range of floats where the root does not."""
     return reduce(np.hypot, parts, np.zeros(()))
 
@@ -38,10 +40,10 @@ class NoiseSum:
         for a level that lies between two values of the sum.
     """
 
-    loadings: Mapping[str, float | np.ndarray]
+    loadings: Mapping[str, Value]
     scales: Mapping[str, float]
     groups: Groups = ()
-    largest: Mapping[str, float | np.ndarray] | None = None
+    largest: Mapping[str, Value] | None = None
     smooth: bool = False
 
     @property
@@ -49,9 +51,7 @@ class NoiseSum:
         """The standard deviation of the sum."""
         return norm(self.loadings.values())
 
-    def steps(
-        self, deviation_of: Callable[[str, float], float]
-    ) -> Mapping[str, float | np.ndarray]:
+    def steps(self, deviation_of: Callable[[str, float], float]) -> Mapping[str, Value]:
         """Return by how much one integer of each block moves the sum, at most.
 
         Parameters

@@ -52,8 +52,7 @@ class Curve:
 
     def heights(self, z: np.ndarray) -> np.ndarray:
         """Return f(z) in floats, right to 2**-40 for exact |z| <= reach."""
-        heights: np.ndarray = self.peak * np.exp(-self.energy(z))
-        return heights
+        return np.asarray(self.peak * np.exp(-self.energy(z)))
 
     def bracket(self, start: int, bits: int) -> tuple[Fraction, Fraction]:
         """Return numbers below and above every f(z) with z in [start, start + 1] / 2**bits.
@@ -70,11 +69,6 @@ class Curve:
             high = self.peak * (-self.energy(Decimal(nearest) / 2**bits)).exp()
         slack = Fraction(1, 10**digits)
         return Fraction(low) * (1 - slack), Fraction(high) * (1 + slack)
-
-
-def _half_square(z: Any) -> Any:
-    """Energy of the standard normal law."""
-    return z * z / 2
 
 
 def half(_: float, bits: int) -> tuple[int, int]:
@@ -101,7 +95,7 @@ def _laplace_pull(scales: np.ndarray) -> np.ndarray:
     return 0.5 + scales * np.log1p(np.expm1(-1 / scales) / 2)
 
 
-GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=_half_square, offset=half)
+GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=lambda z: z * z / 2, offset=half)
 """Of the rounded Gaussian."""
 
 LAPLACE_CURVE = Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pull=_laplace_pull)

@@ -178,11 +178,8 @@ class Pots:
             None if had is None else _fill_pot(pot, had, losses)
             for pot, had in zip(self.pots, self.sums, strict=True)
         )
-        spent = PrivacyLoss(
-            _total(self.spent.epsilon, (loss.epsilon for loss in losses)),
-            _total(self.spent.mu_squared, (loss.mu_squared for loss in losses)),
-            _total(self.spent.delta, (loss.delta for loss in losses)),
-        )
+        parts = zip(*(loss.parts for loss in (self.spent, *losses)), strict=True)
+        spent = PrivacyLoss(*(_total(had, more) for had, *more in parts))
         return replace(self, sums=sums, spent=spent)
 
     def fits(self, loss: PrivacyLoss) -> bool:
@@ -214,7 +211,8 @@ class Pots:
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of which something is left."""
         most = NOTHING
-        for pot, had in sorted(self.live, key=_order):
+        # pots first that say at once what is spare, then high orders, where most is
+        for pot, had in sorted(self.live, key=lambda kept: -getattr(kept[0], "order", _FIRST)):
             left = _left(had, pot.limit)
             if not left:
                 continue
@@ -264,11 +262,6 @@ def _left(had: Fraction, limit: Fraction) -> Fraction:
     return left if left >= limit * _NOTHING else Fraction(0)
 
 
-def _order(kept: tuple[Pot, Fraction]) -> Fraction:
-    """Put pots first that say at once what is spare, then high orders, where most is."""
-    return -getattr(kept[0], "order", _FIRST)
-
-
 def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:
     """Add what losses take of a pot, unless one of them kills it; prices are never below 0."""
     total = _Sum(had)
@@ -282,8 +275,6 @@ def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fractio
 def _prices(pot: Pot, losses: Sequence[PrivacyLoss]) -> Iterable[Fraction | None]:
     """Price losses: a ledger that is read has few that differ, each of them many times."""
     distinct = {id(loss): loss for loss in losses}
-    if len(distinct) == len(losses):
-        return map(pot.price, losses)
     prices = {number: pot.price(loss) for number, loss in distinct.items()}
     return (prices[id(loss)] for loss in losses)
 
@@ -313,11 +304,8 @@ class _Sum:
 
 def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
     """Add what was spent; most parts of losses are 0."""
-    spent = list(filter(None, amounts))
-    if not spent:
-        return total
     summed = _Sum(total)
-    for amount in spent:
+    for amount in filter(None, amounts):
         summed.add(amount)
     return summed.value
 

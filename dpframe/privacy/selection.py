@@ -179,11 +179,9 @@ def selection_of(
     e = epsilon / _weight(steps, reach, neighboring)
     scales = tuple(_above(2 * step.most_moved / e) for step in steps)
     if max(scales) > _MOST_SCALE:
-        raise CalibrationError(
-            "epsilon is so small that a quantile would be selected at random: the noise would be "
-            "beyond 2**50. Give a larger epsilon, or tighter caps.",
-            parameter="epsilon",
-        )
+        why = "is so small that a quantile would be selected at random, with noise beyond 2**50"
+        text = f"epsilon {why}. Give a larger epsilon, or tighter caps."
+        raise CalibrationError(text, parameter="epsilon")
     return Selection(steps, scales)
 
 
@@ -302,8 +300,7 @@ def _argmax(scores: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.nda
     tied = np.flatnonzero(scores == np.repeat(best, sizes))
     run = np.searchsorted(starts, tied, side="right") - 1
     first = np.searchsorted(run, np.arange(len(starts)))
-    places: np.ndarray = tied[first + _below(np.bincount(run))] - starts
-    return places
+    return np.asarray(tied[first + _below(np.bincount(run))] - starts)
 
 
 def _below(limits: np.ndarray) -> np.ndarray:

@@ -77,8 +77,12 @@ class Sparse:
     most: int
 
 
+Parts = Sequence[Footprint | Sparse]
+"""What one row can add to all measured coordinates, in parts that share none of them."""
+
+
 def movement(
-    footprints: Sequence[Footprint | Sparse],
+    footprints: Parts,
     scales: Sequence[Scale],
     norm: Norm,
     reach: Reach,
@@ -196,9 +200,7 @@ class _Grouping(NamedTuple):
     sparse: frozenset[int]
 
 
-def _grouping(
-    footprints: Sequence[Footprint | Sparse], size: int, groups: Groups | None
-) -> _Grouping:
+def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
     of = list(range(size))
     for group in groups or ():
@@ -216,7 +218,7 @@ def _grouping(
 
 
 def _distance(
-    footprints: Sequence[Footprint | Sparse],
+    footprints: Parts,
     scales: Sequence[Scale],
     norm: Norm,
     grouping: _Grouping,

@@ -23,14 +23,13 @@ and Karrer 2024, for Gaussian noise added and removed.)
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import PrivacyLoss, below, round_up
+from dpframe.privacy.amounts import PrivacyLoss, below, least_integer, round_up
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
@@ -91,7 +90,7 @@ class LabelThreshold:
         >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
         [13, 15, 17]
         """
-        return _least(lambda n: bool(self.chance_published(n) >= probability), 1)
+        return least_integer(lambda n: bool(self.chance_published(n) >= probability), 1)
 
 
 def counts_moved(labels: int, neighboring: Neighboring) -> int:
@@ -161,18 +160,15 @@ def threshold_of(
     """
     counts = Fraction(counts_moved(labels, neighboring))
     if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
-        raise CalibrationError(
-            "the noise needed has a scale above the limit of 2**50 units. Spend more, or declare "
-            "a smaller max_groups."
-        )
+        way_out = "Spend more, or declare a smaller max_groups."
+        raise CalibrationError(f"the noise needed has a scale above 2**50 units. {way_out}")
     if delta < 2 * labels * Fraction(_LEAST_TAIL):
-        raise CalibrationError(
-            "the extra delta of finding labels must be at least 2**-999 for each label of a unit, "
-            f"got about {float(delta):g}. Give a tenth of delta, for instance."
-        )
+        rule = "the extra delta of finding labels must be at least 2**-999 for each label of a unit"
+        way_out = "Give a tenth of delta, for instance."
+        raise CalibrationError(f"{rule}, got about {float(delta):g}. {way_out}")
     start = float(counts / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
-    least = _least(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)
+    least = least_integer(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)
     return LabelThreshold(law, scale, least, labels, allowed)
 
 
@@ -226,17 +222,3 @@ def _left(epsilon: Fraction, delta: Fraction) -> Allowance:
     """Say what noise may lose where the threshold has had its part of delta."""
     number = below(epsilon)
     return Allowance(Fraction(gaussian_mu(number, below(delta))) ** 2, Fraction(number))
-
-
-def _least(holds: Callable[[int], bool], start: int) -> int:
-    """Find the smallest integer from a start on of which something holds, as of all larger ones."""
-    last, enough, step = start - 1, start, 1
-    while not holds(enough):
-        last, enough, step = enough, enough + step, 2 * step
-    while enough - last > 1:
-        middle = (last + enough) // 2
-        if holds(middle):
-            enough = middle
-        else:
-            last = middle
-    return enough

@@ -44,11 +44,6 @@ class Reach:
         """Most rows of one unit over all cells: min(m, g c)."""
         return self.full * self.rows + self.rest
 
-    @property
-    def whole(self) -> "Reach":
-        """Reach of a unit that is measured as one record over all cells."""
-        return Reach(1, 1, 0, 1)
-
 
 def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     """Derive what a unit can fill from its caps; `None` if they leave it unbounded.

@@ -6,35 +6,8 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import (
-    bernstein,
-    box,
-    correlated,
-    independent,
-    margin_tables,
-    margins,
-    node_tree,
-    pair,
-    sparse,
-    spread,
-    tree,
-)
-from dpframe.strategies.base import Design, Estimate, Moments, Output, Prediction, Source, Workload
-
-__all__ = [
-    "MECHANISMS",
-    "Design",
-    "Estimate",
-    "Mechanism",
-    "MechanismName",
-    "Moments",
-    "Output",
-    "Planner",
-    "Prediction",
-    "Source",
-    "Workload",
-    "independently",
-]
+from dpframe.strategies import box, correlated, independent, margins, pair, sparse, tree
+from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
     "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
@@ -43,9 +16,6 @@ MechanismName: TypeAlias = Literal[
 
 Planner: TypeAlias = Callable[[Workload, Law], Design | None]
 """A strategy: plans a workload for a law of noise, or answers that it does not apply."""
-
-independently = independent.design
-"""Plans any workload, with independent noise on every total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +61,20 @@ class Mechanism:
 
 
 _ALONE = (independent.design,)
-_SINGLE = (independent.design, pair.design, bernstein.design, correlated.design)
-_CONTRASTS = (margins.apart, margins.plan_paired, tree.design)
-_TABLES = (margin_tables.apart, margin_tables.plan_paired, node_tree.design)
-_SHARED = (sparse.design, spread.design, correlated.design)
-_BOXES = (box.runs_lifted, box.runs, spread.design, box.joined_lifted, box.plan_over_cells)
+_PLAIN = (independent.design, pair.design)
+_SINGLE = (*_PLAIN, pair.plan_bernstein, correlated.design)
+_LAYERED = (margins.apart, margins.plan_paired, tree.design)
+_SHARED = (sparse.design, sparse.plan_bins, correlated.design)
+_BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)
 _MECHANISMS = {
-    "gaussian": Mechanism(
-        GAUSSIAN, (independent.design, pair.design), "analytic Gaussian", layered=_CONTRASTS
-    ),
+    "gaussian": Mechanism(GAUSSIAN, _PLAIN, "analytic Gaussian", layered=_LAYERED),
     "correlated": Mechanism(
-        GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_CONTRASTS
+        GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_LAYERED
     ),
-    "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_TABLES),
+    "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_LAYERED),
     "box": Mechanism(BOX, _BOXES, "box", plain=_SINGLE),
     "classical": Mechanism(
-        GAUSSIAN, _ALONE, "classical Gaussian", layered=_CONTRASTS, automatic=False, classical=True
+        GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True
     ),
 }
 

@@ -46,6 +46,7 @@ class Layers(Protocol):
 
     def errors_to_compare(self, scale: float) -> list[float]:
         """Return the error of every table by which plans are compared."""
+        return self.deviations(scale)
 
     def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpframe.privacy.box_accuracy import spread
+from dpframe.privacy.box import spread
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, depend_on_rows, lift_totals, separate, weights

@@ -6,7 +6,7 @@ ones, for j = 1, ..., n - 1. They are orthogonal, with squared lengths n and `j 
 maps take O(n) steps per axis, by cumulative sums.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import reduce
 
 import numpy as np
@@ -95,3 +95,8 @@ def _over_lengths(found: np.ndarray, axis: int) -> np.ndarray:
     shape = [1] * found.ndim
     shape[axis] = -1
     return np.asarray(found / squared_lengths(found.shape[axis]).reshape(shape))
+
+
+def place(axes: Iterable[int], layer: Collection[int]) -> tuple[slice | int, ...]:
+    """Return where the contrasts along the axes of a layer are among those along all axes."""
+    return tuple(slice(1, None) if axis in layer else 0 for axis in axes)

@@ -42,11 +42,7 @@ _LEAST = 1e-9
 
 
 def worst_scales(
-    reach: Sequence[float],
-    demands: Sequence[Demand],
-    n: int,
-    neighboring: Neighboring,
-    apart: int = 2,
+    reach: Sequence[float], demands: Sequence[Demand], neighboring: Neighboring, apart: int
 ) -> tuple[float, ...]:
     """Return relative scales that minimize the worst relative variance.
 
@@ -59,11 +55,9 @@ def worst_scales(
     Parameters
     ----------
     reach
-        `h_k`, how far one row moves a block.
+        `h_k`, how far one row moves a block; block n, the number of rows, is the first.
     demands
         What the outputs ask. An output reads block n and at most one other.
-    n
-        The block of the number of rows.
     neighboring
         The neighboring relation.
     apart
@@ -77,18 +71,17 @@ def worst_scales(
         found = [math.inf if h else 0.0 for h in reach]
         for demand in demands:
             for k, factor in demand.items():
-                if k != n:
-                    found[k] = min(found[k], (v - demand.get(n, 0.0) / g) / factor)
-        found[n] = 1 / g
+                if k:
+                    found[k] = min(found[k], (v - demand.get(0, 0.0) / g) / factor)
+        found[0] = 1 / g
         return found
 
     def excess(v: float, g: float) -> float:
-        blocks = enumerate(zip(reach, squares(g, v), strict=True))
-        moved = (h * h / s for k, (h, s) in blocks if h and k != n)
+        moved = (h * h / s for h, s in zip(reach[1:], squares(g, v)[1:], strict=True) if h)
         return math.fsum(moved) - (min(0.25, 1 / apart - g) if replaced else 1 - g)
 
     def smallest(g: float) -> float:
-        least = max(demand.get(n, 0.0) for demand in demands) / g
+        least = max(demand.get(0, 0.0) for demand in demands) / g
         low = least * (1 + 1e-12) + 1e-300
         high = max(1.0, 2 * least)
         while excess(high, g) > 0:
@@ -133,7 +126,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
             for reading, factor in parts(workload, layout)
         ]
         demands += [{0: workload.rows_weight}] if workload.rows_weight else []
-        scales = worst_scales(reach, demands, 0, workload.neighboring, _units_apart(workload))
+        scales = worst_scales(reach, demands, workload.neighboring, _units_apart(workload))
     else:
         shares = [found[k] for k in range(len(layout.blocks))]
         scales = _scales(workload, reach, shares, law.norm)

@@ -4,9 +4,9 @@ What is added up in a cell, and how outputs are read off it, is that of a linear
 it is a total, and every total is measured in the same layers, with noise of its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from dpframe.privacy.sensitivity import Footprint, Scale
 from dpframe.privacy.shared_movement import shared_movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
-
-_Plan: TypeAlias = Callable[[Workload, Law], LinearDesign | None]
-"""A way to plan the totals of a cell, or to answer that it does not apply."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +83,6 @@ class LayeredDesign:
         own = zip(*map(self.layers.deviations, deviations), strict=True)
         pairs = zip(tables, own, strict=True)
         return [one for blocks, errors in pairs for one in self.totals.decode(blocks, errors)]
-
-
-def plan_margins(
-    workload: Workload, law: Law, plan: _Plan, layers: Callable[[], Layers]
-) -> LayeredDesign | None:
-    """Plan margins of totals that are planned so; `None` if that fails or none are wanted."""
-    totals = plan(workload, law) if workload.domain.margins else None
-    return None if totals is None else measure_in_layers(workload, totals, layers())
 
 
 def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) -> LayeredDesign:

@@ -1,21 +1,38 @@
-"""Margins that agree, from orthogonal contrasts with Gaussian noise.
+"""Margins that agree: from contrasts with Gaussian noise, or from tables with pure noise.
 
-In layer S, of contrasts along the axes of S, row r is measured with noise of scale `tau_S |r|`. One
-row of the data moves the layer by `p_S / tau_S^2` whatever its cell, with `p_S = prod_{i in S} (1 -
-1 / n_i)`, the diagonal of a projection. A cell of the table by A has the variance
+Layers
+    A layer S holds the contrasts along the axes of S of the sums over all other axes. The cells of
+    a table by A are made of the layers of all subsets of A, so that tables by A and B share those
+    of the axes that they share.
 
-    sum_{S in A} tau_S^2 p_S prod_{i in A - S} n_i^-2 .
+Contrasts
+    In layer S, of contrasts along the axes of S, row r is measured with noise of scale `tau_S |r|`.
+    One row of the data moves the layer by `p_S / tau_S^2` whatever its cell, with `p_S = prod_{i in
+    S} (1 - 1 / n_i)`, the diagonal of a projection. A cell of the table by A has the variance
 
-- **Equal**: with `tau_S^2 = prod_{i in S} (1 + 1 / n_i)` that is 1 for every cell of every table,
-  since all terms add up to `prod_{i in A} (1 - n_i^-2 + n_i^-2)`.
-- **Weighted**: for weights w_A of the variance of a cell, it is best to have `tau_S^2` proportional
-  to `1 / sqrt(q_S)`, with `q_S = sum_{A > S} w_A prod_{i in A - S} n_i^-2` (Cauchy and Schwarz).
+        sum_{S in A} tau_S^2 p_S prod_{i in A - S} n_i^-2 .
 
-Rows in two cells that differ along the axes D share `K_D = sum_S tau_S^-2 prod_{S - D} (1 - 1 / n)
-prod_{S and D} (-1 / n)`: for all D at once, a transform along one axis after the other.
+    - **Equal**: with `tau_S^2 = prod_{i in S} (1 + 1 / n_i)` that is 1 for every cell of every
+      table, since all terms add up to `prod_{i in A} (1 - n_i^-2 + n_i^-2)`.
+    - **Weighted**: for weights w_A of the variance of a cell, it is best to have `tau_S^2`
+      proportional to `1 / sqrt(q_S)`, with `q_S = sum_{A > S} w_A prod_{i in A - S} n_i^-2` (Cauchy
+      and Schwarz).
+
+    Rows in two cells that differ along the axes D share `K_D = sum_S tau_S^-2 prod_{S - D} (1 - 1 /
+    n) prod_{S and D} (-1 / n)`: for all D at once, a transform along one axis after the other.
+
+Tables
+    A table by A is measured with noise of scale b_A in every cell: a row moves all of them by
+    `sum_A 1 / b_A`. Its contrasts along the axes of S say as much about layer S as contrasts with
+    noise of variance `b_A^2 prod_{i in A - S} n_i`, so that the means of what all tables say,
+    weighted by the inverse of these variances, are the least squares of all cells. Layer by layer,
+    no cell is solved for. The scales are those for which the weighted sum of the variances of a
+    cell is least.
 """
 
+import itertools
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -26,11 +43,17 @@ from dpframe.forks import cached_property
 from dpframe.privacy.laws import Law
 from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import independent, pair
-from dpframe.strategies.base import Workload
-from dpframe.strategies.contrasts import product_lengths
-from dpframe.strategies.domain import Domain
-from dpframe.strategies.lattice import Lattice, Layer, subsets
-from dpframe.strategies.layered import LayeredDesign, plan_margins
+from dpframe.strategies.base import Layers, Workload
+from dpframe.strategies.contrasts import (
+    contrasts,
+    place,
+    product_lengths,
+    restore_totals,
+    squared_lengths,
+)
+from dpframe.strategies.domain import Domain, largest_sets
+from dpframe.strategies.layered import LayeredDesign, measure_in_layers
+from dpframe.strategies.linear import LinearDesign
 from dpframe.strategies.structure import Structure
 
 _ROUNDING = 1 / 12
@@ -38,19 +61,148 @@ _ABOVE = 1 + 2.0**-46  # of some dozens of roundings, each by 2**-53 at most
 _MOST_EXACT = 16  # axes whose patterns of differences are compared in whole numbers
 _MOST_AXES = 20  # and those whose patterns are compared at all
 
+_ABOVE_SHARE = 1 + 2.0**-48
+_LEAST_SHARE = 1e-4  # of an even one, so that no noise is out of range
+
 
 def apart(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of totals that are measured on their own; `None` if no margins are wanted."""
-    return plan_margins(workload, law, independent.design, lambda: _layers(workload.domain))
+    return _in_layers(workload, independent.design(workload, law), law)
 
 
 def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
     """Plan margins of one column that is measured from both of its bounds, if that is possible."""
-    return plan_margins(workload, law, pair.design, lambda: _layers(workload.domain))
+    return _in_layers(workload, pair.design(workload, law), law)
+
+
+def _in_layers(workload: Workload, totals: LinearDesign | None, law: Law) -> LayeredDesign | None:
+    """Measure margins of totals by contrasts, or with pure noise by tables."""
+    domain = workload.domain
+    if totals is None or not domain.margins:
+        return None
+    layers = table_layers(domain, law) if law.norm == 1 else contrast_layers(domain)
+    return measure_in_layers(workload, totals, layers)
+
+
+Layer = tuple[int, ...]
+"""The axes of a table, or those along which there are contrasts, in increasing order."""
 
 
 @dataclass(frozen=True, eq=False)
-class ContrastLayers:
+class Lattice:
+    """Tables by sets of axes, and their layers; axes of one cell have no contrasts.
+
+    Parameters
+    ----------
+    domain
+        The axes, and the tables wanted.
+    """
+
+    domain: Domain
+
+    @cached_property
+    def tables(self) -> tuple[Layer, ...]:
+        """The tables wanted, by their axes of more than one cell."""
+        return tuple(map(self._apart, self.domain.margins))
+
+    @cached_property
+    def count_tables(self) -> tuple[Layer, ...]:
+        """The tables in which rows are counted, of which all others are sums."""
+        return tuple(map(self._apart, largest_sets(self.domain.margins)))
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """All layers of all tables, the smallest sets first."""
+        found = {layer for table in self.count_tables for layer in subsets(table)}
+        return tuple(sorted(found, key=lambda layer: (len(layer), layer)))
+
+    def shape(self, table: Layer) -> tuple[int, ...]:
+        """Return the sizes of the axes of a table."""
+        return tuple(self.domain.dimensions[axis].size for axis in table)
+
+    def shape_of(self, layer: Layer) -> tuple[int, ...]:
+        """Return how many contrasts there are along the axes of a layer."""
+        return tuple(n - 1 for n in self.shape(layer))
+
+    def spread(self, table: Layer, layer: Layer) -> float:
+        """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
+        return 1 / self.domain.size_of([axis for axis in table if axis not in layer])
+
+    def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
+        """Return the variance of a cell, from `tau^2` of the layers."""
+        return math.fsum(
+            squares[layer]
+            * math.prod(1 - 1 / n for n in self.shape(layer))
+            * self.spread(table, layer) ** 2
+            for layer in subsets(table)
+        )
+
+    def rounding_variance(self, table: Layer) -> float:
+        """Return the most that variance 1 of every contrast, and of the total, adds to a cell.
+
+        It is the product over the axes of `n^-2 + sum_j 1 / (j (j + 1))^2`, for the first two cells
+        of each.
+        """
+        return math.prod(float((1 / squared_lengths(n) ** 2).sum()) for n in self.shape(table))
+
+    def describe(
+        self, table: int, taus: Mapping[Layer, float], scale: float, rounding: float
+    ) -> Structure:
+        """Say what the covariance of the cells of a table is, by the position of the table."""
+        axes = self.domain.margins[table]
+        own = list(subsets(self.tables[table]))
+        layers = tuple(tuple(axes.index(axis) for axis in layer) for layer in own)
+        tau = tuple(scale * taus[layer] for layer in own)
+        return Structure("margins", self.shape(axes), layers, tau, rounding)
+
+    def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
+        """Take the tables in which rows are counted out of all cells, one after the other."""
+        ends = np.cumsum([*map(self.domain.size_of, self.count_tables)])
+        parts = np.split(totals, ends[:-1])
+        tables = zip(self.count_tables, parts, strict=True)
+        return {table: part.reshape(self.shape(table)) for table, part in tables}
+
+    def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
+        """Return all tables wanted, from the cells in which rows are counted."""
+        counted = self.split(totals)
+        found = []
+        for table in self.tables:
+            whole = min((one for one in counted if {*table} <= {*one}), key=self.domain.size_of)
+            others = tuple(k for k, axis in enumerate(whole) if axis not in table)
+            found.append(counted[whole].sum(others))
+        return found
+
+    def contrasts(self, totals: np.ndarray) -> list[np.ndarray]:
+        """Return the exact contrasts of all layers, from the cells in which rows are counted."""
+        counted = self.split(totals)
+        found: dict[Layer, np.ndarray] = {}
+        for table, cells in counted.items():
+            new = [layer for layer in subsets(table) if layer not in found]
+            along = contrasts(cells, range(len(table))) if new else cells
+            found |= {layer: along[place(table, layer)] for layer in new}
+        return [found[layer] for layer in self.layers]
+
+    def restore_cells(self, measured: Mapping[Layer, np.ndarray]) -> list[np.ndarray]:
+        """Return the cells of all tables wanted, from the contrasts of their layers."""
+        return [self._restore_table(table, measured).ravel() for table in self.tables]
+
+    def _restore_table(self, table: Layer, measured: Mapping[Layer, np.ndarray]) -> np.ndarray:
+        along = np.empty(self.shape(table))
+        for layer in subsets(table):
+            along[place(table, layer)] = measured[layer]
+        return np.asarray(restore_totals(along, range(len(table))) + 0.0)  # no zero is negative
+
+    def _apart(self, axes: Sequence[int]) -> Layer:
+        return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)
+
+
+def subsets(table: Layer) -> Iterator[Layer]:
+    """Yield all sets of some of the axes of a table, the smallest first."""
+    return (layer for k in range(len(table) + 1) for layer in itertools.combinations(table, k))
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastLayers(Layers):
     """Contrasts of all layers, by layer.
 
     Parameters
@@ -101,10 +253,6 @@ class ContrastLayers:
         parts = self._variances
         return [math.sqrt(variance * scale**2 + _ROUNDING * rounded) for variance, rounded in parts]
 
-    def errors_to_compare(self, scale: float) -> list[float]:
-        """Return the same."""
-        return self.deviations(scale)
-
     def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the cells of a table is."""
         return self.lattice.describe(table, self._taus, scale, _ROUNDING)
@@ -148,7 +296,7 @@ class ContrastLayers:
 
 
 @lru_cache(16)
-def _layers(domain: Domain) -> ContrastLayers:
+def contrast_layers(domain: Domain) -> ContrastLayers:
     """Choose the noise of the layers."""
     lattice = Lattice(domain)
     precisions = _weight_layers(lattice) if domain.weights else _equal(lattice)
@@ -171,3 +319,135 @@ def _weight_layers(lattice: Lattice) -> tuple[Fraction, ...]:
             charged[layer] += weight * lattice.spread(table, layer) ** 2
     most = max(charged.values())
     return tuple(Fraction(math.sqrt(charge / most)) for charge in charged.values())
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayers(Layers):
+    """Cells of all tables wanted, table by table.
+
+    Parameters
+    ----------
+    lattice
+        The tables wanted and their layers.
+    law
+        Law of the noise.
+    shares
+        `1 / b` of every table.
+    """
+
+    lattice: Lattice
+    law: Law
+    shares: tuple[float, ...]
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """What rows of different cells share: tables of a single cell."""
+        own = list(zip(self.lattice.tables, map(Fraction, self.shares), strict=True))
+        least = sum((share for table, share in own if not table), start=Fraction(0))
+        return Kernel(sum((share for _, share in own), start=Fraction(0)), least)
+
+    @cached_property
+    def profile(self) -> np.ndarray:
+        """The noise scale of every cell, rounded up."""
+        return np.repeat([_ABOVE_SHARE / share for share in self.shares], self._sizes)
+
+    def encode(self, totals: np.ndarray) -> np.ndarray:
+        """Return the cells of all tables."""
+        return np.concatenate([table.ravel() for table in self.lattice.sum_tables(totals)])
+
+    def decode(self, measured: np.ndarray, scale: float) -> list[np.ndarray]:
+        """Return the cells of every table, by the weights that are best for wide noise."""
+        found = {layer: np.zeros(self.lattice.shape_of(layer)) for layer in self.lattice.layers}
+        parts = np.split(measured, np.cumsum(self._sizes)[:-1])
+        for table, part, own in zip(self.lattice.tables, parts, self._weights, strict=True):
+            along = contrasts(part.reshape(self.lattice.shape(table)), range(len(table)))
+            for layer, weight in own.items():
+                found[layer] += weight * along[place(table, layer)]
+        return self.lattice.restore_cells(found)
+
+    def deviations(self, scale: float) -> list[float]:
+        """Return the standard deviation of the cells of every table."""
+        squares = {layer: tau**2 for layer, tau in _taus(self, scale).items()}
+        return [math.sqrt(self.lattice.variance(table, squares)) for table in self.lattice.tables]
+
+    def describe(self, table: int, scale: float) -> Structure:
+        """Say what the covariance of the cells of a table is."""
+        return self.lattice.describe(table, _taus(self, scale), 1.0, 0.0)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [self.lattice.domain.size_of(table) for table in self.lattice.tables]
+
+    @cached_property
+    def spreads(self) -> list[dict[Layer, float]]:
+        """By table, what variance 1 of its cells adds to that of contrasts of length 1."""
+        return [
+            {layer: weight**2 / self.lattice.spread(table, layer) for layer, weight in own.items()}
+            for table, own in zip(self.lattice.tables, self._weights, strict=True)
+        ]
+
+    @cached_property
+    def _weights(self) -> list[dict[Layer, float]]:
+        """By table, the part it has in what is said about its layers."""
+        told = [
+            {layer: share**2 * self.lattice.spread(table, layer) for layer in subsets(table)}
+            for table, share in zip(self.lattice.tables, self.shares, strict=True)
+        ]
+        whole = dict.fromkeys(self.lattice.layers, 0.0)
+        for own in told:
+            for layer, precision in own.items():
+                whole[layer] += precision
+        return [{layer: one / whole[layer] for layer, one in own.items()} for own in told]
+
+
+@lru_cache(64)  # every table is described from the same
+def _taus(layers: TableLayers, scale: float) -> dict[Layer, float]:
+    """Return by layer the standard deviation of contrasts of length 1."""
+    found = dict.fromkeys(layers.lattice.layers, 0.0)
+    for share, own in zip(layers.shares, layers.spreads, strict=True):
+        variance = layers.law.standard_deviation(scale * (_ABOVE_SHARE / share)) ** 2
+        for layer, spread in own.items():
+            found[layer] += spread * variance
+    return {layer: math.sqrt(square) for layer, square in found.items()}
+
+
+@lru_cache(16)
+def table_layers(domain: Domain, law: Law) -> TableLayers:
+    """Choose the noise of the tables."""
+    lattice = Lattice(domain)
+    weights = np.array(domain.weights or [1.0] * len(lattice.tables))
+    shares = np.maximum(_best_shares(lattice, weights), _LEAST_SHARE / len(weights))
+    return TableLayers(lattice, law, tuple(float(share) for share in shares))
+
+
+def _best_shares(lattice: Lattice, weights: np.ndarray) -> np.ndarray:
+    """Minimize the weighted sum of the variances of a cell, for shares that add up to 1.
+
+    With spreads `e = prod_{i in A - S} 1 / n_i`, layer S has the precision `P_S = sum_A e share_A^2
+    / 2`, and a cell of table A the variance `sum_S e^2 p_S / P_S`.
+    """
+    from scipy.optimize import minimize  # slow to import, and not always needed
+
+    at = {layer: k for k, layer in enumerate(lattice.layers)}
+    pairs = [
+        (k, at[layer], lattice.spread(table, layer))
+        for k, table in enumerate(lattice.tables)
+        for layer in subsets(table)
+    ]
+    of_table, of_layer, spread = (np.array(part) for part in zip(*pairs, strict=True))
+    moved = np.array([math.prod(1 - 1 / n for n in lattice.shape(s)) for s in lattice.layers])
+    charged = moved * np.bincount(of_layer, weights[of_table] * spread**2)
+
+    def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        raised = np.exp(logs - logs.max())
+        shares = raised / raised.sum()
+        precisions = np.bincount(of_layer, spread * shares[of_table] ** 2)
+        value = (charged / precisions).sum()
+        per_layer = -charged / precisions**2
+        slopes = 2 * shares * np.bincount(of_table, spread * per_layer[of_layer])
+        return math.log(value), shares * (slopes - shares @ slopes) / value
+
+    start = np.log(weights) / 3
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    raised = np.exp(found - found.max())
+    return np.asarray(raised / raised.sum())

@@ -1,21 +1,36 @@
-"""Measure one column of values from both of its bounds, each time with the whole allowance.
+"""Measure one column of values in parts that together take the whole allowance once.
 
-A row with value x in [l, u] adds `x - l` to A and `u - x` to B, which together are the width
-`w = u - l`. A row whose value is missing adds 1 to M in their place. So under Laplace noise all of
-them cost no more than one: `|dA| / w + |dB| / w + |dM| <= 1` for one row. With noise of scale `w /
-epsilon` on A and B and `1 / epsilon` on M, the rows with a value are `(A + B) / w`, all rows `(A +
-B) / w + M`, and the sum of the values is `(u A + l B) / w`. The squares add up to no more than one,
-either: Gaussian noise has `1 / mu` in place of `1 / epsilon`.
+From both of its bounds (`design`)
+    A row with value x in [l, u] adds `x - l` to A and `u - x` to B, which together are the width
+    `w = u - l`. A row whose value is missing adds 1 to M in their place. So under Laplace noise all
+    of them cost no more than one: `|dA| / w + |dB| / w + |dM| <= 1` for one row. With noise of
+    scale `w / epsilon` on A and B and `1 / epsilon` on M, the rows with a value are `(A + B) / w`,
+    all rows `(A + B) / w + M`, and the sum of the values is `(u A + l B) / w`. The squares add up
+    to no more than one, either: Gaussian noise has `1 / mu` in place of `1 / epsilon`.
 
-It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza, Suresh and Wang
-2023, "transformed noise"), on the integers.
+    It is the two-dimensional case of noise in a box, turned by 45 degrees (Kulesza, Suresh and Wang
+    2023, "transformed noise"), on the integers.
+
+With its squares (`plan_bernstein`)
+    A row with y in [-1, 1] adds `(1 - y)^2 / 4`, `(1 - y^2) / 2` and `(1 + y)^2 / 4` to P, Q and R
+    (the Bernstein polynomials of degree 2): all are at least 0, and add up to 1. So under Laplace
+    noise they cost no more than one number: a row moves them by exactly 1 in all. The number of
+    rows is `P + Q + R`, the sum of y is `R - P`, that of `y^2` is `P - Q + R`.
+
+    On integers, `t = 2 x - (l + u)` is y times the width h, and `U = ceil(t^2 / h)` is `y^2` times
+    h: the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none is below 0 as
+    long as `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
 """
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 from dpframe.privacy.laws import Law
 from dpframe.strategies.base import EVERYONE, Output, Source, Workload
-from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
+from dpframe.strategies.linear import AnyReading, Block, Dispersion, LinearDesign, Quotient, Reading
+
+_Read: TypeAlias = Callable[[Source, Output], AnyReading]
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
@@ -28,26 +43,61 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     law
         Law of the noise.
     """
-    outputs = workload.outputs_and_rows
-    about = {output.source for output in outputs} - {EVERYONE}
+    outputs, at = workload.outputs_and_rows, _only_column(workload)
+    dispersed = any(output.is_dispersion for output in outputs)
+    # a sum alone has nothing to share: it is measured as it is
+    if at is None or outputs == (Output("value", at),) or dispersed:
+        return None
+    source = workload.sources[at]
+    blocks = [Block(at, 1, -source.lower), Block(at, -1, source.upper)]
+    return _plan(workload, blocks, float(source.upper - source.lower), _read_pair)
+
+
+def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan the measurements; `None` unless all is about one column, its variance included.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    law
+        Law of the noise.
+    """
+    at = _only_column(workload)
+    if law.norm != 1 or at is None or not any(output.is_dispersion for output in workload.outputs):
+        return None
+    source = workload.sources[at]
+    width, ends = source.upper - source.lower, source.lower + source.upper
+    blocks = [
+        Block(at, -4, width + 2 * ends, square=1),
+        Block(at, 0, 2 * width, square=-2),
+        Block(at, 4, width - 2 * ends, square=1),
+    ]
+    return _plan(workload, blocks, 4.0 * width, _read_bernstein)
+
+
+def _only_column(workload: Workload) -> int | None:
+    """Position of the one source that all outputs are about, if its values can differ."""
+    about = {output.source for output in workload.outputs_and_rows} - {EVERYONE}
     if len(about) != 1 or workload.most is not None or workload.known_rows:
         return None
     (position,) = about
     source = workload.sources[position]
-    width = source.upper - source.lower
-    # there is nothing to share, or a sum alone, which is measured as it is
-    alone = width == 0 or outputs == (Output("value", position),)
-    if alone or any(output.is_dispersion for output in outputs):
-        return None
-    blocks = [Block(position, 1, -source.lower), Block(position, -1, source.upper)]
+    return position if source.upper > source.lower else None
+
+
+def _plan(workload: Workload, blocks: list[Block], scale: float, read: _Read) -> LinearDesign:
+    """Measure blocks of one scale, and M where all rows are wanted."""
+    outputs, at = workload.outputs_and_rows, blocks[0].source
+    source, scales = workload.sources[at], [scale] * len(blocks)
     if source.optional and workload.everyone in outputs:
-        blocks.append(Block(position, 0, -1, everyone=1))
-    scales = (float(width), float(width), 1.0)[: len(blocks)]
-    readings = tuple(_reading(source, output) for output in outputs)
-    return LinearDesign(workload, tuple(blocks), scales, readings)
+        blocks.append(Block(at, 0, -1, everyone=1))
+        scales.append(1.0)
+    readings = tuple(read(source, output) for output in outputs)
+    return LinearDesign(workload, tuple(blocks), tuple(scales), readings)
 
 
-def _reading(source: Source, output: Output) -> Reading | Quotient:
+def _read_pair(source: Source, output: Output) -> Reading | Quotient:
     """Read an output off A, B and M."""
     lower, upper = source.lower, source.upper
     width = upper - lower
@@ -60,3 +110,22 @@ def _reading(source: Source, output: Output) -> Reading | Quotient:
     shares = {0: upper / width, 1: lower / width}
     total = Reading({k: share for k, share in shares.items() if share})
     return total.whole(width // math.gcd(width, lower))
+
+
+def _read_bernstein(source: Source, output: Output) -> AnyReading:
+    """Read an output off P, Q, R and M."""
+    lower, upper = source.lower, source.upper
+    whole = 4 * (upper - lower)
+    rows = Reading({0: 1 / whole, 1: 1 / whole, 2: 1 / whole})
+    if output.kind == "rows":
+        missing = source.optional and output.source == EVERYONE
+        return (rows.plus(3, 1.0) if missing else rows).whole(whole)
+    if output.kind == "mean":
+        return Quotient(Reading({0: -0.125, 2: 0.125}), rows, (lower, upper))
+    if output.kind == "value":
+        center = (lower + upper) / 2 / whole
+        weights = {0: center - 0.125, 1: center, 2: center + 0.125}
+        return Reading({k: weight for k, weight in weights.items() if weight}).whole(2 * whole)
+    first = Reading({0: -1 / whole, 2: 1 / whole})
+    rest = Reading({0: 0.5 / whole, 1: -1.5 / whole, 2: 0.5 / whole})
+    return Dispersion(rows, first, rest, upper - lower, root=output.kind == "deviation")

@@ -1,13 +1,12 @@
 """What is known of the errors of cells that were measured in layers: all covariances."""
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from dpframe.strategies.contrasts import adjoint, product_lengths, squared_lengths
+from dpframe.strategies.contrasts import adjoint, place, product_lengths, squared_lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +80,15 @@ class Structure:
 
     def coefficients(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return what each row adds to a weighted sum of cells: `sum_x l_x C_rx / |r|^2`."""
-        found = self._of_margins(weights) if self.kind == "margins" else self._of_tree(weights)
-        return list(found)
+        return self._of_margins(weights) if self.kind == "margins" else self._of_tree(weights)
 
-    def _of_margins(self, weights: np.ndarray) -> Iterator[np.ndarray]:
+    def _of_margins(self, weights: np.ndarray) -> list[np.ndarray]:
         """Take the contrasts along the axes of each layer, and the sums along the others."""
-        along = adjoint(np.reshape(weights, self.sizes), range(len(self.sizes)))
-        for layer in self.layers:
-            yield along[tuple(slice(1, None) if k in layer else 0 for k in range(len(self.sizes)))]
+        axes = range(len(self.sizes))
+        along = adjoint(np.reshape(weights, self.sizes), axes)
+        return [along[place(axes, layer)] for layer in self.layers]
 
-    def _of_tree(self, weights: np.ndarray) -> Sequence[np.ndarray]:
+    def _of_tree(self, weights: np.ndarray) -> list[np.ndarray]:
         """Go up from the leaves: a parent has the mean of its children."""
         cells = np.atleast_2d(weights)
         filled = np.zeros((len(cells), self.leaves))

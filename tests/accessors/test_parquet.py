@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import parquet
+from dpframe.engines import parquet, parquet_files
 from dpframe.errors import (
     BudgetExceededError,
     DeclarationError,
@@ -102,7 +102,8 @@ def test_the_ledger_is_charged_before_rows_are_read(scan):
         spent.append(scan.dp.budget.remaining_epsilon)
         raise MemoryError
 
-    with mock.patch.object(parquet.ParquetFiles, "tables", tables), pytest.raises(ReleaseError):
+    charged = mock.patch.object(parquet_files.ParquetFiles, "tables", tables)
+    with charged, pytest.raises(ReleaseError):
         scan.dp.count("zone", epsilon=0.25)
     assert spent == [pytest.approx(0.75)]
 
@@ -149,7 +150,7 @@ def test_copies_are_not_declared(copied, scan):
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(parquet, "pa", None)
+    monkeypatch.setattr(parquet_files, "pa", None)
     with pytest.raises(DPFrameError, match=r"pip install 'dpframe\[parquet\]'"):
         dpf.scan_parquet("anything.parquet")
 

@@ -12,7 +12,6 @@ from scipy import stats
 from support.boxes import chances, deviations, joint_test, neighbors_test
 
 from dpframe.privacy import box, noise
-from dpframe.privacy.box_accuracy import beyond
 from dpframe.privacy.laws import BOX
 
 FALSE_ALARM = 1e-6
@@ -200,7 +199,7 @@ def residues_test(scales, modulus, base, draws):
         counts = np.bincount((base + drawn) & modulus - 1, minlength=modulus)
         k = np.arange(-60 * members * modulus, 60 * members * modulus)
         if s < 64 * modulus:
-            near, far = (beyond((np.abs(k) + side) / s, members) / 2 for side in (-0.5, 0.5))
+            near, far = (box.beyond((np.abs(k) + side) / s, members) / 2 for side in (-0.5, 0.5))
             share = np.where(k == 0, 1 - 2 * far, near - far)
             expected = np.roll(share.reshape(-1, modulus).sum(axis=0), base)
         else:

@@ -7,7 +7,7 @@ from support.marginal import check_covariance, domain_of, drawn, shared_covarian
 
 import dpframe as dpf
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.strategies import margin_tables, margins
+from dpframe.strategies import margins
 
 pytestmark = pytest.mark.audit
 
@@ -18,7 +18,7 @@ DRAWS = 400_000
 @pytest.mark.parametrize("weights", [(), (1, 4, 1, 1, 0.2, 1, 9)], ids=["equal", "weighted"])
 @pytest.mark.parametrize("scale", [2.1, 25.77, 3e4])
 def test_gaussian_covariances(weights, scale):
-    layers = margins._layers(domain_of(SIZES, TABLES, weights))
+    layers = margins.contrast_layers(domain_of(SIZES, TABLES, weights))
     squares = {
         layer: scale**2 / float(precision)
         for layer, precision in zip(layers.lattice.layers, layers.precisions, strict=True)
@@ -32,8 +32,8 @@ def test_gaussian_covariances(weights, scale):
 
 @pytest.mark.parametrize("scale", [0.2, 5.0])
 def test_covariances_of_reconciled_tables(scale):
-    layers = margin_tables._layers(domain_of(SIZES, TABLES), LAPLACE)
-    squares = {layer: tau**2 for layer, tau in margin_tables._taus(layers, scale).items()}
+    layers = margins.table_layers(domain_of(SIZES, TABLES), LAPLACE)
+    squares = {layer: tau**2 for layer, tau in margins._taus(layers, scale).items()}
     expected = shared_covariance(layers, TABLES, squares, 0.0)
     # noise of one cell has a kurtosis of 6 at most here, so that the largest standard error is
     # .36 %: 2.5 % is passed in one run of 1e9

@@ -40,7 +40,8 @@ def test_no_column_is_read_with_what_was_made_for_another():
 
 def test_a_search_is_prepared_once_per_list_of_keys_and_dtype(monkeypatch):
     boxed = []
-    monkeypatch.setattr(lookup, "_standard", lambda key: boxed.append(key) or pd.Timestamp(key))
+    read = lambda key: boxed.append(key) or pd.Timestamp(key)  # noqa: E731
+    monkeypatch.setitem(lookup._TIMES, np.datetime64, read)
     days = pd.Index(np.array(["2020-01-01", "2020-01-02"], "M8[D]").astype(object), name="k")
     keys = pd.Index([np.datetime64(day) for day in days], dtype=object)
     column = pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01"]))

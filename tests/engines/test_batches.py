@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import batches, parquet
-from dpframe.engines.parquet import ParquetFiles
+from dpframe.engines import batches, parquet, parquet_files
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.engines.threads import thread_count
 
 LONG = "x" * 100_000
@@ -76,7 +76,7 @@ def test_usual_files_are_read_in_as_many_rows_as_asked(tmp_path):
     table = pa.table({"t": labels, "u": rows, "x": [0.5] * len(rows)})
     pq.write_table(table, tmp_path / "x.parquet")
     read = [len(part) for part in ParquetFiles(tmp_path / "x.parquet")._batches(["t", "u", "x"])]
-    assert read == [parquet.BATCH_ROWS, 600_000 - parquet.BATCH_ROWS]
+    assert read == [parquet_files.BATCH_ROWS, 600_000 - parquet_files.BATCH_ROWS]
 
 
 @pytest.mark.parametrize("unit", [None, "u"])
@@ -92,8 +92,9 @@ def test_totals_are_the_same_in_batches_of_few_bytes(unit, column, tmp_path, mon
     scan.dp.declare(keys={"t": ["A" * 7, "B" * 8, "B"]}, **facts)
     expected = scan.dp.count("t", epsilon=1e15)["count"].tolist()
     assert sum(expected) > 0
-    for module, name in ((batches, "_MOST_BYTES"), (parquet, "_MOST_BYTES")):
-        monkeypatch.setattr(module, name, 1_000)
+    for module in (parquet, parquet_files):
+        monkeypatch.setattr(module, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(batches, "_MOST_BYTES", 1_000)
     monkeypatch.setattr(parquet, "_BYTES_IN_MEMORY", 2_000)
     assert scan.dp.count("t", epsilon=1e15)["count"].tolist() == expected
 

@@ -16,9 +16,10 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import keep_declaration
-from dpframe.engines import engine_for, parquet
+from dpframe.engines import engine_for, parquet, parquet_files
 from dpframe.engines.declared import declaration_of
-from dpframe.engines.parquet import ParquetEngine, ParquetFiles
+from dpframe.engines.parquet import ParquetEngine
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
@@ -123,7 +124,7 @@ def as_frame(table):
 
 def written(table, folder, layout, monkeypatch):
     """Write a table as Parquet in some layout, and open it."""
-    batch_rows = parquet.BATCH_ROWS
+    batch_rows = parquet_files.BATCH_ROWS
     if layout == "files":
         for start in range(0, table.num_rows + 1, 70):  # the last one is empty
             pq.write_table(table.slice(start, 70), folder / f"{start:04}.parquet")
@@ -388,7 +389,7 @@ def test_tables_are_put_together_up_to_a_size(tmp_path, monkeypatch):
         pq.write_table(pa.table({"a": range(10)}), tmp_path / f"{part}.parquet")
     files = ParquetFiles(tmp_path)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [30, 30, 30]
-    monkeypatch.setattr(parquet, "_MOST_BYTES", 170)
+    monkeypatch.setattr(parquet_files, "MOST_BYTES", 170)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [20, 20, 20, 20, 10]
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines.parquet import ParquetFiles
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DeclarationError, ReleaseError
 
 

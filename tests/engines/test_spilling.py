@@ -12,7 +12,7 @@ from pyarrow import compute
 from support.raising import raises
 
 from dpframe.engines import batches, engine_for, parquet
-from dpframe.engines.parquet import ParquetFiles
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DeclarationError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, Task, Term

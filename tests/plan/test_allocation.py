@@ -12,14 +12,16 @@ from dpframe.errors import CalibrationError
 from dpframe.plan.calibrated import relative_variance, scale_designs
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, Prediction, correlated, independently, spread
+from dpframe.strategies import correlated, sparse
+from dpframe.strategies.base import Output, Prediction
+from dpframe.strategies.independent import design as plan_independent
 
 ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)
 
 
 def independent(work, law=GAUSSIAN):
-    return work, independently(work, law)
+    return work, plan_independent(work, law)
 
 
 def several(law):
@@ -34,7 +36,7 @@ def several(law):
             (EVERYONE,), (Output("rows", 0),), cells=20, caps=Caps(None, 5, 1), has_units=True
         )
         made += [(work, correlated.design(work, GAUSSIAN)) for work in [counting(30, cells=3)]]
-        made += [(histogram, spread.design(histogram, GAUSSIAN))]
+        made += [(histogram, sparse.plan_bins(histogram, GAUSSIAN))]
     return made
 
 

@@ -9,7 +9,8 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
 from dpframe.privacy.neighbors import Caps
-from dpframe.strategies import MECHANISMS, Output
+from dpframe.strategies import MECHANISMS
+from dpframe.strategies.base import Output
 from dpframe.strategies.domain import Dimension, Domain
 
 WORK = workload(columns((-5, 100), (0, 7)), cells=4, caps=Caps(6, 2, None))

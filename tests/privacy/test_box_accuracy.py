@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 from support.boxes import chances, deviations
 
-from dpframe.privacy import box_accuracy
+from dpframe.privacy import box
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -26,7 +26,7 @@ def mp_beyond(x, members):
 def test_tails_are_those_of_sums_of_exponentials(members):
     with mp.workdps(40):
         for x in (0.01, 0.7, 3.0, 11.0, 30.0):
-            found = float(box_accuracy.beyond(x, members))
+            found = float(box.beyond(x, members))
             assert found == pytest.approx(float(mp_beyond(mp.mpf(x), members)), rel=1e-11)
 
 
@@ -45,11 +45,11 @@ def test_deviations_are_those_of_the_probabilities(members, scale):
 def test_wide_noise_has_the_deviation_of_the_closed_form_from_where_it_is_exact():
     for members in (2, 3, 4, 10, 1000):
         scale = 2.0**-8
-        while not box_accuracy._is_wide(scale, members):
+        while not box._is_wide(scale, members):
             scale *= 1.05
         k = np.arange(1, math.ceil(scale * (members + 90 + 12 * members**0.5)) + 2)
-        direct = np.sum((2 * k - 1) * box_accuracy.beyond((k - 0.5) / scale, members))
-        closed = box_accuracy.spread(members) * scale**2 + 1 / 12
+        direct = np.sum((2 * k - 1) * box.beyond((k - 0.5) / scale, members))
+        closed = box.spread(members) * scale**2 + 1 / 12
         assert closed == pytest.approx(direct, rel=1e-12)
     assert BOX.deviation_among(2.0**60, 4) == pytest.approx(math.sqrt(10) * 2.0**60, rel=1e-15)
     # narrow noise is not uniform within an integer
@@ -91,7 +91,7 @@ def test_tails_of_two_terms_are_those_of_the_trapezoid(ratio, members):
                 return r**members * mp.exp(-r) / mp.factorial(members) * trapezoid(t / r)
 
             tail = mp.quad(given, cuts)
-            found = box_accuracy.pair_beyond(np.array(t), np.array(float(ratio)), members)
+            found = box.pair_beyond(np.array(t), np.array(float(ratio)), members)
             assert float(found) == pytest.approx(float(tail), rel=1e-8)
 
 
@@ -99,15 +99,15 @@ def test_tails_of_two_terms_are_those_of_the_trapezoid(ratio, members):
 @pytest.mark.parametrize("level", [*LEVELS, 1 - 1e-9])
 def test_half_widths_of_two_terms_are_safe_between_the_nodes(members, level):
     ratios = np.linspace(0.003, 1, 1234)
-    widths = box_accuracy.sum_half_width([np.ones(1234), ratios], members, level)
-    tails = box_accuracy.pair_beyond(widths, ratios, members)
+    widths = box.sum_half_width([np.ones(1234), ratios], members, level)
+    tails = box.pair_beyond(widths, ratios, members)
     assert (tails <= (1 - level) * (1 + 1e-7)).all()
     # and next to exact
     assert tails.min() > (1 - level) * 0.99
     # the maximum of the normal and of the single quantile is not
-    one, two = (box_accuracy.sum_half_width([1.0] * n, members, level) for n in (1, 2))
+    one, two = (box.sum_half_width([1.0] * n, members, level) for n in (1, 2))
     if level == 0.95 and members == 10:
-        spread = math.sqrt(box_accuracy.spread(members))
+        spread = math.sqrt(box.spread(members))
         assert two / spread / math.sqrt(2) > max(one / spread, GAUSSIAN.quantile(level))
 
 
@@ -175,15 +175,15 @@ GRID = np.arange(-FAR, FAR + 1) * H  # standard deviations
 
 def density(members, ratio):
     """Density of z_1 + r z_2 in its standard deviations, as a difference of tails."""
-    sd = math.sqrt(box_accuracy.spread(members) * (1 + ratio**2))
+    sd = math.sqrt(box.spread(members) * (1 + ratio**2))
     edges = np.abs(np.r_[GRID - H / 2, GRID[-1] + H / 2])
 
     def scaled(share):
         at = edges * sd / math.sqrt(share)
         if ratio == 0:
-            tails = box_accuracy.beyond(at, members)
+            tails = box.beyond(at, members)
         else:
-            tails = box_accuracy.pair_beyond(at, np.full(at.shape, ratio), members)
+            tails = box.pair_beyond(at, np.full(at.shape, ratio), members)
         reached = np.sign(np.r_[GRID - H / 2, GRID[-1] + H / 2]) * (1 - tails) / 2
         return np.diff(reached)
 
@@ -230,7 +230,7 @@ def worst_shortage(pairs):
 )
 def test_sums_of_groups_are_raised_by_enough(terms, members):
     worst = worst_shortage(list(itertools.combinations_with_replacement(terms, 2)))
-    raised = np.array([box_accuracy.raise_quantile(level, members) for level in FINE])
+    raised = np.array([box.raise_quantile(level, members) for level in FINE])
     assert (worst <= raised).all()
     # without it, intervals would be too short
     assert worst.max() > 1.01
@@ -243,10 +243,10 @@ def test_no_sum_of_so_many_is_wider_in_its_deviations(terms):
     for members, level in [(2, 0.95), (6, 0.8), (10, 0.99)]:
         weights = np.abs(rng.normal(size=(terms, 4000)))
         weights /= np.linalg.norm(weights, axis=0)
-        widths = box_accuracy.sum_half_width(list(weights), members, level)
-        ratio = box_accuracy.largest_ratio(terms, members, level)
-        assert widths.max() / math.sqrt(box_accuracy.spread(members)) <= ratio
-        assert widths.max() / math.sqrt(box_accuracy.spread(members)) > 0.8 * ratio
+        widths = box.sum_half_width(list(weights), members, level)
+        ratio = box.largest_ratio(terms, members, level)
+        assert widths.max() / math.sqrt(box.spread(members)) <= ratio
+        assert widths.max() / math.sqrt(box.spread(members)) > 0.8 * ratio
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
@@ -273,10 +273,8 @@ def test_half_widths_of_several_groups_cover(level):
 
 def test_the_quantile_without_a_group_is_that_of_any():
     for level in (0.5, 0.8, 0.95, 0.99):
-        spread = {d: math.sqrt(box_accuracy.spread(d)) for d in (2, 4, 20, 1000)}
-        single = max(
-            float(box_accuracy.sum_half_width([1.0], d, level)) / s for d, s in spread.items()
-        )
+        spread = {d: math.sqrt(box.spread(d)) for d in (2, 4, 20, 1000)}
+        single = max(float(box.sum_half_width([1.0], d, level)) / s for d, s in spread.items())
         assert single <= BOX.quantile(level)
         assert BOX.quantile(level) >= max(LAPLACE.quantile(level), GAUSSIAN.quantile(level))
 

@@ -363,15 +363,14 @@ def test_errors_of_edges_are_those_of_the_structure(make):
 
 def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
     """How many intervals of the deciles miss, over runs of a group with exponential values."""
-    from dpframe.strategies import node_tree as nodes
     from dpframe.strategies import tree
 
     rng = np.random.default_rng(rows + bins)
     scale = 5.0
     tree_of = (
-        tree.ContrastTree(*tree._plan_tree(bins), bins, runs)
+        tree.ContrastTree(*tree.plan_contrasts(bins), bins, runs)
         if make is contrast_tree
-        else nodes.NodeTree(*nodes._plan_tree(bins), bins, runs, law)
+        else tree.NodeTree(*tree.plan_nodes(bins), bins, runs, law)
     )
     values = np.sort(np.minimum(rng.exponential(1, (runs, rows)), 10), axis=1)
     edges = np.linspace(0, 10, bins + 1)

@@ -13,7 +13,8 @@ from dpframe.engines.blocks import square_integers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
-from dpframe.strategies import Output, Source, bernstein, independent, pair
+from dpframe.strategies import independent, pair
+from dpframe.strategies.base import Output, Source
 from dpframe.strategies.dispersion import loadings_at
 from dpframe.strategies.linear import Block
 
@@ -57,7 +58,7 @@ def error_at(design, mean, variance, law=LAPLACE):
 )
 def test_the_errors_are_those_of_the_closed_forms(at, best, thirds):
     work = workload(column(0, 1000), (VARIANCE,))
-    assert error_at(bernstein.design(work, LAPLACE), *at) == pytest.approx(best, abs=0.005)
+    assert error_at(pair.plan_bernstein(work, LAPLACE), *at) == pytest.approx(best, abs=0.005)
     # n, sum and sum of squares less n / 2, on their own
     assert error_at(independent.design(work, LAPLACE), *at) == pytest.approx(thirds, abs=0.02)
 
@@ -73,10 +74,10 @@ def test_gaussian_noise_has_equal_thirds(at, expected):
 
 
 def test_variance_and_mean_cost_what_the_rows_alone_cost():
-    made = bernstein.design(workload(column(-3, 5, optional=True), ALL), LAPLACE)
+    made = pair.plan_bernstein(workload(column(-3, 5, optional=True), ALL), LAPLACE)
     assert made.movement([Fraction(32)] * 3 + [Fraction(1)], LAPLACE) == 1
     replaced = workload(column(-3, 5), (MEAN, VARIANCE), neighboring="replace")
-    made = bernstein.design(replaced, LAPLACE)
+    made = pair.plan_bernstein(replaced, LAPLACE)
     assert made.movement([Fraction(32)] * 3, LAPLACE) == 2
 
 
@@ -85,7 +86,7 @@ def test_variance_and_mean_cost_what_the_rows_alone_cost():
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("planner", "law"),
-    [(bernstein.design, LAPLACE), (independent.design, LAPLACE), (independent.design, GAUSSIAN)],
+    [(pair.plan_bernstein, LAPLACE), (independent.design, LAPLACE), (independent.design, GAUSSIAN)],
 )
 def test_the_movement_is_that_of_the_farthest_neighbor(planner, law, neighboring, where, optional):
     cells, caps = where
@@ -95,7 +96,7 @@ def test_the_movement_is_that_of_the_farthest_neighbor(planner, law, neighboring
     own = [Fraction(float(scale)) for scale in made.scales]
     claimed, found = made.movement(own, law), farthest(made, own, law, caps)
     assert found <= claimed
-    if neighboring == "add_remove" or planner is bernstein.design:
+    if neighboring == "add_remove" or planner is pair.plan_bernstein:
         assert found == claimed
     else:  # the polygon around the parabola is a little larger
         assert claimed <= found * Fraction(11, 10)
@@ -126,7 +127,7 @@ def test_replaced_rows_move_hardly_less_than_is_claimed(a0, a1, a2):
 
 @pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 150), (-8, -2)])
-@pytest.mark.parametrize("planner", [bernstein.design, independent.design])
+@pytest.mark.parametrize("planner", [pair.plan_bernstein, independent.design])
 def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper, optional):
     values = [lower, upper, upper, (lower + upper) // 2]
     source = column(lower, upper, optional=optional)
@@ -153,7 +154,7 @@ def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper
     ids=["Gaussian", "no width", "no variance", "two columns"],
 )
 def test_it_is_for_one_column_with_a_variance(sources, outputs, law):
-    assert bernstein.design(workload(sources, outputs), law) is None
+    assert pair.plan_bernstein(workload(sources, outputs), law) is None
 
 
 @pytest.mark.parametrize("ends", [(0, 1), (0, 7), (-5, 9), (0, 2**32), (-(2**32), 2**32)])
@@ -178,7 +179,7 @@ def test_the_noise_of_a_box_hides_them_too():
 @pytest.mark.parametrize("fault", ["no middle", "twice", "no center", "none"])
 def test_faults_in_what_is_measured_are_found(fault):
     source = column(-1, 3, optional=True)
-    made = bernstein.design(workload(source, (COUNT, VARIANCE)), LAPLACE)
+    made = pair.plan_bernstein(workload(source, (COUNT, VARIANCE)), LAPLACE)
     own = [Fraction(float(scale)) for scale in made.scales]
     claimed = made.movement(own, LAPLACE)
     p, q, r, m = made.blocks

@@ -11,8 +11,8 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import MECHANISMS, Output, Source, box, correlated, independently
-from dpframe.strategies.base import Workload
+from dpframe.strategies import MECHANISMS, box, correlated, independent
+from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.noise import deviations_of, members_of, noise_of
 
 COUNT = Output("rows", 0)
@@ -125,7 +125,7 @@ def test_one_box_over_all_cells_of_a_unit():
 @pytest.mark.parametrize(("d", "k"), [(10, 3), (10, 4), (16, 5), (16, 6), (32, 8), (32, 9)])
 def test_a_limit_on_true_values_counts_with_laplace_noise_and_not_in_a_box(d, k):
     work = counting(d, most=k)
-    alone = errors(work, independently(work, LAPLACE), LAPLACE)[0]
+    alone = errors(work, independent.design(work, LAPLACE), LAPLACE)[0]
     assert alone == pytest.approx(math.sqrt(2) * k)
     boxed = best(work)[0]
     assert boxed == pytest.approx({10: 5.10, 16: 7.22, 32: 12.31}[d], rel=2e-3)

@@ -19,7 +19,8 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, Source, correlated, independently
+from dpframe.strategies import correlated, independent
+from dpframe.strategies.base import Output, Source
 
 COUNT = Output("rows", 0)
 
@@ -29,7 +30,7 @@ def test_counting_queries_have_the_variance_of_lebeda(d):
     *queries, rows = variances(correlated.design(counting(d), GAUSSIAN))
     assert queries == pytest.approx([((math.sqrt(d) + 1) / 2) ** 2] * d)
     assert rows == pytest.approx(math.sqrt(d) + 1)
-    assert variances(independently(counting(d), GAUSSIAN)) == pytest.approx([d] * d)
+    assert variances(independent.design(counting(d), GAUSSIAN)) == pytest.approx([d] * d)
 
 
 @pytest.mark.parametrize(("d", "variance"), [(10, 4.33), (100, 30.25)])
@@ -95,7 +96,7 @@ def test_replaced_rows_of_groups_have_variance_d_plus_1(d, cells):
     *queries, rows = variances(correlated.design(work, GAUSSIAN))
     assert queries == pytest.approx([d + 1] * d)
     assert rows == pytest.approx(4)  # s^2 / gamma^2 = d / (d / 4)
-    assert variances(independently(work, GAUSSIAN)) == pytest.approx([2 * d] * d)
+    assert variances(independent.design(work, GAUSSIAN)) == pytest.approx([2 * d] * d)
 
 
 ALL_CAPS = [
@@ -218,7 +219,7 @@ def test_sharing_noise_beats_independent_noise_by_more_the_more_there_is():
     gains = []
     for d in (2, 10, 100, 400):
         work = counting(d)
-        alone = sum(variances(independently(work, GAUSSIAN)))
+        alone = sum(variances(independent.design(work, GAUSSIAN)))
         gains.append(alone / sum(variances(correlated.design(work, GAUSSIAN))[:d]))
     assert gains == sorted(gains)
     assert 3.6 < gains[-1] < 4
@@ -230,10 +231,12 @@ def test_one_column_alone_gains_nothing_unless_the_number_of_rows_matters(neighb
     assert correlated.design(counting(1, **options), GAUSSIAN) is None
     work = counting(1, rows_weight=1e-9, **options)
     query, rows = variances(correlated.design(work, GAUSSIAN))
-    assert query == pytest.approx(variances(independently(counting(1, **options), GAUSSIAN))[0])
+    assert query == pytest.approx(
+        variances(independent.design(counting(1, **options), GAUSSIAN))[0]
+    )
     assert rows >= query
     # independent noise releases the number of rows, too, where it matters
-    assert len(variances(independently(work, GAUSSIAN))) == 2
+    assert len(variances(independent.design(work, GAUSSIAN))) == 2
     weighted = variances(correlated.design(counting(1, rows_weight=5, **options), GAUSSIAN))
     assert weighted[1] < rows
 
@@ -271,7 +274,7 @@ def test_a_mean_alone_gains_where_units_are_replaced(cells, error):
     made = correlated.design(work, GAUSSIAN)
     mu = 0.2367044  # epsilon = 1, delta = 1e-6
     assert math.sqrt(relative(work, made)[0]) / mu == pytest.approx(error, rel=1e-3)
-    assert sum(relative(work, made)) < sum(relative(work, independently(work, GAUSSIAN)))
+    assert sum(relative(work, made)) < sum(relative(work, independent.design(work, GAUSSIAN)))
 
 
 @pytest.mark.parametrize("d", [2, 3, 10])

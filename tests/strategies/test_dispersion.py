@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.strategies import Moments
+from dpframe.strategies.base import Moments
 from dpframe.strategies.dispersion import WORST, dispersion, loadings_at
 
 OF = ({0: 1.0, 1: 0.5}, {0: 0.3, 2: 0.7}, {1: -0.2, 2: 0.4})

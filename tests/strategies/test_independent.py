@@ -7,7 +7,8 @@ import pytest
 from support.designing import EVERYONE, columns, perturbed, relative, variances, workload
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.strategies import Output, Source, independently
+from dpframe.strategies import independent
+from dpframe.strategies.base import Output, Source
 
 COUNT = Output("rows", 0)
 LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
@@ -16,12 +17,12 @@ LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
 @LAWS
 def test_a_number_of_rows_that_matters_is_released_once(law):
     asked = (COUNT, Output("value", 1))
-    both = independently(workload(columns((0, 5)), asked, rows_weight=2.0), law)
+    both = independent.design(workload(columns((0, 5)), asked, rows_weight=2.0), law)
     assert both.extra == 0
-    alone = independently(workload(columns((0, 5)), asked[1:], rows_weight=2.0), law)
+    alone = independent.design(workload(columns((0, 5)), asked[1:], rows_weight=2.0), law)
     assert alone.extra == 1
     assert len(alone.scales) == len(both.scales) == 2
-    assert independently(workload((EVERYONE,), (COUNT,), rows_weight=2.0), law).extra == 0
+    assert independent.design(workload((EVERYONE,), (COUNT,), rows_weight=2.0), law).extra == 0
 
 
 # sd at epsilon = 1 with Laplace noise, and at mu = .2367044, which is epsilon = 1, delta = 1e-6
@@ -33,7 +34,7 @@ def test_means_of_several_columns_share_the_number_of_rows(d, laplace, gaussian)
     asked = tuple(Output("mean", k + 1) for k in range(d))
     work = workload(columns(*[(0, 1000)] * d), asked)
     for law, error, factor in ((LAPLACE, laplace, math.sqrt(2)), (GAUSSIAN, gaussian, 1 / 0.2367)):
-        made = independently(work, law)
+        made = independent.design(work, law)
         assert len(made.blocks) == d + 1
         found = [factor * math.sqrt(v) for v in relative(work, made, law=law)]
         assert found == pytest.approx([error] * d, rel=2e-3)
@@ -45,7 +46,7 @@ def test_no_other_scales_have_a_smaller_total(law, asked):
     kinds = {"c": COUNT, "s": Output("value", 1), "m": Output("mean", 2), "r": Output("rows", 3)}
     sources = (*columns((0, 1), (2, 9)), Source(-5, 7, optional=True))
     work = workload(sources, tuple(kinds[kind] for kind in asked))
-    made = independently(work, law)
+    made = independent.design(work, law)
     best = sum(relative(work, made, law=law))
     rng = np.random.default_rng(3)
     others = [sum(relative(work, made, perturbed(made.scales, rng), law=law)) for _ in range(60)]
@@ -56,7 +57,7 @@ def test_no_other_scales_have_a_smaller_total(law, asked):
 @LAWS
 def test_a_sum_beside_the_mean_of_its_column_is_read_off_the_same_integers(law):
     work = workload(columns((2, 10)), (COUNT, Output("value", 1), Output("mean", 1)))
-    made = independently(work, law)
+    made = independent.design(work, law)
     totals = {(at, "rows"): np.array([5, 0]) for at in (0, 1)} | {(1, "value"): np.array([31, 0])}
     blocks = made.encode(totals)
     assert [block.tolist() for block in blocks] == [[5, 0], [2 * 31 - 12 * 5, 0]]

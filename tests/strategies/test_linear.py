@@ -2,7 +2,7 @@
 
 from support.designing import EVERYONE, workload
 
-from dpframe.strategies import Output
+from dpframe.strategies.base import Output
 from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
 
 

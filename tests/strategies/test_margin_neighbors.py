@@ -9,9 +9,10 @@ from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigm
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.shared_movement import Kernel
-from dpframe.strategies import Output, Source, margin_tables, margins
+from dpframe.strategies import margins
+from dpframe.strategies.base import Output, Source
 
-BOTH = [(margins.apart, GAUSSIAN), (margin_tables.apart, LAPLACE)]
+BOTH = [(margins.apart, GAUSSIAN), (margins.apart, LAPLACE)]
 VALUES = {
     "counts": ((EVERYONE,), (COUNT,)),
     "sums": ((EVERYONE, Source(-2, 3, optional=False)), (Output("value", 1),)),
@@ -103,7 +104,7 @@ def test_sums_and_means(neighboring, plan, law, values, rows):
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(
-    ("plan", "law"), [(margins.plan_paired, GAUSSIAN), (margin_tables.plan_paired, LAPLACE)]
+    ("plan", "law"), [(margins.plan_paired, GAUSSIAN), (margins.plan_paired, LAPLACE)]
 )
 def test_a_column_from_both_of_its_bounds(neighboring, plan, law):
     sources = (EVERYONE, Source(1, 4, optional=False))

@@ -21,8 +21,8 @@ from support.marginal import (
 )
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.strategies import MECHANISMS, margin_tables, margins
-from dpframe.strategies.lattice import Lattice
+from dpframe.strategies import MECHANISMS, margins
+from dpframe.strategies.margins import Lattice
 
 SOME = [(), (0,), (2,), (0, 1), (1, 2), (2, 3), (0, 1, 3)]
 SIZES = (2, 3, 4, 3)
@@ -30,11 +30,11 @@ ADULT = (11, 9, 16, 7, 15, 6, 5, 2, 8, 42, 2)
 
 
 def gaussian(domain):
-    return margins._layers(domain)
+    return margins.contrast_layers(domain)
 
 
 def laplace(domain):
-    return margin_tables._layers(domain, LAPLACE)
+    return margins.table_layers(domain, LAPLACE)
 
 
 def kernel_of(layers, domain):
@@ -238,7 +238,7 @@ def test_mechanisms_have_ways_of_their_own_for_margins():
     assert MECHANISMS["box"].plain_planners(work) == ()
     alone = marginal((2,), [])
     assert margins.apart(alone, GAUSSIAN) is None
-    assert margin_tables.plan_paired(alone, LAPLACE) is None
+    assert margins.plan_paired(alone, LAPLACE) is None
 
 
 @pytest.mark.parametrize("scale", [2.5, 40.0])

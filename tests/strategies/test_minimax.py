@@ -10,7 +10,8 @@ from support.designing import columns, counting, perturbed, relative, variances,
 
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, Source, correlated
+from dpframe.strategies import correlated
+from dpframe.strategies.base import Output, Source
 
 GENERAL = {
     "mixed": columns((0, 10), (5, 6), (-3, 3), (100, 101)),

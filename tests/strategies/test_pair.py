@@ -10,7 +10,8 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, Source, independent, pair
+from dpframe.strategies import independent, pair
+from dpframe.strategies.base import Output, Source
 
 COUNT = Output("rows", 0)
 PRESENT, SUM, MEAN = (Output(kind, 1) for kind in ("rows", "value", "mean"))

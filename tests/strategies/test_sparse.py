@@ -18,7 +18,8 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import MECHANISMS, Output, independently, sparse
+from dpframe.strategies import MECHANISMS, independent, sparse
+from dpframe.strategies.base import Output
 from dpframe.strategies.sparse import lift
 
 PAIRS = [(10, 2), (10, 3), (10, 5), (10, 6), (100, 5), (100, 20), (100, 54), (3, 2), (400, 7)]
@@ -47,7 +48,7 @@ def test_variances_are_those_of_the_closed_form(d, k):
 @pytest.mark.parametrize(("d", "k"), PAIRS + DENSE)
 def test_fewer_true_columns_never_have_more_noise(d, k):
     work = counting(d, most=k)
-    alone, shared = independently(work, GAUSSIAN), sparse.design(work, GAUSSIAN)
+    alone, shared = independent.design(work, GAUSSIAN), sparse.design(work, GAUSSIAN)
     assert variances(alone) == pytest.approx([k] * d)
     assert variances(shared)[0] < 0.995 * k
     dense = ((math.sqrt(d) + 1) / 2) ** 2
@@ -88,12 +89,12 @@ def test_units_with_caps_move_k_times_as_far(caps):
 
 def test_replaced_rows_change_twice_as_many_columns_at_most():
     options = {"neighboring": "replace", "always": True}
-    assert variances(independently(counting(10, most=3, **options), GAUSSIAN)) == pytest.approx(
-        [6] * 10
-    )
-    assert variances(independently(counting(10, most=7, **options), GAUSSIAN)) == pytest.approx(
-        [10] * 10
-    )
+    assert variances(
+        independent.design(counting(10, most=3, **options), GAUSSIAN)
+    ) == pytest.approx([6] * 10)
+    assert variances(
+        independent.design(counting(10, most=7, **options), GAUSSIAN)
+    ) == pytest.approx([10] * 10)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,8 @@ def test_rows_with_too_many_true_columns_keep_a_random_choice():
 def test_other_mechanisms_use_the_limit_too():
     for law in (GAUSSIAN, LAPLACE):
         limited, free = (
-            variances(independently(counting(4, most=most), law), law=law)[0] for most in (1, None)
+            variances(independent.design(counting(4, most=most), law), law=law)[0]
+            for most in (1, None)
         )
         assert free / limited == pytest.approx(4 ** (2 / law.norm))
     assert all(

@@ -10,7 +10,8 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.strategies import Output, independently, spread
+from dpframe.strategies import independent, sparse
+from dpframe.strategies.base import Output
 from dpframe.strategies.sparse import lift
 
 COUNT = Output("rows", 0)
@@ -25,14 +26,14 @@ def bins(cells, caps, **options):
 def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
     caps = Caps(groups, None, 1) if total else Caps(None, groups, 1)
     work = bins(cells, caps)
-    (variance,) = variances(spread.design(work, GAUSSIAN))
+    (variance,) = variances(sparse.plan_bins(work, GAUSSIAN))
     if groups >= (cells + math.sqrt(cells)) / 2:
         assert variance == pytest.approx(((math.sqrt(cells) + 1) / 2) ** 2)
     else:
         radius = math.sqrt(groups * (cells - groups) / (cells - 1))
         shift = (groups - radius) / cells
         assert variance == pytest.approx((radius + shift) ** 2, rel=2e-3)
-    assert variances(independently(work, GAUSSIAN)) == pytest.approx([groups])
+    assert variances(independent.design(work, GAUSSIAN)) == pytest.approx([groups])
     assert variance < groups
 
 
@@ -42,10 +43,10 @@ def test_bins_have_the_variance_of_sparse_queries(cells, groups, total):
 def test_ten_bins_with_several_rows_of_a_unit_in_each(rows, error, alone):
     work = bins(10, Caps(None, None, rows))
     mu = 0.2367044  # epsilon = 1, delta = 1e-6
-    assert math.sqrt(variances(spread.design(work, GAUSSIAN))[0]) / mu == pytest.approx(
+    assert math.sqrt(variances(sparse.plan_bins(work, GAUSSIAN))[0]) / mu == pytest.approx(
         error, rel=3e-3
     )
-    assert math.sqrt(variances(independently(work, GAUSSIAN))[0]) / mu == pytest.approx(
+    assert math.sqrt(variances(independent.design(work, GAUSSIAN))[0]) / mu == pytest.approx(
         alone, rel=3e-3
     )
 
@@ -74,11 +75,11 @@ def test_ten_bins_with_several_rows_of_a_unit_in_each(rows, error, alone):
     ],
 )
 def test_where_nothing_is_gained_there_is_no_design(work, law):
-    assert spread.design(work, law) is None
+    assert sparse.plan_bins(work, law) is None
 
 
 def test_the_number_of_units_is_measured_once():
-    made = spread.design(bins(10, Caps(None, 3, 1)), GAUSSIAN)
+    made = sparse.plan_bins(bins(10, Caps(None, 3, 1)), GAUSSIAN)
     rows, units = np.arange(10) + 5, np.array([4, 3, 2, *[1] * 7])
     blocks = made.encode({(0, "rows"): rows, (0, "units"): units})
     shift = lift(10, 3)[1]
@@ -95,7 +96,7 @@ def test_the_number_of_units_is_measured_once():
     "caps", [Caps(None, 3, 1), Caps(None, 2, 2), Caps(None, 4, 2), Caps(None, 4, 3)], ids=str
 )
 def test_the_movement_is_that_of_the_farthest_unit(caps):
-    made = spread.design(bins(4, caps), GAUSSIAN)
+    made = sparse.plan_bins(bins(4, caps), GAUSSIAN)
     scales = [Fraction(5, 4), Fraction(2, 3)]
     assert made.movement(scales, GAUSSIAN) == farthest(made, scales, GAUSSIAN, caps)
     # the scales are as good as can be: no unit moves them by more than 1
@@ -107,7 +108,7 @@ def test_the_movement_is_that_of_the_farthest_unit(caps):
 def test_bins_share_the_error_of_the_number_of_units():
     # 50,000 draws: a variance is off by 0.6 %, 3 % is 4.7 of that, and one of the four comparisons
     # fails by chance in 10^5 runs
-    made, draws = spread.design(bins(10, Caps(None, 5, 1)), GAUSSIAN), 50_000
+    made, draws = sparse.plan_bins(bins(10, Caps(None, 5, 1)), GAUSSIAN), 50_000
     scales = [30 * scale for scale in deviations(made)]
     noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws)
     exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]

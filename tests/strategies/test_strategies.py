@@ -9,7 +9,8 @@ from support.designing import row_of
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import reach_of
-from dpframe.strategies import MECHANISMS, Output, Source, Workload, independently
+from dpframe.strategies import MECHANISMS, independent
+from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.noise import deviations_of, noise_of
 
 EVERYONE = Source(0, 0, optional=False)
@@ -103,27 +104,27 @@ def test_a_prediction_for_means_bounds_the_error_of_every_mean(law, made):
 
 
 def test_centering_halves_the_reach_of_a_sum_at_least():
-    made = independently(workload((Output("mean", 1),)), GAUSSIAN)
+    made = independent.design(workload((Output("mean", 1),)), GAUSSIAN)
     # 2 x - (l + u) moves by u - l = 50, against 2 max(|l|, |u|) = 60
     assert made.scales[0] / made.scales[1] == pytest.approx(50)
-    made = independently(workload((Output("mean", 2),)), GAUSSIAN)
+    made = independent.design(workload((Output("mean", 2),)), GAUSSIAN)
     assert made.scales[0] / made.scales[1] == pytest.approx(3)
 
 
 def test_outputs_that_need_the_same_integers_share_them():
-    once = independently(workload((Output("mean", 1),)), GAUSSIAN)
+    once = independent.design(workload((Output("mean", 1),)), GAUSSIAN)
     asked = tuple(Output(kind, 1) for kind in ("mean", "rows", "value"))
-    again = independently(workload(asked), GAUSSIAN)
+    again = independent.design(workload(asked), GAUSSIAN)
     assert again.blocks == once.blocks
     # rows that cannot be missing are those of the cell
     several = (Output("rows", 0), Output("mean", 2), Output("rows", 2), Output("value", 2))
-    assert len(independently(workload(several), LAPLACE).blocks) == 2
+    assert len(independent.design(workload(several), LAPLACE).blocks) == 2
 
 
 def test_a_constant_needs_no_noise_for_its_mean():
     sources = (EVERYONE, Source(4, 4, optional=False))
     work = Workload(sources, (Output("mean", 1),), row_of(2), reach_of(ROW_CAPS, 2), "add_remove")
-    made = independently(work, GAUSSIAN)
+    made = independent.design(work, GAUSSIAN)
     assert made.scales[0] == 0 < made.scales[1]
     totals = {(1, "value"): np.array([40, 0])}
     totals |= {(at, "rows"): np.array([10, 0]) for at in (0, 1)}
@@ -137,6 +138,6 @@ def loads_of(estimate):
 
 
 def test_integers_wrap_instead_of_failing():
-    made = independently(workload(), GAUSSIAN)
+    made = independent.design(workload(), GAUSSIAN)
     totals = {need: np.full(CELLS, 2**63 - 1) for need in made.needs}
     assert all(len(block) == CELLS for block in made.encode(totals))

@@ -1,32 +1,31 @@
 """Ranges of ordered bins: what moves, how sums over bins vary, and which tree is taken."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import Footprint
 from dpframe.privacy.shared_movement import shared_movement
 from dpframe.privacy.unit_reach import reach_of
-from dpframe.strategies import Output, Source, Workload
-from dpframe.strategies import node_tree as nodes
-from dpframe.strategies import tree as contrasts
+from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.prefixes import mean_products, prefix_products
+from dpframe.strategies.tree import ContrastTree, NodeTree, design, plan_contrasts, plan_nodes
 
 SHAPES = [(3, 2, 4), (2, 2), (5,), (4, 3), ()]
 COUNT = [Footprint((0,), ((1,),))]
 
 
 def planned(make, bins, groups=1, law=None):
-    own = make._plan_tree(bins)
-    if make is nodes:
-        return nodes.NodeTree(*own, bins, groups, law or LAPLACE)
-    return contrasts.ContrastTree(*own, bins, groups)
+    if make is NodeTree:
+        return NodeTree(*plan_nodes(bins), bins, groups, law or LAPLACE)
+    return ContrastTree(*plan_contrasts(bins), bins, groups)
 
 
 def workload(bins, groups=3, neighboring="add_remove", caps=None):
@@ -66,7 +65,7 @@ def test_scales_are_rounded_up_whatever_they_are_multiplied_with(make, norm, sca
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 24, 29])
-@pytest.mark.parametrize("make, norm", [(contrasts, 2), (nodes, 1)])
+@pytest.mark.parametrize("make, norm", [(ContrastTree, 2), (NodeTree, 1)])
 def test_trees_that_are_planned_move_no_more_than_they_say(make, norm, bins):
     tree = planned(make, bins)
     shared = kernel_of(tree, norm)
@@ -128,7 +127,7 @@ def test_a_layer_that_costs_nothing_would_be_found():
 
 
 @pytest.mark.parametrize("bins", [1, 2, 5, 24, 23, 101])
-@pytest.mark.parametrize("make", [contrasts, nodes])
+@pytest.mark.parametrize("make", [ContrastTree, NodeTree])
 @pytest.mark.parametrize("scale", [1e-9, 0.3, 40.0])
 def test_without_noise_the_bins_come_back(make, bins, scale):
     tree = planned(make, bins, groups=3)
@@ -199,7 +198,7 @@ def test_the_mean_product_is_that_over_all_edges():
 
 
 def test_errors_are_those_of_the_best_trees_known():
-    gaussian, laplace = planned(contrasts, 1024), planned(nodes, 1024)
+    gaussian, laplace = planned(ContrastTree, 1024), planned(NodeTree, 1024)
     assert gaussian.sizes == (2,) * 10
     assert float(gaussian.kernel.whole) == pytest.approx(1)
     assert gaussian.errors_to_compare(1e6)[0] / 1e6 == pytest.approx(3.264, rel=1e-3)
@@ -208,26 +207,26 @@ def test_errors_are_those_of_the_best_trees_known():
 
 
 def test_shares_of_levels_are_the_best_there_are():
-    tree = planned(nodes, 1000)
+    tree = planned(NodeTree, 1000)
     best = tree.errors_to_compare(1e6)[0]
     for level in range(len(tree.shares)):
         for factor in (0.97, 1.03):
             shares = list(tree.shares)
             shares[level] = (shares[level] or 0.01) * factor
             total = sum(shares)
-            other = nodes.NodeTree(tree.sizes, tuple(s / total for s in shares), 1000, 1, LAPLACE)
+            other = NodeTree(tree.sizes, tuple(s / total for s in shares), 1000, 1, LAPLACE)
             assert other.errors_to_compare(1e6)[0] > best * (1 - 1e-9)
 
 
-def test_other_workloads_and_other_laws_have_no_tree():
+def test_every_law_has_the_tree_that_is_best_for_it():
     work = workload(100)
-    assert contrasts.design(work, GAUSSIAN) is not None
-    assert contrasts.design(work, LAPLACE) is None
-    assert nodes.design(work, GAUSSIAN) is None
-    assert nodes.design(work, LAPLACE) is not None
+    assert isinstance(design(work, GAUSSIAN).layers, ContrastTree)
+    assert isinstance(design(work, LAPLACE).layers, NodeTree)
+    assert design(work, BOX) is None
+    assert design(replace(work, ranges=False), GAUSSIAN) is None
 
 
-@pytest.mark.parametrize("law, make", [(GAUSSIAN, contrasts), (LAPLACE, nodes)])
+@pytest.mark.parametrize("law, make", [(GAUSSIAN, ContrastTree), (LAPLACE, NodeTree)])
 def test_noise_has_the_covariance_that_is_said(law, make):
     # 4,000 draws: a variance is off by 12 % in fewer than one run in 10^7
     tree, scale, draws = planned(make, 24, groups=4000), 6.0, 4000

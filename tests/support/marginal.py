@@ -7,7 +7,7 @@ import numpy as np
 
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.unit_reach import reach_of
-from dpframe.strategies import Output, Source, Workload
+from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain, largest_sets
 
 EVERYONE = Source(0, 0, optional=False)
@@ -85,8 +85,8 @@ def shared_covariance(layers, tables, squares, rounding):
     prod_{A - S} n_i / prod_{B - S} n_i`, over all S in both; and what rounding adds.
     """
     sizes = layers.lattice.domain.sizes
-    found = np.zeros((sum(map(layers.lattice.size, tables)),) * 2)
-    at = np.cumsum([0, *map(layers.lattice.size, tables)])
+    found = np.zeros((sum(map(layers.lattice.domain.size_of, tables)),) * 2)
+    at = np.cumsum([0, *map(layers.lattice.domain.size_of, tables)])
     for one, first in zip(tables, at, strict=False):
         for other, second in zip(tables, at, strict=False):
             block = sum(

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.privacy.laws import LAPLACE
-from dpframe.strategies.node_tree import NodeTree
-from dpframe.strategies.tree import ContrastTree
+from dpframe.strategies.tree import ContrastTree, NodeTree
 
 TAU = (3.0, 1.7, 2.3, 1.1, 2.9, 1.3, 0.7)
 SHARES = (0.1, 0.35, 0.05, 0.5)
