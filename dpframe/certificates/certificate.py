@@ -1,7 +1,7 @@
 """The certificate of a released table: one release, or several, and what was done afterwards."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -40,8 +40,7 @@ Steps: TypeAlias = Annotated[
 _Rows: TypeAlias = np.ndarray | slice
 
 
-@dataclass(frozen=True, repr=False)
-class Release(Record):
+class Release(Record, repr=False):
     """What was promised about one release in a table.
 
     Parameters
@@ -183,7 +182,6 @@ class Release(Record):
         return [pairs(rows), words.columns_table(self.columns), *words.steps_tables(self.steps)]
 
 
-@dataclass(frozen=True, repr=False)
 class Certificate(Record):
     """What was promised about a released table, of one release or of several.
 

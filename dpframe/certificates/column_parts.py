@@ -5,7 +5,6 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias, get_args
 
@@ -35,7 +34,6 @@ def packed_loadings(
     return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
 
 
-@dataclass(frozen=True)
 class RatioPart(Record):
     """What a mean was read off, so that it can be checked for bias, and denoised.
 
@@ -67,7 +65,6 @@ def ratio_part(ratio: Ratio, step: float) -> RatioPart:
     )
 
 
-@dataclass(frozen=True)
 class MomentsPart(Record):
     """What a variance or a standard deviation was read off, so that intervals can be made.
 
@@ -123,7 +120,6 @@ Decimals: TypeAlias = Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)
 Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
 
 
-@dataclass(frozen=True)
 class TimesPart(Record):
     """WrittenBounds of a column of durations or points in time, and how it is counted.
 
@@ -148,7 +144,6 @@ class TimesPart(Record):
     zone: str | None
 
 
-@dataclass(frozen=True)
 class NoisePart(Record):
     """Noise of one measured block.
 
@@ -168,7 +163,6 @@ class NoisePart(Record):
     members: AtLeastOne
 
 
-@dataclass(frozen=True)
 class RoundedPart(Record):
     """How the values of a column were rounded after the release.
 
@@ -184,7 +178,6 @@ class RoundedPart(Record):
     most: NotNegative
 
 
-@dataclass(frozen=True)
 class ColumnPart(Record):
     """One released column.
 
@@ -242,7 +235,6 @@ class ColumnPart(Record):
         raise no_errors()
 
 
-@dataclass(frozen=True)
 class ValuePart(ColumnPart):
     """One released column about the values of a private one.
 
@@ -288,7 +280,6 @@ class ValuePart(ColumnPart):
         return None if isinstance(self.bounds, tuple) else self.bounds
 
 
-@dataclass(frozen=True)
 class NoisyPart(ColumnPart):
     """One released column with noise.
 
@@ -309,7 +300,6 @@ class NoisyPart(ColumnPart):
         return {block: unpack(loading) for block, loading in self.loadings.items()}
 
 
-@dataclass(frozen=True)
 class TotalPart(NoisyPart):
     """A count or a sum: a measured integer, with noise around the truth.
 
@@ -330,21 +320,18 @@ class TotalPart(NoisyPart):
     std_error: NotNegative | None
 
 
-@dataclass(frozen=True)
 class CountPart(TotalPart):
     """A number of rows, or of units."""
 
     kind: Literal["count"]
 
 
-@dataclass(frozen=True)
 class SumPart(ValuePart, TotalPart):
     """A sum of values."""
 
     kind: Literal["sum"]
 
 
-@dataclass(frozen=True)
 class QuotientPart(NoisyPart):
     """A ratio of two totals, which SP 800-226 would have you check for bias.
 
@@ -359,14 +346,12 @@ class QuotientPart(NoisyPart):
     ratio: RatioPart
 
 
-@dataclass(frozen=True)
 class MeanPart(ValuePart, QuotientPart):
     """A mean of values."""
 
     kind: Literal["mean"]
 
 
-@dataclass(frozen=True)
 class RatePart(QuotientPart):
     """A share of the rows.
 
@@ -385,7 +370,6 @@ class RatePart(QuotientPart):
         return self.condition
 
 
-@dataclass(frozen=True)
 class DispersionPart(ValuePart, NoisyPart):
     """A variance or a standard deviation of numbers.
 
@@ -405,7 +389,6 @@ class DispersionPart(ValuePart, NoisyPart):
         return self.kind == "std"
 
 
-@dataclass(frozen=True)
 class QuantilePart(ValuePart):
     """Quantiles, selected or read off many numbers: no noise of their own is known of them."""
 

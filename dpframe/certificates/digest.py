@@ -9,7 +9,6 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -307,7 +306,6 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-@dataclass(frozen=True)
 class SeriesPart(Record):
     """A level of the index, or a column.
 
@@ -329,7 +327,6 @@ class SeriesPart(Record):
     unordered: Short
 
 
-@dataclass(frozen=True)
 class ContentPart(Record):
     """What the frame holds, so that one can say what was changed.
 

@@ -1,6 +1,6 @@
 """From untrusted JSON to typed records and back: the one place that reads what others wrote.
 
-A record is a frozen dataclass that derives from `Record`. Its docstring describes its fields, for
+A record derives from `Record`. Its docstring describes its fields, for
 readers of the code and in the JSON Schema.
 """
 
@@ -14,7 +14,17 @@ from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 
@@ -200,10 +210,15 @@ P = TypeVar("P", bound="Record")
 CoreSchema = dict[str, Any]
 
 
+@dataclass_transform(frozen_default=True)
 class Record:
-    """A record, or a part of one, that is written as a JSON object."""
+    """A record, or a part of one, that is written as a JSON object: each is a frozen dataclass."""
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+    def __init_subclass__(cls, *, repr: bool = True) -> None:
+        dataclasses.dataclass(frozen=True, repr=repr)(cls)
 
 
 class Limits:
@@ -392,7 +407,6 @@ def _join_lines(text: str) -> str:
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 
 
-@dataclasses.dataclass(frozen=True)
 class Packed(Record):
     """One number for each row.
 

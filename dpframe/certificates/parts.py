@@ -6,7 +6,6 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates.json_records import (
@@ -31,7 +30,6 @@ from dpframe.strategies.structure import Structure
 Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
 
 
-@dataclass(frozen=True)
 class CapsPart(Record):
     """Bounded contribution: how much one unit could fill.
 
@@ -52,7 +50,6 @@ class CapsPart(Record):
     max_rows_per_group: AtLeastOne | None
 
 
-@dataclass(frozen=True)
 class UnitPart(Record):
     """The unit of privacy: whose data the guarantee is about.
 
@@ -78,7 +75,6 @@ class UnitPart(Record):
         require(alike, "where each row is a unit, all caps are 1")
 
 
-@dataclass(frozen=True)
 class GroupingPart(Record):
     """One grouping column.
 
@@ -106,7 +102,6 @@ class GroupingPart(Record):
         require(self.groups > 0 or self.source == "discovered", "known groups are one or more")
 
 
-@dataclass(frozen=True)
 class KnownRowsPart(Record):
     """Numbers of rows that were given.
 
@@ -122,7 +117,6 @@ class KnownRowsPart(Record):
     variance: NotNegative
 
 
-@dataclass(frozen=True)
 class OptionsPart(Record):
     """Options of a query that shape its noise.
 
@@ -145,7 +139,6 @@ class OptionsPart(Record):
     n: KnownRowsPart | None
 
 
-@dataclass(frozen=True)
 class QueryPart(Record):
     """What was asked.
 
@@ -185,7 +178,6 @@ class QueryPart(Record):
         require(self.cells > 0 or found, "known groups have one row or more")
 
 
-@dataclass(frozen=True)
 class LossPart(Record):
     """The privacy parameters: what the release costs.
 
@@ -223,7 +215,6 @@ class LossPart(Record):
         require(together, "epsilon and delta are given together")
 
 
-@dataclass(frozen=True)
 class BudgetPart(Record):
     """The total that was declared for everything charged to a ledger.
 
@@ -242,7 +233,6 @@ class BudgetPart(Record):
     discovery: Delta
 
 
-@dataclass(frozen=True)
 class LedgerPart(Record):
     """A budget and what is spent of it.
 
@@ -264,7 +254,6 @@ class LedgerPart(Record):
     used: NotNegative
 
 
-@dataclass(frozen=True)
 class MechanismPart(Record):
     """The mechanism: where the noise comes from.
 
@@ -285,7 +274,6 @@ class MechanismPart(Record):
     title: Text
 
 
-@dataclass(frozen=True)
 class NoisyMechanismPart(MechanismPart):
     """Noise is added to exact integers as integers.
 
@@ -324,7 +312,6 @@ class NoisyMechanismPart(MechanismPart):
         return []
 
 
-@dataclass(frozen=True)
 class BlockNoisePart(NoisyMechanismPart):
     """Noise on rows that were measured one by one.
 
@@ -377,7 +364,6 @@ class BlockNoisePart(NoisyMechanismPart):
         ]
 
 
-@dataclass(frozen=True)
 class ThresholdPart(NoisyMechanismPart):
     """Groups were found that were not known beforehand.
 
@@ -412,7 +398,6 @@ class ThresholdPart(NoisyMechanismPart):
         return self.scales
 
 
-@dataclass(frozen=True)
 class LayersPart(NoisyMechanismPart):
     """Noise on what was measured over many cells at once, so that errors of cells go together.
 
@@ -465,7 +450,6 @@ class LayersPart(NoisyMechanismPart):
         }
 
 
-@dataclass(frozen=True)
 class MarginsPart(LayersPart):
     """Noise on one of several tables that agree.
 
@@ -475,7 +459,6 @@ class MarginsPart(LayersPart):
     kind: Literal["margins"]
 
 
-@dataclass(frozen=True)
 class TreePart(LayersPart):
     """Noise on the nodes of a tree whose leaves are bins, one tree for each group.
 
@@ -489,7 +472,6 @@ class TreePart(LayersPart):
         return len(self.sizes) + 1
 
 
-@dataclass(frozen=True)
 class SelectionPart(MechanismPart):
     """Quantiles were selected; no noise was added to them.
 

@@ -5,7 +5,6 @@ do it again: post-processing of a release sees nothing but the release.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates.column_parts import Decimals
@@ -26,7 +25,6 @@ from dpframe.denoising.methods import METHODS
 _Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
 
 
-@dataclass(frozen=True)
 class QuantilesStep(Record):
     """Quantiles were read off the numbers of rows in bins, which they replace.
 
@@ -58,7 +56,6 @@ class QuantilesStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class IntervalsStep(Record):
     """The ends of intervals were put beside all released columns, `<column>_low` and `_high`.
 
@@ -83,7 +80,6 @@ class IntervalsStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class PercentStep(Record):
     """Percentages of the total of a column were put beside it, `<column>_percent`, with intervals.
 
@@ -114,7 +110,6 @@ Suggested: TypeAlias = int | tuple[float, float]
 """What is suggested for a keyword: a cap, or bounds."""
 
 
-@dataclass(frozen=True)
 class GraphPart(Record):
     """Which rows were taken for neighbors.
 
@@ -131,7 +126,6 @@ class GraphPart(Record):
     digest: Digest
 
 
-@dataclass(frozen=True)
 class DenoiseStep(Record):
     """A column that was denoised: computed after the release, beside the released one.
 
@@ -183,7 +177,6 @@ class DenoiseStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class SuggestionPart(Record):
     """One column that predicts errors of a later release, by candidates for its caps or bounds.
 
@@ -215,7 +208,6 @@ class SuggestionPart(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class SortStep(Record):
     """Rows were sorted; those that are alike stay in order, and missing values come last.
 
@@ -240,7 +232,6 @@ class SortStep(Record):
         require(len(self.by) == len(self.ascending), "each column has a direction")
 
 
-@dataclass(frozen=True)
 class HeadStep(Record):
     """The first or last rows were kept.
 
@@ -259,7 +250,6 @@ class HeadStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class SelectStep(Record):
     """Some rows and columns were kept.
 
@@ -291,7 +281,6 @@ class SelectStep(Record):
             places_of(self.rows)
 
 
-@dataclass(frozen=True)
 class RoundStep(Record):
     """Values were rounded, halves to even.
 
@@ -310,7 +299,6 @@ class RoundStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class SuppressStep(Record):
     """Cells were made missing that say too little. It protects nobody: the noise does.
 
@@ -341,7 +329,6 @@ class SuppressStep(Record):
         require(limited, "one of below and relative_error is a number")
 
 
-@dataclass(frozen=True)
 class RenameStep(Record):
     """Columns or levels of the index got other names.
 
@@ -363,7 +350,6 @@ class RenameStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class UnstackStep(Record):
     """The keys of a level became columns.
 
@@ -385,7 +371,6 @@ class UnstackStep(Record):
     of: Digest
 
 
-@dataclass(frozen=True)
 class ConcatStep(Record):
     """Several releases were put into one table.
 
@@ -407,7 +392,6 @@ class ConcatStep(Record):
     of: tuple[Digest, ...]
 
 
-@dataclass(frozen=True)
 class UnstackedPart(Record):
     """Where the cells of a column are that stand side by side.
 

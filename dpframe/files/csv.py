@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from errno import EINVAL, ENOENT
 from hashlib import sha256
 from os import PathLike, fspath
@@ -43,7 +43,6 @@ _KNOWN = re.compile(
 """The dtypes that are read: another, from a file, may ask for any amount of memory."""
 
 
-@dataclass(frozen=True)
 class PlainKind(json_records.Record):
     """A dtype whose name says how its texts are read."""
 
@@ -54,7 +53,6 @@ class PlainKind(json_records.Record):
         json_records.require(known, "no dtype that dpf.write_csv writes")
 
 
-@dataclass(frozen=True)
 class IntervalKind(json_records.Record):
     """A dtype of intervals, by that of their ends."""
 
@@ -63,7 +61,6 @@ class IntervalKind(json_records.Record):
     ends: PlainKind
 
 
-@dataclass(frozen=True)
 class CategoryKind(json_records.Record):
     """A dtype of categories: what they are, and their texts in order."""
 
@@ -176,7 +173,6 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 _BROKEN = (csv.Error, *_FAULTS)
 
 
-@dataclass(frozen=True)
 class Sidecar(json_records.Record):
     """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
