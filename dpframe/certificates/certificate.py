@@ -8,21 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.certificates import json_records as records
 from dpframe.certificates import parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
-from dpframe.certificates.json_records import (
-    Digest,
-    Identifier,
-    Limits,
-    Packed,
-    Record,
-    TaggedBy,
-    places_of,
-    plain,
-    require,
-    unpack,
-)
 from dpframe.certificates.steps import FEWER_ROWS, DenoiseStep, StepPart, UnstackedPart
 from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
@@ -33,14 +22,14 @@ MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
-Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
+Library: TypeAlias = Annotated[str, records.Limits(pattern="^dpframe( \\S+)?$")]
 Steps: TypeAlias = Annotated[
-    tuple[Annotated[StepPart, TaggedBy("step")], ...], Limits(max_length=MOST_STEPS)
+    tuple[Annotated[StepPart, records.TaggedBy("step")], ...], records.Limits(max_length=MOST_STEPS)
 ]
 _Rows: TypeAlias = np.ndarray | slice
 
 
-class Release(Record, repr=False):
+class Release(records.Record, repr=False):
     """What was promised about one release in a table.
 
     Parameters
@@ -79,36 +68,37 @@ class Release(Record, repr=False):
     """
 
     library: Library
-    release_id: Identifier
+    release_id: records.Identifier
     released_at: Annotated[
-        str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
+        str,
+        records.Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$"),
     ]
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: Annotated[
-        tuple[Annotated[ReleasedColumn, TaggedBy("kind")], ...], Limits(min_length=1)
-    ]
-    mechanism: Annotated[parts.MechanismRecord, TaggedBy("kind")]
+    columns: records.Some[Annotated[ReleasedColumn, records.TaggedBy("kind")]]
+    mechanism: Annotated[parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
     ledger: parts.LedgerPart | None
-    rows: Packed | None
+    rows: records.Packed | None
     steps: Steps
 
     def __post_init__(self) -> None:
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
         kinds = mechanism.dtypes if isinstance(mechanism, parts.ThresholdPart) else ()
-        require(sum(found) == len(kinds), "discovered groups have a dtype each")
-        require(all(found) or not any(found), "all groups are discovered, or none is")
+        records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
+        records.require(all(found) or not any(found), "all groups are discovered, or none is")
         quantiles = {isinstance(column, QuantilePart) for column in self.columns}
         selects = isinstance(mechanism, parts.SelectionPart)
-        require(not selects or quantiles <= {True}, "quantiles alone are selected")
+        records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, parts.TreePart)
-        require(read or True not in quantiles, "quantiles are selected, or read off a distribution")
+        records.require(
+            read or True not in quantiles, "quantiles are selected, or read off a distribution"
+        )
         if self.rows is not None:
-            places_of(self.rows)
+            records.places_of(self.rows)
 
     @property
     def noise(self) -> parts.NoiseRecord:
@@ -126,13 +116,13 @@ class Release(Record, repr=False):
     @property
     def places(self) -> _Rows:
         """The positions of its rows."""
-        return slice(None) if self.rows is None else places_of(self.rows)
+        return slice(None) if self.rows is None else records.places_of(self.rows)
 
     def with_rows(self, places: np.ndarray) -> "Release":
         """Return what is said about some of its rows."""
 
-        def taken(packed: Packed) -> Packed:
-            return Packed.of(np.asarray(unpack(packed))[places])
+        def taken(packed: records.Packed) -> records.Packed:
+            return records.Packed.of(np.asarray(records.unpack(packed))[places])
 
         return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
 
@@ -140,11 +130,11 @@ class Release(Record, repr=False):
         """Return what is said about its rows among some rows of the table."""
         if self.rows is None:
             return self.with_rows(table)
-        own = places_of(self.rows)
+        own = records.places_of(self.rows)
         known = np.full(1 + max(own.max(initial=-1), table.max(initial=-1)), -1, np.intp)
         known[own] = np.arange(len(own))
         rows = np.flatnonzero(known[table] >= 0)
-        return replace(self.with_rows(known[table[rows]]), rows=Packed.of(rows))
+        return replace(self.with_rows(known[table[rows]]), rows=records.Packed.of(rows))
 
     def lines(self) -> list[str]:
         """Show the promise in words."""
@@ -182,7 +172,7 @@ class Release(Record, repr=False):
         return [pairs(rows), words.columns_table(self.columns), *words.steps_tables(self.steps)]
 
 
-class Certificate(Record):
+class Certificate(records.Record):
     """What was promised about a released table, of one release or of several.
 
     It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
@@ -220,23 +210,25 @@ class Certificate(Record):
     """
 
     format: Literal[5]
-    releases: Annotated[tuple[Release, ...], Limits(min_length=1)]
+    releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None
     content: ContentPart
-    digest: Digest
+    digest: records.Digest
 
     def __post_init__(self) -> None:
         widths = {len(release.columns) for release in self.releases}
-        require(len(widths) == 1, "all releases have the same columns")
-        require(self.unstacked is None or widths == {1}, "cells of one column are unstacked")
+        records.require(len(widths) == 1, "all releases have the same columns")
+        records.require(
+            self.unstacked is None or widths == {1}, "cells of one column are unstacked"
+        )
         if len(self.releases) == 1:
-            require(self.releases[0].rows is None, "one release has all rows")
+            records.require(self.releases[0].rows is None, "one release has all rows")
             return
         packed = [release.rows for release in self.releases if release.rows is not None]
-        require(len(packed) == len(self.releases), "each of several releases has its rows")
-        rows = np.sort(np.concatenate([places_of(one) for one in packed]))
-        require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
+        records.require(len(packed) == len(self.releases), "each of several releases has its rows")
+        rows = np.sort(np.concatenate([records.places_of(one) for one in packed]))
+        records.require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
 
     @property
     def release(self) -> Release:
@@ -301,7 +293,7 @@ class Certificate(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
-        return dict(plain(self))
+        return dict(records.plain(self))
 
     @property
     def state(self) -> str:
@@ -422,16 +414,18 @@ def check_before(
 
 def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:
     """Leave out what is said about some cells of a column."""
-    return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
+    return _change_rows(
+        column, lambda part: records.Packed.of(np.where(hidden, np.nan, records.unpack(part)))
+    )
 
 
-def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:
+def _change_rows(part: Any, change: Callable[[records.Packed], records.Packed]) -> Any:
     """Change all that a record says row by row."""
-    if isinstance(part, Packed):
+    if isinstance(part, records.Packed):
         return change(part)
     if isinstance(part, Mapping):
         return {name: _change_rows(one, change) for name, one in part.items()}
-    if isinstance(part, Record):
+    if isinstance(part, records.Record):
         fields = {name: _change_rows(one, change) for name, one in vars(part).items()}
         return type(part)(**fields)
     return part

@@ -10,17 +10,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpframe.certificates.json_records import (
-    AtLeastOne,
-    BlockName,
-    Limits,
-    NotNegative,
-    Packed,
-    Record,
-    pack,
-    require,
-    unpack,
-)
+from dpframe.certificates import json_records as records
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
 from dpframe.strategies import Moments
@@ -29,12 +19,14 @@ from dpframe.strategies.base import Ratio
 
 def packed_loadings(
     loadings: Mapping[int, float | np.ndarray], step: float
-) -> dict[str, float | Packed]:
+) -> dict[str, float | records.Packed]:
     """Write what the noise of the blocks does to something counted in steps, in its units."""
-    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
+    return {
+        str(block): records.pack(np.multiply(loading, step)) for block, loading in loadings.items()
+    }
 
 
-class RatioPart(Record):
+class RatioPart(records.Record):
     """What a mean was read off, so that it can be checked for bias, and denoised.
 
     Parameters
@@ -49,23 +41,23 @@ class RatioPart(Record):
         By how much it moves the number of rows.
     """
 
-    centered: float | Packed
-    rows: float | Packed
-    of_centered: Mapping[BlockName, float | Packed]
-    of_rows: Mapping[BlockName, float | Packed]
+    centered: float | records.Packed
+    rows: float | records.Packed
+    of_centered: records.ByBlock[float | records.Packed]
+    of_rows: records.ByBlock[float | records.Packed]
 
 
 def ratio_part(ratio: Ratio, step: float) -> RatioPart:
     """Write what a mean was read off, sums in its units."""
     return RatioPart(
-        centered=pack(np.multiply(ratio.centered, step)),
-        rows=pack(ratio.rows),
+        centered=records.pack(np.multiply(ratio.centered, step)),
+        rows=records.pack(ratio.rows),
         of_centered=packed_loadings(ratio.of_centered, step),
         of_rows=packed_loadings(ratio.of_rows, 1.0),
     )
 
 
-class MomentsPart(Record):
+class MomentsPart(records.Record):
     """What a variance or a standard deviation was read off, so that intervals can be made.
 
     Values count as y: how far they are off the middle of the bounds, in halves of their width.
@@ -88,18 +80,20 @@ class MomentsPart(Record):
         Half the width of the bounds, in the units of the column.
     """
 
-    rows: Packed
-    first: Packed
-    rest: Packed
-    of_rows: Mapping[BlockName, float]
-    of_first: Mapping[BlockName, float]
-    of_rest: Mapping[BlockName, float]
-    half_width: NotNegative
+    rows: records.Packed
+    first: records.Packed
+    rest: records.Packed
+    of_rows: records.ByBlock[float]
+    of_first: records.ByBlock[float]
+    of_rest: records.ByBlock[float]
+    half_width: records.NotNegative
 
     @property
     def numbers(self) -> Moments:
         """The noisy numbers, by numbers of blocks."""
-        rows, first, rest = (np.asarray(unpack(one)) for one in (self.rows, self.first, self.rest))
+        rows, first, rest = (
+            np.asarray(records.unpack(one)) for one in (self.rows, self.first, self.rest)
+        )
         moved = (self.of_rows, self.of_first, self.of_rest)
         of_rows, of_first, of_rest = ({int(block): by[block] for block in by} for by in moved)
         return Moments(rows, first, rest, of_rows, of_first, of_rest, self.half_width)
@@ -107,7 +101,7 @@ class MomentsPart(Record):
 
 def moments_part(moments: Moments, step: float) -> MomentsPart:
     """Write what a variance was read off."""
-    rows, first, rest = map(Packed.of, (moments.rows, moments.first, moments.rest))
+    rows, first, rest = map(records.Packed.of, (moments.rows, moments.first, moments.rest))
     moved = (moments.of_rows, moments.of_first, moments.of_rest)
     of_rows, of_first, of_rest = ({str(block): by[block] for block in by} for by in moved)
     half_width = moments.half_width * step
@@ -116,11 +110,11 @@ def moments_part(moments: Moments, step: float) -> MomentsPart:
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
 MOST_DECIMALS = 15  # floats have no more
-Decimals: TypeAlias = Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
-Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
+Decimals: TypeAlias = Annotated[int, records.Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
+Microseconds: TypeAlias = Annotated[int, records.Limits(ge=-(2**63), lt=2**63)]
 
 
-class TimesPart(Record):
+class TimesPart(records.Record):
     """WrittenBounds of a column of durations or points in time, and how it is counted.
 
     Parameters
@@ -144,7 +138,7 @@ class TimesPart(Record):
     zone: str | None
 
 
-class NoisePart(Record):
+class NoisePart(records.Record):
     """Noise of one measured block.
 
     Parameters
@@ -158,12 +152,12 @@ class NoisePart(Record):
         How many coordinates were drawn together with this one, itself included.
     """
 
-    scale: NotNegative
-    step: Annotated[float, Limits(gt=0)]
-    members: AtLeastOne
+    scale: records.NotNegative
+    step: Annotated[float, records.Limits(gt=0)]
+    members: records.AtLeastOne
 
 
-class RoundedPart(Record):
+class RoundedPart(records.Record):
     """How the values of a column were rounded after the release.
 
     Parameters
@@ -175,10 +169,10 @@ class RoundedPart(Record):
     """
 
     decimals: Decimals
-    most: NotNegative
+    most: records.NotNegative
 
 
-class ColumnPart(Record):
+class ColumnPart(records.Record):
     """One released column.
 
     Parameters
@@ -253,7 +247,7 @@ class ValuePart(ColumnPart):
     def __post_init__(self) -> None:
         if isinstance(self.bounds, tuple):
             within = all(abs(bound) <= sys.float_info.max for bound in self.bounds)
-            require(within, "bounds are in the range of floats")
+            records.require(within, "bounds are in the range of floats")
 
     @property
     def about(self) -> str:
@@ -292,12 +286,12 @@ class NoisyPart(ColumnPart):
         numbers. Of times, in seconds.
     """
 
-    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+    loadings: records.SomeByBlock[float | records.Packed]
 
     @property
     def deviations(self) -> dict[str, float | np.ndarray]:
         """By block, what its noise does to the values: one number, or one for each row."""
-        return {block: unpack(loading) for block, loading in self.loadings.items()}
+        return {block: records.unpack(loading) for block, loading in self.loadings.items()}
 
 
 class TotalPart(NoisyPart):
@@ -317,7 +311,7 @@ class TotalPart(NoisyPart):
 
     integer: bool
     noise: NoisePart | None
-    std_error: NotNegative | None
+    std_error: records.NotNegative | None
 
 
 class CountPart(TotalPart):

@@ -1,7 +1,7 @@
 """From untrusted JSON to typed records and back: the one place that reads what others wrote.
 
-A record derives from `Record`. Its docstring describes its fields, for
-readers of the code and in the JSON Schema.
+A record derives from `Record`. Its docstring describes its fields, for readers of the code and in
+the JSON Schema.
 """
 
 import base64
@@ -9,22 +9,13 @@ import dataclasses
 import json
 import math
 import re
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    TypeAlias,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -85,17 +76,17 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
 
 def _most_items(hint: Any) -> float:
     """Return how many items a list may have by what stands beside its type."""
-    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    beside = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
     limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
     return min(limits, default=math.inf)
 
 
 def _forms(hint: Any) -> list[Any]:
     """Return the types that a value may have, without what else is said of them."""
-    if get_origin(hint) is Annotated:
-        return _forms(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        return [form for one in get_args(hint) for form in _forms(one)]
+    if typing.get_origin(hint) is Annotated:
+        return _forms(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        return [form for one in typing.get_args(hint) for form in _forms(one)]
     return [hint]
 
 
@@ -121,8 +112,8 @@ def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPat
 def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
     """Return the types of items of a list, or of an object."""
     for form in forms:
-        if get_origin(form) is kind:
-            return get_args(form)
+        if typing.get_origin(form) is kind:
+            return typing.get_args(form)
     raise ExcessError("something in it holds more than it may")
 
 
@@ -210,7 +201,7 @@ P = TypeVar("P", bound="Record")
 CoreSchema = dict[str, Any]
 
 
-@dataclass_transform(frozen_default=True)
+@typing.dataclass_transform(frozen_default=True)
 class Record:
     """A record, or a part of one, that is written as a JSON object: each is a frozen dataclass."""
 
@@ -273,6 +264,9 @@ Base64: TypeAlias = Annotated[
 ]
 Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
+Some: TypeAlias = Annotated[tuple[_Item, ...], Limits(min_length=1)]
+ByBlock: TypeAlias = Mapping[BlockName, _Item]
+SomeByBlock: TypeAlias = Annotated[ByBlock[_Item], Limits(min_length=1)]
 
 
 _LONGEST_PLACE = 100  # names of fields may come from a file

@@ -8,18 +8,11 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.accuracy.quotients import percent_of
-from dpframe.certificates import words
+from dpframe.certificates import steps, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
 from dpframe.certificates.parts import GroupingPart, SelectionPart, TreePart
-from dpframe.certificates.steps import (
-    IntervalsStep,
-    PercentStep,
-    QuantilesStep,
-    RenameStep,
-    StepPart,
-)
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
@@ -28,7 +21,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
 
 
-def facts_of(release: Release, steps: Sequence[StepPart]) -> list[tuple[str, list[str]]]:
+def facts_of(release: Release, steps: Sequence[steps.StepPart]) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
     named, inner = _split(release)
@@ -98,7 +91,7 @@ def _about_rest(rest: str | None) -> str:
     return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
-_WITH_ENDS = IntervalsStep | QuantilesStep
+_WITH_ENDS = steps.IntervalsStep | steps.QuantilesStep
 
 
 @dataclass(frozen=True)
@@ -155,13 +148,13 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
     return Beside(ends, f"{100 * found.level:g} %{at_once}", percent)
 
 
-def _percent_steps(certificate: Certificate) -> dict[str, PercentStep]:
+def _percent_steps(certificate: Certificate) -> dict[str, steps.PercentStep]:
     """Return the steps that added percentages, by what their columns are called now."""
-    found: dict[str, PercentStep] = {}
+    found: dict[str, steps.PercentStep] = {}
     for step in certificate.steps:
-        if isinstance(step, PercentStep):
+        if isinstance(step, steps.PercentStep):
             found[step.column] = step
-        if isinstance(step, RenameStep):
+        if isinstance(step, steps.RenameStep):
             found = {
                 step.columns.get(name, name): _rename_columns(one, step)
                 for name, one in found.items()
@@ -169,7 +162,7 @@ def _percent_steps(certificate: Certificate) -> dict[str, PercentStep]:
     return found
 
 
-def _rename_columns(step: PercentStep, names: RenameStep) -> PercentStep:
+def _rename_columns(step: steps.PercentStep, names: steps.RenameStep) -> steps.PercentStep:
     by = None if step.by is None else tuple(names.levels.get(name, name) for name in step.by)
     return replace(step, by=by)
 

@@ -14,15 +14,7 @@ from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    in_rows,
-    label_place,
-    place_of,
-    put_columns,
-)
+from dpframe.steps import apply
 
 
 @with_keywords
@@ -58,12 +50,14 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = in_rows(released, certificate)
+    cells = apply.in_rows(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
     ends = {end: at for at in numbers for end in _ends_of(cells, certificate, at)}
     if isinstance(decimals, Mapping):
-        given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
+        given = {
+            apply.place_of(cells, label, "decimals"): count for label, count in decimals.items()
+        }
     else:
         given = {at: decimals for at in numbers if at not in ends}
     for at, count in given.items():
@@ -90,13 +84,13 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         )
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
-    return after(released, certificate, step, apply_round)
+    return apply.after(released, certificate, step, apply_round)
 
 
-@cell_by_cell
-def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> Outcome:
+@apply.cell_by_cell
+def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> apply.Outcome:
     """Round columns, and the ends of their intervals outward."""
-    decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
+    decimals = {apply.label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
     for at, count in decimals.items():
         for end, suffix in _ends_of(frame, certificate, at).items():
@@ -104,7 +98,7 @@ def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) 
     described = certificate.with_each(
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
     )
-    return put_columns(frame, columns), described
+    return apply.put_columns(frame, columns), described
 
 
 def _ends_of(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:

@@ -17,15 +17,7 @@ from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    in_rows,
-    label_place,
-    place_of,
-    put_columns,
-)
+from dpframe.steps import apply
 
 
 @with_keywords
@@ -91,11 +83,11 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = in_rows(released, certificate)
+    cells = apply.in_rows(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
-    return after(released, certificate, step, apply_suppress)
+    return apply.after(released, certificate, step, apply_suppress)
 
 
 def _check_judges(
@@ -107,7 +99,7 @@ def _check_judges(
 ) -> None:
     """Check that the columns that decide which cells are suppressed can."""
     known = certificate.releases[0].columns
-    places = range(len(known)) if by is None else [place_of(cells, by, "by")]
+    places = range(len(known)) if by is None else [apply.place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
         way_out = "Take the released column."
         raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
@@ -133,14 +125,16 @@ def _limit(name: str, given: object) -> float:
     return limit
 
 
-@cell_by_cell
-def apply_suppress(frame: pd.DataFrame, certificate: Certificate, step: SuppressStep) -> Outcome:
+@apply.cell_by_cell
+def apply_suppress(
+    frame: pd.DataFrame, certificate: Certificate, step: SuppressStep
+) -> apply.Outcome:
     """Leave out cells."""
     count = len(certificate.releases[0].columns)
     if step.by is None:
         hidden = [_says_little(frame, certificate, at, step) for at in range(count)]
     else:
-        hidden = [_says_little(frame, certificate, label_place(frame, step.by), step)] * count
+        hidden = [_says_little(frame, certificate, apply.label_place(frame, step.by), step)] * count
     columns = {}
     for at, cells in enumerate(hidden):
         columns[at] = _without_cells(frame.iloc[:, at], cells)
@@ -149,7 +143,7 @@ def apply_suppress(frame: pd.DataFrame, certificate: Certificate, step: Suppress
     described = certificate.with_each(
         lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
-    return put_columns(frame, columns), described
+    return apply.put_columns(frame, columns), described
 
 
 def _says_little(
