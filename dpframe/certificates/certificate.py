@@ -1,6 +1,6 @@
 """The certificate of a released table: one release, or several, and what was done afterwards."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from dpframe.certificates import json_records as records
 from dpframe.certificates import parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
+from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.steps import FEWER_ROWS, DenoiseStep, StepPart, UnstackedPart
 from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
@@ -81,7 +82,7 @@ class Release(records.Record, repr=False):
     covariance: str
     privacy_loss: parts.LossPart
     ledger: parts.LedgerPart | None
-    rows: records.Packed | None
+    rows: Packed | None
     steps: Steps
 
     def __post_init__(self) -> None:
@@ -94,9 +95,7 @@ class Release(records.Record, repr=False):
         selects = isinstance(mechanism, parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, parts.TreePart)
-        records.require(
-            read or True not in quantiles, "quantiles are selected, or read off a distribution"
-        )
+        records.require(read or True not in quantiles, "quantiles are selected or read off")
         if self.rows is not None:
             records.places_of(self.rows)
 
@@ -121,8 +120,8 @@ class Release(records.Record, repr=False):
     def with_rows(self, places: np.ndarray) -> "Release":
         """Return what is said about some of its rows."""
 
-        def taken(packed: records.Packed) -> records.Packed:
-            return records.Packed.of(np.asarray(records.unpack(packed))[places])
+        def taken(packed: Packed) -> Packed:
+            return Packed.of(np.asarray(unpack(packed))[places])
 
         return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
 
@@ -134,7 +133,7 @@ class Release(records.Record, repr=False):
         known = np.full(1 + max(own.max(initial=-1), table.max(initial=-1)), -1, np.intp)
         known[own] = np.arange(len(own))
         rows = np.flatnonzero(known[table] >= 0)
-        return replace(self.with_rows(known[table[rows]]), rows=records.Packed.of(rows))
+        return replace(self.with_rows(known[table[rows]]), rows=Packed.of(rows))
 
     def lines(self) -> list[str]:
         """Show the promise in words."""
@@ -219,9 +218,7 @@ class Certificate(records.Record):
     def __post_init__(self) -> None:
         widths = {len(release.columns) for release in self.releases}
         records.require(len(widths) == 1, "all releases have the same columns")
-        records.require(
-            self.unstacked is None or widths == {1}, "cells of one column are unstacked"
-        )
+        records.require(self.unstacked is None or widths == {1}, "one column is unstacked")
         if len(self.releases) == 1:
             records.require(self.releases[0].rows is None, "one release has all rows")
             return
@@ -240,10 +237,8 @@ class Certificate(records.Record):
             If there are several.
         """
         if len(self.releases) > 1:
-            raise QueryError(
-                f"this table has {len(self.releases)} releases, and each has a promise of its own: "
-                "look at those in certificate.releases."
-            )
+            several = f"this table has {len(self.releases)} releases, each with its own promise"
+            raise QueryError(f"{several}: look at those in certificate.releases.")
         return self.releases[0]
 
     @property
@@ -321,25 +316,27 @@ class Certificate(records.Record):
         """Return the certificate of some rows, in the order of their places."""
         return replace(self, releases=tuple(one.with_rows_of(places) for one in self.releases))
 
+    @property
+    def width(self) -> int:
+        """How many columns were released."""
+        return len(self.releases[0].columns)
+
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
-        releases = (
-            replace(one, columns=tuple(one.columns[place] for place in places))
-            for one in self.releases
-        )
-        return replace(self, releases=tuple(releases))
+        return self._replace_columns(lambda one: (one.columns[place] for place in places))
 
     def with_each(
         self, change: Callable[[int, ReleasedColumn, _Rows], ReleasedColumn]
     ) -> "Certificate":
         """Return a certificate with each column changed, by its position and those of its rows."""
-        releases = (
-            replace(
-                one,
-                columns=tuple(change(at, col, one.places) for at, col in enumerate(one.columns)),
-            )
-            for one in self.releases
+        return self._replace_columns(
+            lambda one: (change(at, column, one.places) for at, column in enumerate(one.columns))
         )
+
+    def _replace_columns(
+        self, columns: Callable[[Release], Iterable[ReleasedColumn]]
+    ) -> "Certificate":
+        releases = (replace(one, columns=tuple(columns(one))) for one in self.releases)
         return replace(self, releases=tuple(releases))
 
     def by_release(
@@ -348,13 +345,9 @@ class Certificate(records.Record):
         """Compute a table of the rows of each release, and put them together again."""
         if len(self.releases) == 1:
             return compute(table, self.releases[0])
-        places = [np.arange(len(table))[one.places] for one in self.releases]
-        made = [
-            compute(table.iloc[own], one) for own, one in zip(places, self.releases, strict=True)
-        ]
-        return (
-            pd.concat(made).iloc[np.argsort(np.concatenate(places))].set_axis(table.index, axis=0)
-        )
+        made = [compute(table.iloc[one.places], one) for one in self.releases]
+        rows = np.concatenate([np.arange(len(table))[one.places] for one in self.releases])
+        return pd.concat(made).iloc[np.argsort(rows)].set_axis(table.index, axis=0)
 
     def __repr__(self) -> str:
         """Show the promise in words."""
@@ -374,11 +367,11 @@ class Certificate(records.Record):
         done = words.steps_tables(self.steps)
         if len(self.releases) == 1:
             return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
-        each = [
+        each = (
             part
             for one in self.releases
             for part in (title_html(f"Release {one.title}"), *one.html())
-        ]
+        )
         return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
 
 
@@ -407,25 +400,21 @@ def check_before(
     if not taken:
         return certificate.release
     hint = instead if type(taken[0]) in FEWER_ROWS else ""
-    raise QueryError(
-        f"{what} takes the table as it was before {taken[0].step}: call it on that one.{hint}"
-    )
+    before = f"{what} takes the table as it was before {taken[0].step}"
+    raise QueryError(f"{before}: call it on that one.{hint}")
 
 
 def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:
     """Leave out what is said about some cells of a column."""
-    return _change_rows(
-        column, lambda part: records.Packed.of(np.where(hidden, np.nan, records.unpack(part)))
-    )
+    return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
 
 
-def _change_rows(part: Any, change: Callable[[records.Packed], records.Packed]) -> Any:
+def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:
     """Change all that a record says row by row."""
-    if isinstance(part, records.Packed):
+    if isinstance(part, Packed):
         return change(part)
     if isinstance(part, Mapping):
         return {name: _change_rows(one, change) for name, one in part.items()}
     if isinstance(part, records.Record):
-        fields = {name: _change_rows(one, change) for name, one in vars(part).items()}
-        return type(part)(**fields)
+        return type(part)(**_change_rows(vars(part), change))
     return part

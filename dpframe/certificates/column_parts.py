@@ -5,25 +5,23 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from dpframe.certificates import json_records as records
+from dpframe.certificates.json_records import Packed, pack, unpack
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
 from dpframe.strategies import Moments
 from dpframe.strategies.base import Ratio
 
+Loadings: TypeAlias = Mapping[int, float | np.ndarray]
 
-def packed_loadings(
-    loadings: Mapping[int, float | np.ndarray], step: float
-) -> dict[str, float | records.Packed]:
+
+def packed_loadings(by_block: Loadings, step: float) -> dict[str, float | Packed]:
     """Write what the noise of the blocks does to something counted in steps, in its units."""
-    return {
-        str(block): records.pack(np.multiply(loading, step)) for block, loading in loadings.items()
-    }
+    return {str(block): pack(np.multiply(own, step)) for block, own in by_block.items()}
 
 
 class RatioPart(records.Record):
@@ -41,17 +39,17 @@ class RatioPart(records.Record):
         By how much it moves the number of rows.
     """
 
-    centered: float | records.Packed
-    rows: float | records.Packed
-    of_centered: records.ByBlock[float | records.Packed]
-    of_rows: records.ByBlock[float | records.Packed]
+    centered: float | Packed
+    rows: float | Packed
+    of_centered: records.ByBlock[float | Packed]
+    of_rows: records.ByBlock[float | Packed]
 
 
 def ratio_part(ratio: Ratio, step: float) -> RatioPart:
     """Write what a mean was read off, sums in its units."""
     return RatioPart(
-        centered=records.pack(np.multiply(ratio.centered, step)),
-        rows=records.pack(ratio.rows),
+        centered=pack(np.multiply(ratio.centered, step)),
+        rows=pack(ratio.rows),
         of_centered=packed_loadings(ratio.of_centered, step),
         of_rows=packed_loadings(ratio.of_rows, 1.0),
     )
@@ -80,9 +78,9 @@ class MomentsPart(records.Record):
         Half the width of the bounds, in the units of the column.
     """
 
-    rows: records.Packed
-    first: records.Packed
-    rest: records.Packed
+    rows: Packed
+    first: Packed
+    rest: Packed
     of_rows: records.ByBlock[float]
     of_first: records.ByBlock[float]
     of_rest: records.ByBlock[float]
@@ -91,9 +89,7 @@ class MomentsPart(records.Record):
     @property
     def numbers(self) -> Moments:
         """The noisy numbers, by numbers of blocks."""
-        rows, first, rest = (
-            np.asarray(records.unpack(one)) for one in (self.rows, self.first, self.rest)
-        )
+        rows, first, rest = (np.asarray(unpack(one)) for one in (self.rows, self.first, self.rest))
         moved = (self.of_rows, self.of_first, self.of_rest)
         of_rows, of_first, of_rest = ({int(block): by[block] for block in by} for by in moved)
         return Moments(rows, first, rest, of_rows, of_first, of_rest, self.half_width)
@@ -101,7 +97,7 @@ class MomentsPart(records.Record):
 
 def moments_part(moments: Moments, step: float) -> MomentsPart:
     """Write what a variance was read off."""
-    rows, first, rest = map(records.Packed.of, (moments.rows, moments.first, moments.rest))
+    rows, first, rest = map(Packed.of, (moments.rows, moments.first, moments.rest))
     moved = (moments.of_rows, moments.of_first, moments.of_rest)
     of_rows, of_first, of_rest = ({str(block): by[block] for block in by} for by in moved)
     half_width = moments.half_width * step
@@ -286,12 +282,12 @@ class NoisyPart(ColumnPart):
         numbers. Of times, in seconds.
     """
 
-    loadings: records.SomeByBlock[float | records.Packed]
+    loadings: records.SomeByBlock[float | Packed]
 
     @property
     def deviations(self) -> dict[str, float | np.ndarray]:
         """By block, what its noise does to the values: one number, or one for each row."""
-        return {block: records.unpack(loading) for block, loading in self.loadings.items()}
+        return {block: unpack(loading) for block, loading in self.loadings.items()}
 
 
 class TotalPart(NoisyPart):
@@ -389,17 +385,14 @@ class QuantilePart(ValuePart):
     kind: Literal["quantile"]
 
 
-ReleasedColumn: TypeAlias = (
-    CountPart | SumPart | MeanPart | RatePart | DispersionPart | QuantilePart
-)
+_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart
+ReleasedColumn: TypeAlias = CountPart | SumPart | _QuotientColumn | QuantilePart
 
-PARTS: Mapping[str, Callable[..., ReleasedColumn]] = MappingProxyType(
-    {
-        kind: part
-        for part in get_args(ReleasedColumn)
-        for kind in get_args(part.__annotations__["kind"])
-    }
-)
+PARTS: Mapping[str, Callable[..., ReleasedColumn]] = {
+    kind: part
+    for part in get_args(ReleasedColumn)
+    for kind in get_args(part.__annotations__["kind"])
+}
 """The records of columns, by what these estimate."""
 
 

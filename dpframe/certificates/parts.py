@@ -87,9 +87,8 @@ class GroupingPart(records.Record):
     rest: str | None
 
     def __post_init__(self) -> None:
-        records.require(
-            self.groups > 0 or self.source == "discovered", "known groups are one or more"
-        )
+        known = self.source != "discovered"
+        records.require(self.groups > 0 or not known, "known groups are one or more")
 
 
 class KnownRowsPart(records.Record):
@@ -280,9 +279,8 @@ class NoisyMechanismPart(MechanismPart):
     law: Annotated[str, records.OneOf(LAWS)]
 
     def __post_init__(self) -> None:
-        records.require(
-            self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism"
-        )
+        own = MECHANISMS[self.name].law.name
+        records.require(self.law == own, "the law is that of the mechanism")
 
     @property
     def distribution(self) -> Law:
@@ -348,11 +346,9 @@ class BlockNoisePart(NoisyMechanismPart):
         """Return the blocks that are drawn together, each as often as it has coordinates there."""
         if not self.joined:
             return list(self.groups)
+        often = {block: 1 if block in self.common_blocks else rows for block in self.scales}
         return [
-            tuple(
-                block for block in group for _ in range(1 if block in self.common_blocks else rows)
-            )
-            for group in self.groups
+            tuple(block for block in group for _ in range(often[block])) for group in self.groups
         ]
 
 
@@ -427,9 +423,8 @@ class LayersPart(NoisyMechanismPart):
         records.require(lengths == {len(self.layers)}, "every layer has one scale per block")
         records.require(len(set(self.layers)) == len(self.layers), "a layer is named once")
         places = [place for layer in self.layers for place in layer]
-        records.require(
-            all(place < self._axes for place in places), "layers are along axes that there are"
-        )
+        there = all(place < self._axes for place in places)
+        records.require(there, "layers are along axes that there are")
 
     @property
     def _axes(self) -> int:
