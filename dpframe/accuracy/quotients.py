@@ -247,18 +247,6 @@ def ratio_of(
     return mark_diagnosis(estimates, [release], "ratio")
 
 
-def percent(
-    released: pd.DataFrame,
-    column: Hashable | None = None,
-    level: float = 0.95,
-    *,
-    by: Hashable | Sequence[Hashable] | None = None,
-) -> pd.DataFrame:
-    """Return every row's percentage of the total of a released column."""
-    level = check_level(level)
-    return percent_of(released, verify(released), column, level, by=by)
-
-
 def percent_of(
     released: pd.DataFrame,
     certificate: Certificate,

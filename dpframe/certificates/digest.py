@@ -16,6 +16,7 @@ import pandas as pd
 
 from dpframe.certificates.json_records import Limits, Record
 from dpframe.columns.lookup import Remembered
+from dpframe.forks import cached_property
 
 Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
@@ -33,14 +34,10 @@ class _Values(NamedTuple):
 class Piece(_Values):
     """What kind the values of a column are of, and all of them."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> tuple[str, str, str]:
-        """See `fingerprint`; computed once, without a lock that a fork may catch."""
-        known = vars(self)
-        if "short" not in known:
-            known["short"] = fingerprint(self.kind, self.data)
-        short: tuple[str, str, str] = known["short"]
-        return short
+        """See `fingerprint`."""
+        return fingerprint(self.kind, self.data)
 
 
 _LEVELS: Remembered[pd.Index, list[Piece]] = Remembered(4)

@@ -221,7 +221,7 @@ class Limits:
         Any of `ge`, `gt`, `lt`, `min_length`, `max_length` and `pattern`.
     """
 
-    def __init__(self, **limits: float | str) -> None:
+    def __init__(self, **limits: float | str | list[str]) -> None:
         self.limits = limits
 
     def __get_pydantic_core_schema__(
@@ -230,14 +230,11 @@ class Limits:
         return {**handler(source), **self.limits}
 
 
-class OneOf:
+class OneOf(Limits):
     """The only texts allowed; stands after `str` in `Annotated`."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = list(names)
-
-    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
-        return {"type": "literal", "expected": self._names}
+        super().__init__(type="literal", expected=[*names])
 
 
 class TaggedBy:

@@ -12,6 +12,7 @@ from dpframe.certificates.certificate import Certificate, without_cells
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.steps import SuppressStep
+from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError
@@ -83,7 +84,7 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = apply.in_rows(released, certificate)
+    cells = stack_table(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
