@@ -292,9 +292,7 @@ def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list
     given = list(by) if isinstance(by, list) else [by]
     places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
     if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
-        rule = (
-            f"must name some of the levels of the index, {names!r}, each once and not all of them"
-        )
+        rule = f"must name some of the levels of the index, {names!r}, each once, and not all"
         raise QueryError.about("by", rule, by, "Name several as a list.")
     return sorted(places)
 

@@ -92,6 +92,13 @@ def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
             raise QueryError(f"{rule}: {why}.", label=column.name)
 
 
+def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without its certificate; its cells are not copied."""
+    bare = pd.DataFrame(frame)
+    bare.attrs = {}
+    return bare
+
+
 def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return a table with more columns, after those that it has.
 
@@ -106,9 +113,6 @@ def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFr
     if taken:
         rule = f"{what} would add {taken[0]!r}, which is the name of a column or level already"
         raise QueryError(f"{rule}. Leave that out, or use .dp.rename before.", label=taken[0])
-    bare = [pd.DataFrame(part) for part in (frame, added)]
-    for part in bare:
-        part.attrs = {}
-    made = pd.concat(bare, axis=1)
+    made = pd.concat([without_attrs(part) for part in (frame, added)], axis=1)
     made.columns = pd.Index(labels, tupleize_cols=False, name=frame.columns.name)
     return made

@@ -87,8 +87,9 @@ _DIAGNOSIS = (
 )
 _LOST = (
     "this frame carries no certificate: it was not released by dpframe, or its attrs were lost on "
-    "the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them; joins lose them, "
-    "where .dp.interval(join=True) keeps them). What dpf.write_csv wrote is read with dpf.read_csv."
+    "the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them; joins lose "
+    "them, where .dp.interval(join=True) keeps them). "
+    "What dpf.write_csv wrote is read with dpf.read_csv."
 )
 _OWN = "What else is computed from it belongs in a frame of its own."
 

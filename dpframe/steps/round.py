@@ -66,23 +66,16 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
             rule = f"must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}"
             raise QueryError.about("decimals", rule, count)
         if at in ends:
-            raise QueryError(
-                f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
-                f"{cells.columns[ends[at]]!r}. Leave it out.",
-                parameter="decimals",
-                label=cells.columns[at],
-            )
-        if at not in numbers:
-            raise QueryError(
-                f"decimals name {cells.columns[at]!r}, no column of numbers. Leave it out.",
-                parameter="decimals",
-                label=cells.columns[at],
-            )
+            why = f"which is rounded to the outside with {cells.columns[ends[at]]!r}"
+        elif at not in numbers:
+            why = "no column of numbers"
+        else:
+            continue
+        rule = f"decimals name {cells.columns[at]!r}, {why}. Leave it out."
+        raise QueryError(rule, parameter="decimals", label=cells.columns[at])
     if not given:
-        raise QueryError(
-            "there are no numbers to round in this release, or decimals name none.",
-            parameter="decimals",
-        )
+        rule = "there are no numbers to round in this release, or decimals name none."
+        raise QueryError(rule, parameter="decimals")
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
     return apply.after(released, certificate, step, apply_round)
@@ -96,10 +89,9 @@ def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) 
     for at, count in decimals.items():
         for end, suffix in ends_of(frame, certificate, at).items():
             columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
-    described = certificate.with_each(
+    return apply.put_columns(frame, columns), certificate.with_each(
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
     )
-    return apply.put_columns(frame, columns), described
 
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:

@@ -72,9 +72,8 @@ def suppress(
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
-        raise QueryError(
-            "suppress needs below= or relative_error=, and got none of them.", parameter="below"
-        )
+        rule = "suppress needs below= or relative_error=, and got none of them."
+        raise QueryError(rule, parameter="below")
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
@@ -107,12 +106,10 @@ def _check_judges(
     for place in (place for place in places if place < len(known)):
         own = low is not None and by is None and not isinstance(known[place], TotalPart)
         if own or known[place].times is not None:
-            raise QueryError(
-                f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
-                "suppressed. Give the column that can, a count: by=...",
-                parameter="by",
-                label=cells.columns[place],
-            )
+            label = cells.columns[place]
+            rule = f"column {label!r} cannot say by its size which cells are to be suppressed"
+            way_out = "Give the column that can, a count: by=..."
+            raise QueryError(f"{rule}. {way_out}", parameter="by", label=label)
 
 
 def _limit(name: str, given: object) -> float:
@@ -131,20 +128,18 @@ def apply_suppress(
     frame: pd.DataFrame, certificate: Certificate, step: SuppressStep
 ) -> apply.Outcome:
     """Leave out cells."""
-    count = len(certificate.releases[0].columns)
-    if step.by is None:
-        hidden = [_says_little(frame, certificate, at, step) for at in range(count)]
-    else:
-        hidden = [_says_little(frame, certificate, apply.label_place(frame, step.by), step)] * count
+    own = range(certificate.width)
+    judges = own if step.by is None else [apply.label_place(frame, step.by)] * len(own)
+    says_little = {at: _says_little(frame, certificate, at, step) for at in {*judges}}
+    hidden = [says_little[at] for at in judges]
     columns = {}
     for at, cells in enumerate(hidden):
         columns[at] = _without_cells(frame.iloc[:, at], cells)
         for place in followers(frame, certificate, at):
             columns[place] = _without_cells(frame.iloc[:, place], cells)
-    described = certificate.with_each(
+    return apply.put_columns(frame, columns), certificate.with_each(
         lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
-    return apply.put_columns(frame, columns), described
 
 
 def _says_little(
