@@ -23,7 +23,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.queries.timescale import in_seconds
 
 
-def facts_of(release: Release, steps: Sequence[steps.StepPart]) -> list[tuple[str, list[str]]]:
+def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
     named, inner = _split(release)
@@ -51,15 +51,10 @@ def facts_of(release: Release, steps: Sequence[steps.StepPart]) -> list[tuple[st
         for part in release.columns
         if part.declared is not None
     ]
-    left_out = [
-        f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
-    ]
-    if inner is not None:
-        selects = isinstance(release.mechanism, SelectionPart)
-        binned = release.columns[0].about if selects else inner.column
-        left_out.append(f"{binned} is missing")
-    if unit is not None:
-        left_out.append(f"{unit} is missing")
+    left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
+    selects = isinstance(release.mechanism, SelectionPart)
+    binned = release.columns[0].about if selects else inner and inner.column
+    left_out += [f"{column} is missing" for column in (binned, unit) if column is not None]
     facts = [
         ("question", [query.words]),
         ("groups", groups),
@@ -68,7 +63,7 @@ def facts_of(release: Release, steps: Sequence[steps.StepPart]) -> list[tuple[st
         ("clipped values", list(dict.fromkeys(clipped))),
         ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", left_out),
-        ("computed afterwards", [words.about_step(step) for step in steps]),
+        ("computed afterwards", [words.about_step(step) for step in taken]),
     ]
     return [(name, lines) for name, lines in facts if lines]
 
@@ -132,13 +127,13 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
         That of its release.
     """
     ends, percent = {}, {}
-    steps = _percent_steps(certificate)
+    shares = _percent_steps(certificate)
     for at in range(len(certificate.columns)):
         there = {suffix: later for later, suffix in followers(released, certificate, at).items()}
         if {*ENDS} <= there.keys():
             ends[at] = [there[end] for end in ENDS]
         wanted = [f"{PERCENT}{end}" for end in ("", *ENDS)]
-        step = steps.get(str(released.columns[at]))
+        step = shares.get(str(released.columns[at]))
         if there.keys() >= {*wanted} and step is not None:
             within = "" if step.by is None else f" by {', '.join(step.by)}"
             said = f"of the total{within}", f"{100 * step.level:g} %"
@@ -438,8 +433,8 @@ def _releases(
     """Take a table of several releases apart; what was done with all is said of each."""
     tables = []
     for one in carried.releases:
-        alone, steps = replace(one, rows=None, steps=()), one.steps + carried.steps
-        own = replace(carried, releases=(alone,), steps=steps)
+        alone, taken = replace(one, rows=None, steps=()), one.steps + carried.steps
+        own = replace(carried, releases=(alone,), steps=taken)
         tables.append((released.iloc[one.places], own))
     return tables
 

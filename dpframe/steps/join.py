@@ -155,7 +155,7 @@ def percent(
     level = check_level(level)
     certificate = verify(released)
     if not join:
-        return quotients.percent_of(released, certificate, column, level, by=by)
+        return quotients.percent_of(released, certificate, column, level, by)
     _, place = quotients.column_of_shares(released, certificate, column, "percent")
     levels = quotients.levels_of(released.index, by)
     within = tuple(str(released.index.names[at]) for at in levels) or None
@@ -175,7 +175,7 @@ def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentSt
     """Add percentages and their intervals."""
     label = frame.columns[label_place(frame, step.column)]
     levels = [name for name in frame.index.names if str(name) in (step.by or ())]
-    shares = quotients.percent_of(frame, certificate, label, step.level, by=levels or None)
+    shares = quotients.percent_of(frame, certificate, label, step.level, levels or None)
     labels = [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
     shares = shares[["estimate", "low", "high"]].set_axis(labels, axis=1)
     return companions.put_beside(frame, shares, step.step), certificate
