@@ -102,8 +102,9 @@ def plot_map(
         nodes = _draw(axes, spots, heat, lines, norm)
         axes.set_aspect(stretch)
     several = len(places) > 1
-    for axes, place in zip(panels, places, strict=True) if several else ():
-        axes.set_title(text(released.columns[place]), **PLAIN)
+    if several:
+        for axes, place in zip(panels, places, strict=True):
+            axes.set_title(text(released.columns[place]), **PLAIN)
     name = text(released.columns[raw if several else places[0]])
     _add_bar(panels, nodes, drawn.scale, drawn.scale.with_unit(name), _ticks(norm))
     return panels if several else panels[0]

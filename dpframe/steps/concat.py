@@ -69,7 +69,7 @@ def concat(
     """
     if isinstance(releases, Mapping):
         if keys is not None:
-            raise QueryError.about("keys", "are those of the dict of releases already", keys)
+            raise QueryError.about("keys", "are those of the dict already", keys, "Leave them out.")
         keys, releases = list(releases), list(releases.values())
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:

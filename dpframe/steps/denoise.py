@@ -17,8 +17,8 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
-from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release, check_before
+from dpframe.certificates.column_parts import ColumnPart, QuotientPart, ReleasedColumn, TotalPart
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.verify import attach, verify
@@ -145,12 +145,12 @@ def _of_totals(
     return dict(zip(how.columns, zip(shown, steps, strict=True), strict=True))
 
 
-def _of_means(released: pd.Series, column: column_parts.ColumnPart, how: Denoising) -> _Made:
+def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
     """Denoise a column of means."""
     values = in_seconds(released, column.origin)
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
-    if isinstance(column, column_parts.QuotientPart) and np.isfinite(values).all():
-        found, raw_risk = shrunken_means(values, _noisy_ratio(column.ratio, column, len(values)))
+    if isinstance(column, QuotientPart) and np.isfinite(values).all():
+        found, raw_risk = shrunken_means(values, _noisy_ratio(column, len(values)))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
     kept = Choice((), Denoised(values, raw_risk, {}), tried)
@@ -161,10 +161,9 @@ def _of_means(released: pd.Series, column: column_parts.ColumnPart, how: Denoisi
     return (times_like(released, found.values, column.origin) if moved else released.array), step
 
 
-def _noisy_ratio(
-    ratio: column_parts.RatioPart, column: column_parts.ColumnPart, rows: int
-) -> NoisyRatio:
+def _noisy_ratio(column: QuotientPart, rows: int) -> NoisyRatio:
     """Read from the certificate what means were read off, and the noise in it."""
+    ratio = column.ratio
     of_sum, of_rows = (
         {block: float(np.max(unpack(of))) for block, of in loadings.items()}
         for loadings in (ratio.of_centered, ratio.of_rows)
@@ -207,9 +206,7 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
     return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
 
 
-def _facts(
-    release: Release, columns: Sequence[column_parts.ReleasedColumn], how: Denoising
-) -> list[Facts]:
+def _facts(release: Release, columns: Sequence[ReleasedColumn], how: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
     sizes = [_sizes(column) for column in columns]
     common = set(release.noise.shared_blocks) if how.across == "rows" else _shared_blocks(sizes)
@@ -222,16 +219,14 @@ def _facts(
             math.hypot(*(size for block, size in own.items() if block not in common)),
             math.hypot(*(size for block, size in own.items() if block in common)),
             lower=0.0 if column.span[0] >= 0 else None,
-            integer=isinstance(column, column_parts.TotalPart)
-            and column.integer
-            and column.times is None,
+            integer=isinstance(column, TotalPart) and column.integer and column.times is None,
             edges=how.edges,
         )
         for column, own in zip(columns, sizes, strict=True)
     ]
 
 
-def _sizes(column: column_parts.ColumnPart) -> dict[str, float]:
+def _sizes(column: ColumnPart) -> dict[str, float]:
     """Return what the noise of the blocks does to a value, the same in all rows."""
     moved = column.deviations.items()
     return {block: float(np.max(np.abs(by), initial=0.0)) for block, by in moved}

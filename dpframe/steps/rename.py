@@ -63,10 +63,10 @@ def rename(
     _check_columns(released, certificate, renamed)
     _check_levels(released, relabeled)
     _check_no_exchange({**renamed, **relabeled})
-    labels, names = (
-        {str(old): new for old, new in labels.items()} for labels in (renamed, relabeled)
+    by_text, levels_by_text = (
+        {str(old): new for old, new in given.items()} for given in (renamed, relabeled)
     )
-    step = RenameStep("rename", labels, names, certificate.digest)
+    step = RenameStep("rename", by_text, levels_by_text, certificate.digest)
     return after(released, certificate, step, apply_rename)
 
 
